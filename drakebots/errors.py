@@ -1,0 +1,84 @@
+"""The exceptions of drakebots.
+
+Every error a user can cause is a :class:`DrakebotsError` whose message is one
+line: the item, what is wrong with it, and the remedy. The command line prints
+that line and exits with :attr:`DrakebotsError.exit_code`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def one_line(text: object) -> str:
+    """Folds a text of several lines into one."""
+    return " ".join(str(text).split())
+
+
+class DrakebotsError(Exception):
+    """Anything a user can cause and mend. The message is one line."""
+
+    exit_code = 2
+
+    def __init__(self, message: str):
+        super().__init__(one_line(message))
+
+
+class InvalidInput(DrakebotsError):
+    """A value outside what it may be: NaN, a negative mass, a frequency <= 0."""
+
+
+class UnknownName(DrakebotsError):
+    """A name that is not among the valid choices.
+
+    Attributes:
+        name: what was asked for.
+        available: the valid choices, sorted.
+    """
+
+    def __init__(self, kind: str, name: object, available: Iterable[str]):
+        self.kind, self.name = kind, str(name)
+        self.available = sorted(map(str, available))
+        close = difflib.get_close_matches(self.name, self.available, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        choices = ", ".join(self.available) or "none"
+        super().__init__(
+            f"unknown {kind} {self.name!r}{hint}; choose one of: {choices}"
+        )
+
+
+class FileProblem(DrakebotsError):
+    """A file that is missing, unreadable, malformed or of another version.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str | Path, message: str):
+        self.path = Path(path)
+        super().__init__(f"{path}: {message}")
+
+
+class ModelProblem(FileProblem):
+    """A model file that Drake or our readers cannot use."""
+
+
+class ResultProblem(FileProblem):
+    """A result file that cannot be read back."""
+
+
+class NoSolution(DrakebotsError):
+    """A simulation or a solver that ended without a usable answer.
+
+    Attributes:
+        worst: the worst residuals by name, largest first.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, worst: dict[str, float] | None = None):
+        self.worst = dict(worst or {})
+        named = ", ".join(f"{k} = {v:.3g}" for k, v in self.worst.items())
+        super().__init__(message + (f"; worst: {named}" if named else ""))
