@@ -1,2 +1,373 @@
+"""Find, check and load robot models.
+
+model = drakebots.load("hamr")            # by name, from the models folder
+model = drakebots.load("my_robot.urdf")   # or any URDF, SDF, MJCF, dmd.yaml
+print(model.report())
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-def package_root(): return Path(__file__).parent.parent/"models"
+from typing import Any
+
+import numpy as np
+from pydrake.geometry import SceneGraph, Sphere
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.errors import (
+    DrakebotsError,
+    InvalidInput,
+    ModelProblem,
+    UnknownName,
+    one_line,
+)
+from drakebots.multibody.check_file import check_model_file
+from drakebots.multibody.description import (
+    Point,
+    model_stem,
+    read_sidecar,
+    sidecar_path,
+)
+from drakebots.multibody.loops import Loop, LoopClosure, find_body
+from drakebots.multibody.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.units import SI, Scaling
+
+ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
+
+
+def package_root() -> Path:
+    """The folder of the models (and of package.xml) that came with drakebots."""
+    override = os.environ.get("DRAKEBOTS_MODELS")
+    if override:
+        return Path(override)
+    inside = Path(__file__).parent / "_models"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "models"
+
+
+def available_models() -> list[str]:
+    """The names of the models that came with drakebots, sorted."""
+    root = package_root()
+    if not root.is_dir():
+        return []
+    return sorted(p.name for p in root.iterdir() if (p / f"{p.name}.sdf").is_file())
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a model contains; counts of the plant with a free base.
+
+    Attributes:
+        positions, velocities: names in Drake's order.
+        actuators: names in Drake's order.
+        bodies: the number of bodies without the world.
+        springs: the number of force elements without gravity.
+        constraints: constraints the file declares for SAP.
+        mass: total [kg].
+        loop_rows: rows of c(q), and how many of them are independent.
+        loop_gap: the largest gap at the default positions [m].
+    """
+
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    actuators: tuple[str, ...]
+    bodies: int
+    springs: int
+    constraints: int
+    mass: float
+    loop_rows: int
+    independent_rows: int
+    loop_gap: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file that was found to be good, and what lies beside it.
+
+    Attributes:
+        name: the file's stem, or the name it was loaded by.
+        path: the model file.
+        loops, feet, points: from the file or the YAML beside it, in SI.
+        summary: what it contains.
+        notes: what was ignored or inferred, one line each.
+        text: SDF text in place of the file, for files in the old format.
+    """
+
+    name: str
+    path: Path
+    loops: tuple[Loop, ...]
+    feet: tuple[Point, ...]
+    points: tuple[Point, ...]
+    summary: Summary
+    notes: tuple[str, ...] = ()
+    text: str | None = field(default=None, repr=False)
+
+    def add_to(
+        self, plant: MultibodyPlant, *, close_loops: bool = True
+    ) -> list[ModelInstanceIndex]:
+        """Parses the model into a plant (SI), before Finalize.
+
+        Args:
+            plant: to add to.
+            close_loops: whether to add SAP ball constraints for the loops that
+                the file does not close itself.
+
+        Returns:
+            The model instances that were added.
+        """
+        from drakebots.multibody.loops import add_ball_constraints
+
+        instances = _parse(plant, self.path, self.text)
+        if close_loops:
+            open_loops = [loop for loop in self.loops if not loop.in_file]
+            add_ball_constraints(plant, open_loops, half_length=loop_half_length(self))
+        return instances
+
+    def report(self) -> dict[str, Any]:
+        """The contents as JSON-able values, lengths in m, mass in kg."""
+        s = self.summary
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "mass_kg": s.mass,
+            "bodies": s.bodies,
+            "num_positions": len(s.positions),
+            "num_velocities": len(s.velocities),
+            "positions": list(s.positions),
+            "velocities": list(s.velocities),
+            "actuators": list(s.actuators),
+            "springs_and_dampers": s.springs,
+            "sap_constraints_in_file": s.constraints,
+            "loops": [loop.name for loop in self.loops],
+            "loop_rows": s.loop_rows,
+            "independent_loop_rows": s.independent_rows,
+            "loop_gap_m": s.loop_gap,
+            "feet": {
+                foot.name: {
+                    "body": foot.body,
+                    "p_BF_m": foot.p_BF.tolist(),
+                    "radius_m": foot.radius,
+                }
+                for foot in self.feet
+            },
+            "points": [point.name for point in self.points],
+            "notes": list(self.notes),
+        }
+
+
+def loop_half_length(model: Model) -> float:
+    """Half the distance between a hinge's two ball constraints [m].
+
+    A twentieth of the largest coordinate of the loops' points: of the order of
+    a link, so that the two balls hold a hinge's direction well.
+    """
+    points = [p for loop in model.loops for p in (loop.p_AP, loop.p_BQ)]
+    reach = max((float(np.abs(p).max()) for p in points), default=0.0)
+    return reach / 20 or 1e-3
+
+
+def find_model(name_or_path: str | Path) -> Path:
+    """The model file for a name or a path.
+
+    Raises:
+        UnknownName: for a name that is not among the models.
+        ModelProblem: for a path that is no file or has no known ending.
+    """
+    text = str(name_or_path)
+    path = Path(text)
+    looks_like_path = path.suffix or "/" in text or os.sep in text
+    if not looks_like_path:
+        if text not in available_models():
+            raise UnknownName("model", text, available_models())
+        return package_root() / text / f"{text}.sdf"
+    if "\0" in text:
+        raise InvalidInput("a model path cannot contain a NUL character")
+    if path.is_dir():
+        raise ModelProblem(path, "is a folder; name the model file in it")
+    if not path.is_file():
+        raise ModelProblem(
+            path, "no such file; give a path or one of " + ", ".join(available_models())
+        )
+    if not text.lower().endswith(ENDINGS):
+        raise ModelProblem(path, f"unknown ending; use one of {', '.join(ENDINGS)}")
+    return path
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    units: Scaling = SI,
+    feet: Sequence[str] | None = None,
+) -> Model:
+    """Loads and checks a model.
+
+    Args:
+        name_or_path: a name from :func:`available_models`, or a path to a
+            URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
+            (loop_joint, force_element) load too.
+        units: the units of the numbers in an old-format URDF.
+        feet: names of bodies to use as feet (their lowest collision point),
+            in place of what the file or the YAML beside it say.
+
+    Returns:
+        The checked model.
+
+    Raises:
+        UnknownName: for an unknown name, or a foot that is no body.
+        ModelProblem: for a file that Drake or our checks refuse.
+    """
+    path = find_model(name_or_path)
+    check_model_file(path)
+    sidecar = read_sidecar(sidecar_path(path))
+    loops, found, notes, text = sidecar.loops, sidecar.feet, [], None
+    if path.suffix.lower() == ".urdf" and is_old_urdf(path):
+        old = read_old_urdf(path, units=units)
+        text, loops = old.sdf, loops or old.loops
+        found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
+        notes += ["read as an old-Drake URDF", *old.notes]
+    elif units != SI:
+        raise InvalidInput(
+            f"{path}: units apply to URDFs in the old Drake format only; "
+            "this file is read in SI"
+        )
+    try:
+        summary, detected = _inspect(path, text, loops, sidecar.points + found)
+    except UnknownName as error:
+        raise ModelProblem(sidecar_path(path), str(error)) from error
+    if not found and detected:
+        found = detected
+        notes.append("feet inferred from spheres on the last link of each chain")
+    if feet is not None:
+        found = tuple(_named_foot(name, found + detected, summary) for name in feet)
+    return Model(
+        name=model_stem(path),
+        path=path,
+        loops=loops,
+        feet=found,
+        points=sidecar.points,
+        summary=summary,
+        notes=tuple(notes),
+        text=text,
+    )
+
+
+def _named_foot(name: str, known: Sequence[Point], summary: Summary) -> Point:
+    for point in known:
+        if name in (point.name, point.body):
+            return point
+    raise UnknownName("foot", name, {p.name for p in known} | {p.body for p in known})
+
+
+def _parse(plant: MultibodyPlant, path: Path, text: str | None):
+    parser = Parser(plant)
+    root = package_root()
+    if (root / "package.xml").is_file():
+        parser.package_map().AddPackageXml(str(root / "package.xml"))
+    messages = _Messages()
+    logger = logging.getLogger("drake")
+    logger.addHandler(messages)
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        if text is not None:
+            instances = parser.AddModelsFromString(text, "sdf")
+        else:
+            instances = parser.AddModels(str(path))
+    except (RuntimeError, ValueError, LookupError, ET.ParseError) as error:
+        raise ModelProblem(path, _drake_message(error)) from error
+    finally:
+        logger.removeHandler(messages)
+        logger.propagate = propagate
+    unknown = [m for m in messages.lines if "not defined in SDF" in m]
+    if unknown:
+        raise ModelProblem(path, unknown[0] + "; remove or correct the tag")
+    if not instances:
+        raise ModelProblem(path, "holds no model")
+    return instances
+
+
+class _Messages(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record):
+        self.lines.append(one_line(record.getMessage()))
+
+
+def _drake_message(error: Exception) -> str:
+    text = one_line(error)
+    return f"Drake's parser refuses it: {text[:300]}"
+
+
+def _inspect(path, text, loops, points):
+    builder = DiagramBuilder()
+    plant = builder.AddSystem(MultibodyPlant(1e-3))
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    instances = _parse(plant, path, text)
+    try:
+        plant.Finalize()
+        context = plant.CreateDefaultContext()
+        mass = plant.CalcTotalMass(context)
+        closure = LoopClosure(plant, loops)
+        gaps, C = closure.gaps(context), closure.jacobian(context)
+        M = plant.CalcMassMatrix(context)
+    except DrakebotsError:
+        raise
+    except RuntimeError as error:
+        raise ModelProblem(path, _drake_message(error)) from error
+    if not np.isfinite(M).all() or not np.isfinite(mass):
+        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
+    for point in points:
+        find_body(plant, point.body)
+    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
+    summary = Summary(
+        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
+        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
+        actuators=tuple(
+            plant.get_joint_actuator(i).name() for i in plant.GetJointActuatorIndices()
+        ),
+        bodies=plant.num_bodies() - 1,
+        springs=plant.num_force_elements() - 1,
+        constraints=plant.num_constraints(),
+        mass=float(mass),
+        loop_rows=closure.num_rows,
+        independent_rows=rank,
+        loop_gap=float(gaps.max()) if gaps.size else 0.0,
+    )
+    return summary, _detect_feet(plant, scene_graph, instances)
+
+
+def _normalised(C: np.ndarray) -> np.ndarray:
+    """Columns scaled so that metres and radians do not decide the rank."""
+    norms = np.linalg.norm(C, axis=0)
+    return C / np.where(norms > 0, norms, 1.0)
+
+
+def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
+    """Collision spheres on bodies that hold no further joint."""
+    inspector = scene_graph.model_inspector()
+    parents = {
+        plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()
+    }
+    feet = []
+    for i in range(1, plant.num_bodies()):
+        body = plant.get_body(BodyIndex(i))
+        if body.index() in parents or body.model_instance() not in instances:
+            continue
+        spheres = [
+            (inspector.GetPoseInFrame(g).translation(), inspector.GetShape(g).radius())
+            for g in plant.GetCollisionGeometriesForBody(body)
+            if isinstance(inspector.GetShape(g), Sphere)
+        ]
+        for k, (p, radius) in enumerate(spheres):
+            name = body.name() + (f"_{k}" if len(spheres) > 1 else "")
+            feet.append(Point(name, body.name(), p, radius))
+    return tuple(feet)

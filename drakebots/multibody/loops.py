@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import JacobianWrtVariable, ModelInstanceIndex
+from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, ModelInstanceIndex
 from pydrake.systems.framework import Context
 
 from drakebots.errors import InvalidInput, UnknownName
@@ -244,7 +244,7 @@ def find_body(
         raise InvalidInput(
             f"body {name!r} is in several models; write it as model::{name}"
         )
-    bodies = (plant.get_body(i).name() for i in plant.GetBodyIndices())
+    bodies = (plant.get_body(BodyIndex(i)).name() for i in range(plant.num_bodies()))
     raise UnknownName("body", name, bodies)
 
 

@@ -146,4 +146,46 @@ def _add_loops(model: ET.Element, leg: str, parameters: Parameters) -> None:
                     ball, f"{{{_NS}}}ball_constraint_body_{body}", link_name(leg, link)
                 )
                 point = mirror(leg) * p + sign * half * axis
-                _child(ball, f"{{{_NS}}}ball_constraint_p_{body}{'PQ'[body == 'B']}", _vec(point))
+                _child(
+                    ball,
+                    f"{{{_NS}}}ball_constraint_p_{body}{'PQ'[body == 'B']}",
+                    _vec(point),
+                )
+
+
+def hamr_sidecar(parameters: Parameters) -> str:
+    """The YAML beside the model (`hamr.drakebots.yaml`): feet, markers, loops.
+
+    Each loop keeps the two position rows across its axis, 24 rows in all, as
+    the authors do; the rows they drop vanish by themselves.
+    """
+    lines = [
+        "# Written by scripts/make_hamr_model.py from params.yaml; SI.",
+        "feet:",
+    ]
+    for section, (link, p) in (
+        (None, parameters.foot),
+        ("points:", parameters.marker),
+    ):
+        if section:
+            lines.append(section)
+        for leg in LEGS:
+            lines.append(f"  {leg}: {{body: {leg}{link}, p: {_list(mirror(leg) * p)}}}")
+    lines.append("loops:")
+    for leg in LEGS:
+        for row in parameters.loops:
+            lines += [
+                f"  {leg}{row.name}:",
+                f"    A: {link_name(leg, row.link_A)}",
+                f"    p_A: {_list(mirror(leg) * row.p_A)}",
+                f"    B: {link_name(leg, row.link_B)}",
+                f"    p_B: {_list(mirror(leg) * row.p_B)}",
+                f"    axis: {_list(AXES[row.axis])}",
+                "    rows: planar",
+                "    in_file: true",
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _list(values: Sequence[float]) -> str:
+    return "[" + ", ".join(_num(v + 0.0) for v in values) + "]"

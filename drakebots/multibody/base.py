@@ -1,0 +1,119 @@
+"""How the base of a robot is attached to the world.
+
+quaternion  Drake's default for a free body: 7 positions, 6 velocities
+rpy         RpyFloatingJoint: 6 positions, velocities [w_WB, v_WB]
+euler       prismatic x, y, z then revolute yaw, pitch, roll on massless
+            bodies: 6 positions whose rates are the velocities (v = qdot),
+            R_WB = Rz(yaw) Ry(pitch) Rx(roll)
+fixed       welded to the world
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import (
+    BodyIndex,
+    PrismaticJoint,
+    RevoluteJoint,
+    RpyFloatingJoint,
+    SpatialInertia,
+)
+
+from drakebots.errors import InvalidInput, UnknownName
+
+BASES = ("quaternion", "rpy", "euler", "fixed")
+EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
+
+
+def root_bodies(plant: MultibodyPlant) -> list:
+    """Bodies with mass that no joint holds: each tree's base. Not finalized."""
+    held = {
+        plant.get_joint(i).child_body().index()
+        for i in plant.GetJointIndices()
+        if not plant.get_joint(i).is_ephemeral()
+    }
+    bodies = (plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies()))
+    return [body for body in bodies if body.index() not in held]
+
+
+def attach_base(plant: MultibodyPlant, base: str) -> None:
+    """Attaches the plant's only free body to the world; before Finalize.
+
+    Raises:
+        UnknownName: for a base that is not in :data:`BASES`.
+        InvalidInput: when the plant has no free body, or several, and `base`
+            is not "quaternion".
+    """
+    if base not in BASES:
+        raise UnknownName("base", base, BASES)
+    if base == "quaternion":
+        return
+    roots = root_bodies(plant)
+    if not roots and base == "fixed":
+        return
+    if len(roots) != 1:
+        names = ", ".join(body.name() for body in roots) or "none"
+        raise InvalidInput(
+            f"base {base!r} needs one free body, the model has {len(roots)} ({names}); "
+            "use base 'quaternion'"
+        )
+    body = roots[0]
+    world = plant.world_frame()
+    if base == "fixed":
+        plant.WeldFrames(world, body.body_frame())
+    elif base == "rpy":
+        plant.AddJoint(
+            RpyFloatingJoint(f"{body.name()}_base", world, body.body_frame())
+        )
+    else:
+        _euler_chain(plant, body)
+
+
+def _euler_chain(plant: MultibodyPlant, body) -> None:
+    parent = plant.world_frame()
+    axes = dict(zip("xyz", np.eye(3))) | dict(zip(("roll", "pitch", "yaw"), np.eye(3)))
+    for name in EULER_JOINTS:
+        last = name == EULER_JOINTS[-1]
+        child = (
+            body
+            if last
+            else plant.AddRigidBody(
+                f"{body.name()}_{name}", body.model_instance(), SpatialInertia.Zero()
+            )
+        )
+        joint = PrismaticJoint if name in "xyz" else RevoluteJoint
+        plant.AddJoint(
+            joint(f"{body.name()}_{name}", parent, child.body_frame(), axes[name])
+        )
+        parent = child.body_frame()
+
+
+def set_base_pose(plant: MultibodyPlant, context, X_WB: RigidTransform) -> None:
+    """Puts the base of a plant with one free tree at a pose (plant units)."""
+    root = plant.world_body()
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        kind = joint.type_name()
+        if kind == "quaternion_floating":
+            plant.SetFloatingBaseBodyPoseInWorldFrame(context, joint.child_body(), X_WB)
+            return
+        if kind == "rpy_floating":
+            joint.SetPose(context, X_WB)
+            return
+        if kind == "prismatic" and joint.parent_body().index() == root.index():
+            _set_euler(plant, context, joint.child_body().name()[:-2], X_WB)
+            return
+    raise InvalidInput("the plant has no floating base to place")
+
+
+def _set_euler(plant, context, base: str, X_WB: RigidTransform) -> None:
+    rpy = X_WB.rotation().ToRollPitchYaw().vector()
+    values = [*X_WB.translation(), rpy[2], rpy[1], rpy[0]]
+    for name, value in zip(EULER_JOINTS, values):
+        joint = plant.GetJointByName(f"{base}_{name}")
+        set_position = getattr(
+            joint, "set_translation" if name in "xyz" else "set_angle"
+        )
+        set_position(context, value)

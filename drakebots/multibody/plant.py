@@ -1,0 +1,254 @@
+"""A model made into a Drake plant ready to simulate.
+
+The plant may be in other units than SI (`Robot.scaling`); everything that
+leaves it goes through :class:`Robot`, which knows the units.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.geometry import (
+    AddContactMaterial,
+    HalfSpace,
+    ProximityProperties,
+    SceneGraph,
+)
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import (
+    AddMultibodyPlant,
+    CoulombFriction,
+    MultibodyPlant,
+    MultibodyPlantConfig,
+)
+from pydrake.systems.framework import Context, DiagramBuilder
+
+from drakebots.errors import InvalidInput
+from drakebots.models import Model, loop_half_length
+from drakebots.multibody.base import attach_base, set_base_pose
+from drakebots.multibody.loops import LoopClosure, add_ball_constraints, find_body
+from drakebots.multibody.scaled import copy_scaled
+from drakebots.units import SI, Scaling
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The half-space z <= 0.
+
+    Attributes:
+        friction: static and dynamic coefficient.
+        stiffness: of point contact [N/m]; None for Drake's default.
+        dissipation: Hunt-Crossley's [s/m]; None for Drake's default. A large
+            one makes impacts inelastic.
+    """
+
+    friction: float
+    stiffness: float | None = None
+    dissipation: float | None = None
+
+    def __post_init__(self):
+        for name in ("friction", "stiffness", "dissipation"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise InvalidInput(f"ground {name} must be >= 0, got {value}")
+
+    def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
+        """Registers the half-space with a plant in units of `scaling`."""
+        properties = ProximityProperties()
+        material = {}
+        if self.stiffness is not None:
+            material["point_stiffness"] = self.stiffness / scaling.of(mass=1, time=-2)
+        if self.dissipation is not None:
+            material["dissipation"] = self.dissipation * scaling.velocity
+        AddContactMaterial(
+            friction=CoulombFriction(self.friction, self.friction),
+            properties=properties,
+            **material,
+        )
+        with _without_half_space_warning():
+            plant.RegisterCollisionGeometry(
+                plant.world_body(), RigidTransform(), HalfSpace(), "ground", properties
+            )
+
+
+@contextmanager
+def _without_half_space_warning():
+    """Mutes Drake's word that half spaces do not touch deformables."""
+    logger = logging.getLogger("drake")
+
+    def other(record):
+        return "half spaces are not currently supported" not in record.getMessage()
+
+    logger.addFilter(other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(other)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A finalized plant with the model it came from.
+
+    Attributes:
+        model: the model.
+        plant: finalized, in the units of `scaling`.
+        scene_graph: beside it in the builder, or None.
+        scaling: the plant's units.
+        closure: c(q) and C(q) of the model's loops.
+    """
+
+    model: Model
+    plant: MultibodyPlant
+    scene_graph: SceneGraph | None
+    scaling: Scaling
+    closure: LoopClosure
+
+    def position_units(self) -> np.ndarray:
+        """SI value of one unit of each position (nq,): m for lengths, else 1."""
+        return np.where(self.length_positions()[0], self.scaling.length, 1.0)
+
+    def velocity_units(self) -> np.ndarray:
+        """SI value of one unit of each velocity (nv,): m/s, or rad/s."""
+        return np.where(
+            self.length_positions()[1], self.scaling.velocity, 1 / self.scaling.time
+        )
+
+    def length_positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Masks of the positions (nq,) and velocities (nv,) that are lengths."""
+        plant = self.plant
+        masks = (
+            np.zeros(plant.num_positions(), bool),
+            np.zeros(plant.num_velocities(), bool),
+        )
+        for index in plant.GetJointIndices():
+            joint = plant.get_joint(index)
+            kind = joint.type_name()
+            masks[0][joint.position_start() + _lengths(kind, True)] = True
+            masks[1][joint.velocity_start() + _lengths(kind, False)] = True
+        return masks
+
+    def feet_positions(self, context: Context) -> np.ndarray:
+        """p_WF of every foot (num_feet, 3) [m]."""
+        return self._points(context, [(f.body, f.p_BF) for f in self.model.feet])
+
+    def points_positions(self, context: Context, frame: str | None = None):
+        """p of every named point (num_points, 3) [m], in the world or a body."""
+        points = [(p.body, p.p_BF) for p in self.model.points]
+        return self._points(context, points, frame)
+
+    def _points(self, context, points, frame: str | None = None) -> np.ndarray:
+        plant, L = self.plant, self.scaling.length
+        seen_from = (
+            plant.world_frame()
+            if frame is None
+            else find_body(plant, frame).body_frame()
+        )
+        return np.array(
+            [
+                L
+                * plant.CalcPointsPositions(
+                    context, find_body(plant, body).body_frame(), p / L, seen_from
+                ).ravel()
+                for body, p in points
+            ]
+        ).reshape(-1, 3)
+
+    def set_base_pose(self, context: Context, X_WB: RigidTransform) -> None:
+        """Places the base; the translation is in m."""
+        scaled = RigidTransform(
+            X_WB.rotation(), X_WB.translation() / self.scaling.length
+        )
+        set_base_pose(self.plant, context, scaled)
+
+
+def _lengths(kind: str, positions: bool) -> np.ndarray:
+    """Which coordinates of a joint are lengths, from its first one."""
+    return np.array(
+        {
+            "prismatic": [0],
+            "planar": [0, 1],
+            "quaternion_floating": [4, 5, 6] if positions else [3, 4, 5],
+            "rpy_floating": [3, 4, 5],
+        }.get(kind, []),
+        dtype=int,
+    )
+
+
+def build_robot(
+    model: Model,
+    builder: DiagramBuilder | None = None,
+    *,
+    time_step: float = 1e-3,
+    scaling: Scaling = SI,
+    base: str = "quaternion",
+    ground: Ground | None = None,
+    close_loops: bool = True,
+    contact: str = "lagged",
+) -> Robot:
+    """Builds a plant for a model.
+
+    Args:
+        model: from :func:`drakebots.load`.
+        builder: to add plant and scene graph to; None gives a plant alone,
+            without contact.
+        time_step: of the discrete plant [s]; 0 gives a continuous plant,
+            which cannot close loops.
+        scaling: the units to compute in.
+        base: see :mod:`drakebots.multibody.base`.
+        ground: None for no ground.
+        close_loops: whether SAP closes the model's loops.
+        contact: Drake's `discrete_contact_approximation`.
+
+    Raises:
+        InvalidInput: for a time step that is negative or not finite, a base that does not fit, or a model that cannot be copied
+            to other units.
+    """
+    if not (np.isfinite(time_step) and time_step >= 0):
+        raise InvalidInput(f"time step must be >= 0 s, got {time_step}")
+    config = MultibodyPlantConfig(
+        time_step=time_step / scaling.time,
+        discrete_contact_approximation=contact,
+        contact_model="point",
+    )
+    if builder is None:
+        plant, scene_graph = MultibodyPlant(config.time_step), None
+    else:
+        plant, scene_graph = AddMultibodyPlant(config, builder)
+    if scaling.is_si:
+        model.add_to(plant, close_loops=close_loops and time_step > 0)
+    else:
+        _add_scaled(model, plant, scaling, close_loops and time_step > 0)
+    attach_base(plant, base)
+    if ground is not None and scene_graph is not None:
+        ground.add_to(plant, scaling)
+    plant.Finalize()
+    closure = LoopClosure(plant, model.loops, length_unit=scaling.length)
+    return Robot(model, plant, scene_graph, scaling, closure)
+
+
+def _add_scaled(model, plant, scaling, close_loops) -> None:
+    # A diagram of its own owns the SI original while it is copied.
+    original_builder = DiagramBuilder()
+    original, geometry = AddMultibodyPlant(
+        MultibodyPlantConfig(time_step=1e-3), original_builder
+    )
+    model.add_to(original, close_loops=False)
+    original.Finalize()
+    in_file = sum(loop.in_file for loop in model.loops)
+    if close_loops and original.num_constraints() and not in_file:
+        raise InvalidInput(
+            f"{model.path}: declares {original.num_constraints()} constraints that "
+            "cannot be copied to other units; list them as loops in the YAML beside it"
+        )
+    copy_scaled(original, geometry, plant, scaling)
+    if close_loops:
+        add_ball_constraints(
+            plant,
+            model.loops,
+            half_length=loop_half_length(model),
+            length_unit=scaling.length,
+        )

@@ -1,0 +1,205 @@
+"""A tree of links and joints in SI, and the SDF text that Drake reads it from."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+_NS = "http://drake.mit.edu"
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame in another: position (3,) [m], roll, pitch, yaw (3,) [rad]."""
+
+    p: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    rpy: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A visual or a collision of a link.
+
+    Attributes:
+        kind: "visual" or "collision".
+        shape: "sphere", "box", "cylinder", "capsule" or "mesh".
+        values: its SDF children: radius, length, size, scale [m], or uri.
+        rgba: (4,), or None for Drake's default.
+    """
+
+    kind: str
+    name: str
+    pose: Pose
+    shape: str
+    values: dict[str, object]
+    rgba: np.ndarray | None = None
+
+
+@dataclass
+class Link:
+    """A rigid body.
+
+    Attributes:
+        mass: [kg].
+        com: the frame of the inertia, at the centre of mass, in the link.
+        inertia: (3, 3) about the centre of mass [kg m^2].
+        pose: of the link in `relative_to` at q = 0, None for the model frame.
+    """
+
+    name: str
+    mass: float
+    com: Pose
+    inertia: np.ndarray
+    geometries: list[Geometry]
+    pose: Pose = field(default_factory=Pose)
+    relative_to: str | None = None
+
+
+@dataclass
+class Joint:
+    """A joint at the origin of its child.
+
+    Attributes:
+        type: "revolute", "continuous", "prismatic" or "fixed".
+        axis: unit vector in the child (3,).
+        damping: [N m s/rad] or [N s/m].
+        limit: lower, upper, velocity, effort where given, in SI.
+        stiffness: [N m/rad] or [N/m], about `reference` [rad] or [m].
+        actuated: whether Drake adds an actuator.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    axis: np.ndarray
+    damping: float = 0.0
+    limit: dict[str, float] = field(default_factory=dict)
+    stiffness: float = 0.0
+    reference: float | None = None
+    actuated: bool = False
+
+
+@dataclass(frozen=True)
+class SpringDamper:
+    """A spring and damper between point P of body A and point Q of body B.
+
+    Attributes:
+        p_AP, p_BQ: (3,) [m].
+        free_length, stiffness, damping: [m], [N/m], [N s/m].
+    """
+
+    body_A: str
+    p_AP: np.ndarray
+    body_B: str
+    p_BQ: np.ndarray
+    free_length: float
+    stiffness: float
+    damping: float
+
+
+@dataclass
+class Model:
+    """What an SDF model needs, in SI; frames are (name, link, pose)."""
+
+    name: str
+    links: dict[str, Link] = field(default_factory=dict)
+    joints: dict[str, Joint] = field(default_factory=dict)
+    frames: list[tuple[str, str, Pose]] = field(default_factory=list)
+    springs: list[SpringDamper] = field(default_factory=list)
+
+
+def model_sdf(model: Model) -> str:
+    """The SDF 1.9 text of a model, for Drake's parser.
+
+    Joints that are not actuated get effort 0, which Drake reads as "no
+    actuator"; the actuators of the others have their joints' names.
+    """
+    ET.register_namespace("drake", _NS)
+    sdf = ET.Element("sdf", {"version": "1.9"})
+    root = _child(sdf, "model", name=model.name)
+    for link in model.links.values():
+        _add_link(root, link)
+    for joint in model.joints.values():
+        _add_joint(root, joint)
+    for name, link, pose in model.frames:
+        frame = _child(root, "frame", name=name, attached_to=link)
+        _add_pose(frame, pose)
+    for spring in model.springs:
+        _add_spring_damper(root, spring)
+    ET.indent(sdf)
+    return '<?xml version="1.0"?>\n' + ET.tostring(sdf, "unicode") + "\n"
+
+
+def _num(value: float) -> str:
+    return repr(float(value) + 0.0)
+
+
+def _vec(values: Sequence[float]) -> str:
+    return " ".join(_num(v) for v in values)
+
+
+def _child(parent: ET.Element, tag: str, text: str | None = None, **attributes):
+    element = ET.SubElement(parent, tag, attributes)
+    element.text = text
+    return element
+
+
+def _add_pose(parent: ET.Element, pose: Pose, **attributes: str) -> None:
+    _child(parent, "pose", _vec([*pose.p, *pose.rpy]), **attributes)
+
+
+def _add_link(root: ET.Element, link: Link) -> None:
+    element = _child(root, "link", name=link.name)
+    relative = {"relative_to": link.relative_to} if link.relative_to else {}
+    _add_pose(element, link.pose, **relative)
+    # Always written: without it libsdformat takes a mass of 1 kg.
+    inertial = _child(element, "inertial")
+    _add_pose(inertial, link.com)
+    _child(inertial, "mass", _num(link.mass))
+    tensor = _child(inertial, "inertia")
+    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
+        _child(tensor, f"i{'xyz'[i]}{'xyz'[j]}", _num(link.inertia[i, j]))
+    for geometry in link.geometries:
+        node = _child(element, geometry.kind, name=geometry.name)
+        _add_pose(node, geometry.pose)
+        shape = _child(_child(node, "geometry"), geometry.shape)
+        for key, value in geometry.values.items():
+            text = value if isinstance(value, str) else _vec(np.atleast_1d(value))
+            _child(shape, key, text)
+        if geometry.rgba is not None:
+            _child(_child(node, "material"), "diffuse", _vec(geometry.rgba))
+
+
+def _add_joint(root: ET.Element, joint: Joint) -> None:
+    element = _child(root, "joint", name=joint.name, type=joint.type)
+    _child(element, "parent", joint.parent)
+    _child(element, "child", joint.child)
+    if joint.type == "fixed":
+        return
+    axis = _child(element, "axis")
+    _child(axis, "xyz", _vec(joint.axis))
+    dynamics = _child(axis, "dynamics")
+    _child(dynamics, "damping", _num(joint.damping))
+    if joint.reference is not None:
+        _child(dynamics, "spring_reference", _num(joint.reference))
+        _child(dynamics, "spring_stiffness", _num(joint.stiffness))
+    limit = _child(axis, "limit")
+    values = joint.limit if joint.actuated else {**joint.limit, "effort": 0.0}
+    for key, value in values.items():
+        _child(limit, key, _num(value))
+
+
+def _add_spring_damper(root: ET.Element, spring: SpringDamper) -> None:
+    tag = f"{{{_NS}}}linear_spring_damper"
+    element = _child(root, tag)
+    _child(element, f"{tag}_body_A", spring.body_A)
+    _child(element, f"{tag}_p_AP", _vec(spring.p_AP))
+    _child(element, f"{tag}_body_B", spring.body_B)
+    _child(element, f"{tag}_p_BQ", _vec(spring.p_BQ))
+    _child(element, f"{tag}_free_length", _num(spring.free_length))
+    _child(element, f"{tag}_stiffness", _num(spring.stiffness))
+    _child(element, f"{tag}_damping", _num(spring.damping))

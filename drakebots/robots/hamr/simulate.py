@@ -1,0 +1,221 @@
+"""Simulate HAMR-VI walking, from a name of a gait to a result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import xarray as xr
+from pydrake.systems.analysis import Simulator
+
+from drakebots.errors import InvalidInput
+from drakebots.models import Model, load
+from drakebots.results import Result, Verdict, provenance
+from drakebots.robots.hamr.diagram import (
+    TIME_STEP,
+    HamrDiagram,
+    build_hamr_diagram,
+    friction_of,
+)
+from drakebots.robots.hamr.gaits import Waveform, make_waveform
+from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
+from drakebots.robots.hamr.parameters import ACTUATORS
+from drakebots.simulation import Progress, RunEnd, advance, trajectory_dataset
+
+
+@dataclass(frozen=True)
+class HamrSimulation:
+    """What to simulate. Defaults are the authors' 10 Hz trot on card.
+
+    Attributes:
+        gait: a name from :func:`drakebots.robots.hamr.gaits.gait_names`.
+        frequency: stride frequency [Hz]; None for the default or a move.
+        surface: a name from `params.yaml`, or use `friction`.
+        friction: coefficient instead of the surface's.
+        cycles: counted after the gait's ramp.
+        swing_voltage, lift_voltage: amplitudes [V] instead of the table's.
+        time_step: of the plant [s].
+        log_period: [s]; None for 200 samples a cycle, 1 ms at most.
+        encoder_noise: standard deviation [A].
+        seed: of the encoder noise.
+        time_limit: of wall time [s].
+    """
+
+    gait: str = "trot"
+    frequency: float | None = None
+    surface: str = "card"
+    friction: float | None = None
+    cycles: int = 15
+    swing_voltage: float | None = None
+    lift_voltage: float | None = None
+    time_step: float = TIME_STEP
+    log_period: float | None = None
+    encoder_noise: float = 0.0
+    seed: int = 0
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        if int(self.cycles) != self.cycles or self.cycles < 1:
+            raise InvalidInput(f"cycles must be a whole number >= 1, got {self.cycles}")
+        for name in ("friction", "encoder_noise"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise InvalidInput(f"{name} must be >= 0, got {value}")
+        for name in ("time_step", "log_period", "time_limit"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} must be > 0 s, got {value}")
+        if self.time_step > 1e-3:
+            raise InvalidInput(
+                f"time step {self.time_step:g} s cannot resolve HAMR's 100 Hz modes; "
+                "use 1e-3 s or less"
+            )
+
+    def waveform(self) -> Waveform:
+        """The gait's waveform. Raises as :func:`make_waveform` does."""
+        return make_waveform(
+            self.gait,
+            self.frequency,
+            swing_voltage=self.swing_voltage,
+            lift_voltage=self.lift_voltage,
+        )
+
+    def duration(self, waveform: Waveform) -> float:
+        """Of the run [s]."""
+        if not waveform.periodic:
+            return waveform.period
+        return (self.cycles + np.ceil(waveform.ramp)) * waveform.period
+
+    def sampling(self, waveform: Waveform) -> float:
+        """The log period, a multiple of the time step [s]."""
+        wish = self.log_period or min(1e-3, waveform.period / 200)
+        return max(1, round(wish / self.time_step)) * self.time_step
+
+
+def build(problem: HamrSimulation, model: Model | None = None) -> HamrDiagram:
+    """The diagram of a simulation, not yet run.
+
+    Raises:
+        UnknownName, InvalidInput: for a problem that cannot be built.
+    """
+    waveform = problem.waveform()
+    friction = problem.friction
+    if friction is None:
+        friction = friction_of(problem.surface)
+    return build_hamr_diagram(
+        waveform,
+        friction=friction,
+        model=model,
+        time_step=problem.time_step,
+        log_period=problem.sampling(waveform),
+        encoder_noise=problem.encoder_noise,
+        seed=problem.seed,
+    )
+
+
+def simulate(
+    problem: HamrSimulation = HamrSimulation(),  # noqa: B008 (frozen)
+    *,
+    model: Model | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Simulates HAMR-VI; returns what was reached even when cut short.
+
+    Args:
+        problem: what to simulate.
+        model: a variant of HAMR-VI instead of the one that came with us.
+        progress: called with the time reached and the end time [s].
+
+    Raises:
+        UnknownName, InvalidInput: for a problem that cannot be built.
+    """
+    model = model or load("hamr")
+    built = build(problem, model)
+    simulator = Simulator(built.diagram)
+    built.place(simulator.get_mutable_context())
+    simulator.Initialize()
+    end = advance(
+        simulator,
+        built.robot,
+        problem.duration(built.waveform),
+        progress=progress,
+        time_limit=problem.time_limit,
+    )
+    return _result(problem, built, simulator.get_context(), end)
+
+
+def _result(problem, built: HamrDiagram, context, end: RunEnd) -> Result:
+    data = run_dataset(built, context)
+    model = built.robot.model
+    metrics = gait_metrics(data, built.waveform, model.summary.mass)
+    metrics |= {
+        "gait": problem.gait,
+        "frequency_hz": built.waveform.frequency,
+        "surface": problem.surface if problem.friction is None else "custom",
+        "friction": (
+            friction_of(problem.surface)
+            if problem.friction is None
+            else problem.friction
+        ),
+    }
+    if built.waveform.periodic and metrics["cycles"]:
+        data = data.merge(cycle_poses(data, built.waveform))
+    simulated = max(end.time, 1e-12)
+    return Result(
+        kind="simulation",
+        model=model.name,
+        verdict=end.verdict,
+        message=end.message,
+        data=data,
+        residuals=_worst_gaps(data),
+        timings={"simulate": end.wall, "wall_per_simulated": end.wall / simulated},
+        metrics=metrics,
+        provenance=provenance(model.path, asdict(problem), problem.seed),
+    )
+
+
+def _worst_gaps(data: xr.Dataset) -> dict[str, float]:
+    worst = data.loop_gap.max("time")
+    gaps = {
+        f"loop {name} [m]": float(worst.sel(loop=name)) for name in data.loop.values
+    }
+    return dict(sorted(gaps.items(), key=lambda item: -item[1]))
+
+
+def run_dataset(built: HamrDiagram, context) -> xr.Dataset:
+    """All that a run logged, in SI."""
+    robot, unit = built.robot, built.robot.scaling
+    times, states = built.logged(context, "state")
+    _, contact = built.logged(context, "contact")
+    # A run cut short may leave a last sample that not all loggers share.
+    finite = np.isfinite(states).all(axis=1)
+    keep = np.flatnonzero(finite)[np.diff(times[finite], prepend=-1.0) > 0]
+    data = trajectory_dataset(robot, times[keep], states[keep], contact[keep])
+    tips = [f"{name[:2]}q{name[2]}act" for name in ACTUATORS]
+    columns = {
+        "voltage": ("voltages", 1.0, "V"),
+        "actuator_force": ("actuation", unit.force, "N"),
+        "encoder_velocity": ("encoder", 1.0, "m/s"),
+    }
+    for name, (logger, scale, units) in columns.items():
+        _, samples = built.logged(context, logger)
+        data[name] = (
+            ("time", "actuator"),
+            scale * samples[keep],
+            {"units": units},
+        )
+    for name, source, dim, units in (
+        ("actuator_position", "position", "coordinate", "m"),
+        ("actuator_velocity", "velocity", "rate", "m/s"),
+    ):
+        names = data[dim].values
+        index = [next(i for i, n in enumerate(names) if tip in n) for tip in tips]
+        data[name] = (
+            ("time", "actuator"),
+            data[source].values[:, index],
+            {"units": units},
+        )
+    return data.assign_coords(actuator=list(ACTUATORS))
+
+
+__all__ = ["HamrSimulation", "Verdict", "build", "run_dataset", "simulate"]

@@ -1,0 +1,60 @@
+"""Writes models/hamr (SDF, its YAML, meshes) from params.yaml, or checks it.
+
+python scripts/make_hamr_model.py            # write
+python scripts/make_hamr_model.py --check    # exit 1 if a file would change
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from drakebots.models import package_root
+from drakebots.robots.hamr.parameters import load_parameters
+from drakebots.robots.hamr.sdf import hamr_sdf, hamr_sidecar
+from drakebots.robots.hamr.visuals import hamr_visuals, mesh_texts
+
+
+def texts(folder: Path) -> dict[Path, str]:
+    """What the files made from `folder`/params.yaml should hold, by path."""
+    table = load_parameters(folder / "params.yaml")
+    files = {
+        folder / "hamr.sdf": hamr_sdf(table, hamr_visuals(table)),
+        folder / "hamr.drakebots.yaml": hamr_sidecar(table),
+    }
+    for name, text in mesh_texts(table).items():
+        files[folder / "meshes" / name] = text
+    return files
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--folder", type=Path, default=package_root() / "hamr", help="with params.yaml"
+    )
+    args = parser.parse_args(argv)
+    files = texts(args.folder)
+    stray = set((args.folder / "meshes").glob("*.obj")) - set(files)
+    changed = [p for p, text in files.items() if not _holds(p, text)]
+    for path in sorted([*changed, *stray]):
+        print(("differs: " if args.check else "writing: ") + str(path))
+    if args.check:
+        return 1 if changed or stray else 0
+    for path in stray:
+        path.unlink()
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(files[path])
+    return 0
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text() == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
