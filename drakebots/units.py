@@ -64,7 +64,7 @@ def si_factor(unit: str) -> float:
     for index, part in enumerate(str(unit).split("/")):
         for symbol in re.sub(r"[()]", " ", part).split():
             name, _, power = symbol.partition("^")
-            if name not in _SI or (power and not power.lstrip("-").isdigit()):
+            if name not in _SI or (power and not re.fullmatch(r"-?[0-9]{1,2}", power)):
                 raise InvalidInput(
                     f"unknown unit {symbol!r} in {unit!r}; known symbols: "
                     f"{', '.join(sorted(_SI))}, with powers as in mm^2"

@@ -7,7 +7,6 @@ leaves it goes through :class:`Robot`, which knows the units.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +31,14 @@ from drakebots.multibody.base import attach_base, set_base_pose
 from drakebots.multibody.loops import LoopClosure, add_ball_constraints, find_body
 from drakebots.multibody.scaled import copy_scaled
 from drakebots.units import SI, Scaling
+
+
+def _not_about_half_spaces(record: logging.LogRecord) -> bool:
+    """Mutes Drake's word that half spaces do not touch its deformables."""
+    return "half spaces are not currently supported" not in record.getMessage()
+
+
+logging.getLogger("drake").addFilter(_not_about_half_spaces)
 
 
 @dataclass(frozen=True)
@@ -68,25 +75,9 @@ class Ground:
             properties=properties,
             **material,
         )
-        with _without_half_space_warning():
-            plant.RegisterCollisionGeometry(
-                plant.world_body(), RigidTransform(), HalfSpace(), "ground", properties
-            )
-
-
-@contextmanager
-def _without_half_space_warning():
-    """Mutes Drake's word that half spaces do not touch deformables."""
-    logger = logging.getLogger("drake")
-
-    def other(record):
-        return "half spaces are not currently supported" not in record.getMessage()
-
-    logger.addFilter(other)
-    try:
-        yield
-    finally:
-        logger.removeFilter(other)
+        plant.RegisterCollisionGeometry(
+            plant.world_body(), RigidTransform(), HalfSpace(), "ground", properties
+        )
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class StepResidual:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class StepTerms:
     M: np.ndarray
     tau: np.ndarray
     c: np.ndarray
@@ -146,7 +146,7 @@ class TimeStepper:
         Raises:
             NoSolution: when the complementarity problem is not solved.
         """
-        terms = self._terms(q, v, u)
+        terms = self.terms(q, v, u)
         reduced = _Reduced(terms, v, self.h)
         normal, beta, zeta = self._solve_contact(terms, reduced)
         v_next = reduced.velocity(
@@ -169,7 +169,7 @@ class TimeStepper:
         found by least squares; what they cannot balance is `momentum`, and how
         far they are from the contact law is `contact_law`.
         """
-        terms = self._terms(q, v, u)
+        terms = self.terms(q, v, u)
         h, nc, nl = self.h, len(terms.phi), len(terms.limit)
         # Two tangential columns a foot: the pyramid's +x and +y rows.
         tangent = terms.P.reshape(nc, 4, -1)[:, [0, 2]].reshape(2 * nc, -1)
@@ -206,7 +206,7 @@ class TimeStepper:
         rest = np.zeros(plant.num_velocities())
         return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
 
-    def _terms(self, q, v, u) -> _Terms:
+    def terms(self, q, v, u) -> StepTerms:
         plant, context = self.plant, self.context
         tau = self.generalized_forces(q, v, u)  # also sets q and v
         c, C = self.robot.closure.evaluate(context)
@@ -222,7 +222,7 @@ class TimeStepper:
             N.append(J[2])
             P.append(PYRAMID @ J)
         limit, L = self._limit_rows(q)
-        return _Terms(
+        return StepTerms(
             plant.CalcMassMatrix(context),
             tau,
             c,
@@ -242,7 +242,7 @@ class TimeStepper:
         L[np.arange(near.sum()), index[near]] = -sign[near]
         return gap[near], L
 
-    def _solve_contact(self, terms: _Terms, reduced: _Reduced):
+    def _solve_contact(self, terms: StepTerms, reduced: _Reduced):
         nc, nl, h = len(terms.phi), len(terms.limit), self.h
         if nc + nl == 0:
             return np.zeros(0), np.zeros(0), np.zeros(0)
@@ -268,7 +268,7 @@ class TimeStepper:
 class _Reduced:
     """Velocities that keep the loops closed: v+ = free + response to a force."""
 
-    def __init__(self, terms: _Terms, v: np.ndarray, h: float):
+    def __init__(self, terms: StepTerms, v: np.ndarray, h: float):
         self.h, self.terms = h, terms
         factor = scipy.linalg.cho_factor(terms.M)
         self.solve = lambda f: scipy.linalg.cho_solve(factor, f)

@@ -149,6 +149,7 @@ def _result(problem, built: HamrDiagram, context, end: RunEnd) -> Result:
     model = built.robot.model
     metrics = gait_metrics(data, built.waveform, model.summary.mass)
     metrics |= {
+        "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
         "gait": problem.gait,
         "frequency_hz": built.waveform.frequency,
         "surface": problem.surface if problem.friction is None else "custom",
@@ -160,7 +161,6 @@ def _result(problem, built: HamrDiagram, context, end: RunEnd) -> Result:
     }
     if built.waveform.periodic and metrics["cycles"]:
         data = data.merge(cycle_poses(data, built.waveform))
-    simulated = max(end.time, 1e-12)
     return Result(
         kind="simulation",
         model=model.name,
@@ -168,7 +168,7 @@ def _result(problem, built: HamrDiagram, context, end: RunEnd) -> Result:
         message=end.message,
         data=data,
         residuals=_worst_gaps(data),
-        timings={"simulate": end.wall, "wall_per_simulated": end.wall / simulated},
+        timings={"simulate": end.wall},
         metrics=metrics,
         provenance=provenance(model.path, asdict(problem), problem.seed),
     )

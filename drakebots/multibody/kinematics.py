@@ -1,0 +1,98 @@
+"""Closed-chain kinematics: loops solved for the coordinates that depend.
+
+The positions of a closed chain split into independent ones (the actuators)
+and dependent ones (the rest); c(q_i, q_d) = 0 gives q_d by Newton's method,
+and the velocities follow as v = T v_i with
+
+    T = [ 1 ; -C_d^-1 C_i ]        (RSS 2018, eq. (19))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.systems.framework import Context
+
+from drakebots.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.multibody.plant import Robot
+
+TOLERANCE = 1e-12
+"""Of c(q), relative to the plant's unit of length."""
+
+
+@dataclass(frozen=True)
+class ClosedChain:
+    """Solves a robot's loops for given positions of some joints.
+
+    Attributes:
+        robot: with a base that is "fixed" or "euler", so that velocities are
+            the rates of positions.
+        joints: names of the independent joints (single-coordinate).
+    """
+
+    robot: Robot
+    joints: tuple[str, ...]
+
+    def __post_init__(self):
+        self._split()
+
+    def _split(self) -> tuple[np.ndarray, np.ndarray]:
+        plant = self.robot.plant
+        index = []
+        for name in self.joints:
+            if not plant.HasJointNamed(name):
+                known = (plant.get_joint(i).name() for i in plant.GetJointIndices())
+                raise UnknownName("joint", name, known)
+            index.append(plant.GetJointByName(name).position_start())
+        used = np.flatnonzero(self._loop_columns())
+        dependent = np.setdiff1d(used, index)
+        if len(dependent) != self.robot.closure.num_rows:
+            raise InvalidInput(
+                f"{len(self.joints)} joints leave {len(dependent)} coordinates to "
+                f"{self.robot.closure.num_rows} loop rows; choose as many joints as "
+                "the loops leave free"
+            )
+        return np.array(index), dependent
+
+    def _loop_columns(self) -> np.ndarray:
+        plant = self.robot.plant
+        if plant.num_positions() != plant.num_velocities():
+            raise InvalidInput("closed chains need base 'euler' or 'fixed'")
+        context = plant.CreateDefaultContext()
+        return np.abs(self.robot.closure.jacobian(context)).max(axis=0) > 0
+
+    def solve(self, context: Context, values: Mapping[str, float]) -> np.ndarray:
+        """Closes the loops in `context` and returns its positions (nq,).
+
+        Args:
+            context: of the plant; its positions are the first guess, and the
+                coordinates that no loop touches stay as they are.
+            values: position of each independent joint, in plant units.
+
+        Raises:
+            NoSolution: when Newton's method does not converge (out of reach).
+        """
+        independent, dependent = self._split()
+        plant, closure = self.robot.plant, self.robot.closure
+        q = plant.GetPositions(context).copy()
+        q[independent] = [values[name] for name in self.joints]
+        for _ in range(50):
+            plant.SetPositions(context, q)
+            c, C = closure.evaluate(context)
+            if np.abs(c).max() < TOLERANCE:
+                return q
+            q[dependent] -= np.linalg.solve(C[:, dependent], c)
+        worst = dict(zip(closure.row_names, np.abs(c)))
+        top = dict(sorted(worst.items(), key=lambda item: -item[1])[:3])
+        raise NoSolution("the loops do not close at these joint positions", top)
+
+    def tangent(self, context: Context) -> np.ndarray:
+        """T (nv, num_joints) with v = T v_i; other coordinates at rest."""
+        independent, dependent = self._split()
+        C = self.robot.closure.jacobian(context)
+        T = np.zeros((self.robot.plant.num_velocities(), len(self.joints)))
+        T[independent] = np.eye(len(self.joints))
+        T[dependent] = -np.linalg.solve(C[:, dependent], C[:, independent])
+        return T

@@ -1,0 +1,299 @@
+"""The file of a result: netCDF-4 with a checksum behind it.
+
+A file is a plain netCDF-4 (HDF5) file followed by a block of 128 ASCII bytes:
+
+    drakebots result 1
+    sha256 <hexadecimal digest of all bytes before the block>
+    length <number of bytes before the block>
+    <spaces, and a newline at the end>
+
+HDF5 parsers can crash, loop or ask for all memory on a damaged file, so the
+block is verified before HDF5 sees a byte. It guards against damage, not
+against malice. HDF5 ignores what follows its data. Measured with one file of
+each layout: h5netcdf, netCDF4-python (HDF5 2.2), ncdump 4.9.0 and h5dump
+(HDF5 1.10.8) read both a trailing block and a leading one (HDF5's "user
+block"); `xarray.open_dataset(path)` without an `engine` recognizes only the
+trailing one. A tool that rewrites the file drops the block; what it wrote is
+then netCDF, but no longer a result of ours.
+
+Numbers are stored exactly. Text in arrays is stored as UTF-8 characters, short
+ASCII attributes as fixed-length characters: the oldest forms, which every
+netCDF reader knows. Floats from 16 KiB on are compressed by shuffle and zlib
+level 4. Measured: sparse contact forces to 57 %, vertices of a skin to 71 %,
+smooth joint angles to 89 % of their size, at about 95 MB/s; level 1 gives files
+1 to 2 % larger at the same speed, level 9 files up to 1 % smaller at up to 4
+times the time; without shuffle skins stay at 90 %.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import xarray as xr
+
+from drakebots.errors import FileProblem, ResultProblem
+from drakebots.results.dataset import RESERVED
+
+FORMAT_VERSION = 1
+
+_BLOCK_SIZE = 128
+_BLOCK = re.compile(
+    rb"drakebots result (\d{1,9})\nsha256 [0-9a-f]{64}\nlength \d{1,20}\n *\n"
+)
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_CHUNK = 1 << 20
+_COMPRESS_FROM = 16 * 1024  # [bytes]
+_FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
+_part_numbers = itertools.count()
+
+AGAIN = "make it again with the run that wrote it"
+# What xarray, h5netcdf and h5py raise on content they cannot use.
+_READ_ERRORS = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError),
+    *(RuntimeError, IndexError, NotImplementedError),
+)
+
+
+def check_output(path: str | Path) -> Path:
+    """Checks that a file can be written at `path`; call it before long work.
+
+    A file that is there stays as it is; a symbolic link is followed.
+
+    Returns:
+        The absolute path that will be written.
+
+    Raises:
+        FileProblem: when the folder is missing or cannot be written, or
+            `path` is something else than a file.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        taken, in_folder = target.exists() and not target.is_file(), target.parent
+        missing = not in_folder.is_dir()
+    except (OSError, ValueError) as error:
+        raise FileProblem(path, f"cannot be a file ({error}); rename it") from error
+    if taken:
+        raise FileProblem(path, "is not a file; give the name of a file to write")
+    if missing:
+        raise FileProblem(
+            path, f"there is no folder {in_folder}; make it first or choose another"
+        )
+    # Trying is the only check that also sees read-only mounts and quotas.
+    probe = _part(target)
+    try:
+        probe.touch(exist_ok=False)
+    except OSError as error:
+        raise FileProblem(
+            path,
+            f"cannot write into {in_folder} ({error.strerror}); choose another folder",
+        ) from error
+    finally:
+        _remove(probe)
+    return target
+
+
+def _part(target: Path) -> Path:
+    number = next(_part_numbers)
+    return target.with_name(f".{target.name}.part-{os.getpid()}-{number}")
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Gives a temporary file to write; it takes the place of `path` at the end.
+
+    Whatever ends the body early, `path` stays as it was and the temporary file
+    is removed.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    target = check_output(path)
+    part = _part(target)
+    try:
+        yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileProblem(
+            path, f"could not be written ({reason}); free some space or save elsewhere"
+        ) from error
+    finally:
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    # After a failure the folder may be gone or refuse this too; the failure
+    # itself is what the user must see.
+    with suppress(OSError):
+        part.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) -> Path:
+    """Writes arrays and header texts as one checksummed file, atomically.
+
+    Args:
+        path: of the file.
+        data: arrays as :func:`drakebots.results.dataset.frozen_dataset` makes.
+        header: texts, stored as global attributes `drakebots_<key>`.
+
+    Raises:
+        FileProblem: when it cannot be written; nothing is left behind.
+    """
+    stored = data.copy(deep=False)
+    stored.attrs = {
+        **_attributes(data.attrs),
+        **_attributes({RESERVED + key: text for key, text in header.items()}),
+    }
+    for variable in stored.variables.values():
+        variable.attrs = _attributes(variable.attrs)
+    encoding = {
+        name: _encoding(variable) for name, variable in stored.variables.items()
+    }
+    with replacing(path) as part:
+        # In memory first: HDF5 2.0 crashes the interpreter when the disk is
+        # full (measured), a plain write raises OSError.
+        image = stored.to_netcdf(engine="h5netcdf", encoding=encoding)
+        part.write_bytes(image)
+        seal(part)
+    return Path(path)
+
+
+def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        str(name): np.bytes_(text.encode())
+        if text.isascii() and 0 < len(text) <= _FIXED_UP_TO
+        else text
+        for name, text in attributes.items()
+    }
+
+
+def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    if variable.dtype.kind == "U":
+        # Texts of one width share the dimension of their characters. xarray
+        # wants the width, and no other digit, in its name.
+        texts = variable.values.ravel().tolist()
+        width = max([1, *(len(text.encode()) for text in texts)])
+        return {"dtype": "S1", "char_dim_name": f"{RESERVED}chars{width}"}
+    if variable.dtype.kind != "f":
+        return {}
+    # NaN is a value here, not the mark of a missing one.
+    encoding: dict[str, Any] = {"_FillValue": None}
+    if variable.nbytes >= _COMPRESS_FROM:
+        encoding.update(zlib=True, complevel=4, shuffle=True)
+    return encoding
+
+
+def seal(path: Path, *, version: int = FORMAT_VERSION) -> None:
+    """Appends the checksum block to a complete netCDF file."""
+    with open(path, "r+b") as file:
+        length = file.seek(0, os.SEEK_END)
+        block = _block(file, length, version)
+        file.seek(length)
+        file.write(block)
+
+
+def _block(file: BinaryIO, length: int, version: int) -> bytes:
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = length
+    while left and (chunk := file.read(min(_CHUNK, left))):
+        digest.update(chunk)
+        left -= len(chunk)
+    text = f"drakebots result {version}\nsha256 {digest.hexdigest()}\nlength {length}\n"
+    return text.encode().ljust(_BLOCK_SIZE - 1) + b"\n"
+
+
+def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
+    """Verifies a file, then reads it.
+
+    Returns:
+        (arrays, header texts without the prefix `drakebots_`).
+
+    Raises:
+        ResultProblem: when it is missing, damaged, of another version, or not
+            a result of drakebots.
+    """
+    try:
+        # Not a device or a pipe, which could be read for ever.
+        if os.path.lexists(path) and not os.path.isfile(path):
+            raise ResultProblem(path, "is not a file; give the file of a result")
+        with open(path, "rb") as file:
+            _verify(path, file)
+            file.seek(0)
+            # The open file is handed on, so what is read is what was verified
+            # even if the path is replaced meanwhile.
+            data = xr.load_dataset(
+                file, engine="h5netcdf", decode_times=False, mask_and_scale=False
+            )
+    except FileNotFoundError as error:
+        raise ResultProblem(path, "there is no such file; check the name") from error
+    except _READ_ERRORS as error:
+        raise ResultProblem(path, f"cannot be read ({error}); {AGAIN}") from error
+    header = {
+        name.removeprefix(RESERVED): text
+        for name, text in data.attrs.items()
+        if name.startswith(RESERVED)
+    }
+    data.attrs = {k: v for k, v in data.attrs.items() if not k.startswith(RESERVED)}
+    return data, header
+
+
+def _verify(path: str | Path, file: BinaryIO) -> None:
+    length = file.seek(0, os.SEEK_END) - _BLOCK_SIZE
+    file.seek(max(length, 0))
+    block = file.read(_BLOCK_SIZE)
+    match = _BLOCK.fullmatch(block)
+    if match is None:
+        raise ResultProblem(path, _unsealed(file))
+    version = int(match[1])
+    if block != _block(file, length, version):
+        raise ResultProblem(
+            path, f"truncated or altered (checksum does not match); {AGAIN}"
+        )
+    if version != FORMAT_VERSION:
+        remedy = "update drakebots" if version > FORMAT_VERSION else AGAIN
+        raise ResultProblem(
+            path,
+            f"is of format version {version}, and this drakebots reads version "
+            f"{FORMAT_VERSION}; {remedy}",
+        )
+
+
+def _unsealed(file: BinaryIO) -> str:
+    """What a file without our block is, told without parsing it."""
+    file.seek(0)
+    start = file.read(len(_SIGNATURE))
+    if not start:
+        return f"is empty; {AGAIN}"
+    mark = f"{RESERVED}format".encode()
+    file.seek(0)
+    before = b""
+    while chunk := file.read(_CHUNK):
+        if mark in before + chunk:
+            return f"truncated or altered (no checksum at its end); {AGAIN}"
+        before = chunk[-len(mark) :]
+    if start == _SIGNATURE or start.startswith(b"CDF"):
+        return (
+            "is a netCDF or HDF5 file, but not a result of drakebots (or cut off "
+            "early); open it with xarray, or give a file that Result.save wrote"
+        )
+    return "is not a netCDF file; give a file that Result.save wrote"

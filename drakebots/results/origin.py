@@ -1,0 +1,73 @@
+"""Where a result comes from: files and their hashes, versions, options."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from drakebots.errors import FileProblem
+from drakebots.results.plain import freeze, thaw
+
+
+def provenance(
+    model_path: str | Path | Iterable[str | Path] | None,
+    options: Mapping[str, Any],
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """The record that makes a result reproducible.
+
+    Args:
+        model_path: the model file, or all files the model is made of; None
+            for a model made in code.
+        options: the options of the run; numbers, text, lists, mappings,
+            dataclasses.
+        seed: of the random numbers, if there are any.
+
+    Returns:
+        `files` (path -> SHA-256 in hexadecimal), `drakebots`, `drake`,
+        `python` (versions), `options`, `seed`, `date` (UTC, ISO 8601).
+
+    Raises:
+        FileProblem: when a model file cannot be read.
+        InvalidInput: when an option cannot be stored.
+    """
+    if model_path is None:
+        paths = []
+    elif isinstance(model_path, str | Path):
+        paths = [model_path]
+    else:
+        paths = list(model_path)
+    now = datetime.datetime.now(datetime.UTC)
+    record = {
+        "files": {str(path): _sha256(path) for path in paths},
+        "drakebots": _version("drakebots"),
+        "drake": _version("drake"),
+        "python": platform.python_version(),
+        "options": dict(options),
+        "seed": seed,
+        "date": now.isoformat(timespec="seconds"),
+    }
+    return thaw(freeze(record, "provenance"))
+
+
+def _sha256(path: str | Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileProblem(
+            path, f"cannot be read ({error.strerror}); give the model's file"
+        ) from error
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        # Drake from its tar archive or from source has no package metadata.
+        return "unknown"

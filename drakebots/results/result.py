@@ -1,0 +1,270 @@
+"""The result of a simulation or a plan."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from drakebots.errors import (
+    DrakebotsError,
+    InvalidInput,
+    ResultProblem,
+    UnknownName,
+    one_line,
+)
+from drakebots.results.container import (
+    AGAIN,
+    FORMAT_VERSION,
+    read_netcdf,
+    replacing,
+    write_netcdf,
+)
+from drakebots.results.dataset import columns, frozen_dataset
+from drakebots.results.plain import check_text, freeze, thaw, to_json
+
+_TEXTS = ("kind", "model", "verdict", "message")
+_MAPPINGS = ("residuals", "timings", "metrics", "provenance")
+
+
+class Verdict(StrEnum):
+    """How a simulation or a plan ended."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    TIME_LIMIT = "time limit"
+
+
+class _SharedDataset:
+    """A field that gives a new Dataset around the same read-only arrays.
+
+    A Dataset cannot be frozen: variables can be added to it and attributes
+    changed. Whoever does so changes a Dataset of their own.
+    """
+
+    def __get__(self, owner: Any, kind: type) -> xr.Dataset:
+        if owner is None:
+            # The dataclass asks for a default; there is none.
+            raise AttributeError("data")
+        return owner.__dict__["data"].copy(deep=False)
+
+    def __set__(self, owner: Any, value: xr.Dataset) -> None:
+        owner.__dict__["data"] = value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What a simulation or a plan came to; frozen, comparable, storable.
+
+    Attributes:
+        kind: "simulation", "plan", ...
+        model: the name of the model, e.g. "hamr".
+        verdict: how it ended; a :class:`Verdict` or its text.
+        message: one line: why it ended, how to go on.
+        data: the labelled arrays in SI. Every variable has an attribute
+            `units` ("1" if it has none; text needs no units); the coordinate
+            `time` (n,) [s] is finite and strictly increasing. Arrays are
+            read-only; each access gives a new Dataset around them.
+        residuals: by name, worst (NaN, then largest magnitude) first.
+        timings: by phase [s].
+        metrics: by name; numbers, text, lists and mappings of them.
+        provenance: see :func:`drakebots.results.provenance`.
+
+    Raises:
+        InvalidInput: when a field cannot be stored or lacks units.
+        UnknownName: for a verdict that is none.
+    """
+
+    kind: str
+    model: str
+    verdict: Verdict
+    message: str
+    data: xr.Dataset = _SharedDataset()  # type: ignore[assignment]
+    residuals: Mapping[str, float]
+    timings: Mapping[str, float]
+    metrics: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+    # Arrays make a hash by content too dear.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        try:
+            verdict = Verdict(self.verdict)
+        except ValueError as error:
+            choices = [v.value for v in Verdict]
+            raise UnknownName("verdict", self.verdict, choices) from error
+        residuals = _numbers("residuals", self.residuals)
+        worst_first = sorted(residuals.items(), key=lambda pair: _badness(pair[1]))
+        frozen = {
+            "kind": _title("kind", self.kind),
+            "model": _title("model", self.model),
+            "verdict": verdict,
+            "message": _message(self.message),
+            "data": frozen_dataset(self.__dict__["data"]),
+            "residuals": freeze(dict(worst_first), "residuals"),
+            "timings": freeze(_numbers("timings", self.timings), "timings"),
+            "metrics": freeze(_mapping("metrics", self.metrics), "metrics"),
+            "provenance": freeze(_mapping("provenance", self.provenance), "provenance"),
+        }
+        for name, value in frozen.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verdict is success."""
+        return self.verdict is Verdict.SUCCESS
+
+    def summary(self) -> str:
+        """One paragraph: the verdict, the time span, what is worst, the cost."""
+        time = self.__dict__["data"]["time"].values
+        count = f"{time.size} sample" + ("s" if time.size > 1 else "")
+        parts = [
+            f"{self.kind} of {self.model}: {self.verdict}",
+            *([self.message.rstrip(".")] if self.message else []),
+            f"{count} from {time[0]:g} s to {time[-1]:g} s",
+        ]
+        if self.residuals:
+            worst = list(self.residuals.items())[:3]
+            named = ", ".join(f"{name} = {value:.3g}" for name, value in worst)
+            parts.append(f"Worst residuals: {named}")
+        if self.timings:
+            phases = ", ".join(f"{n} {s:.3g} s" for n, s in self.timings.items())
+            parts.append(f"Computed in {sum(self.timings.values()):.3g} s ({phases})")
+        return ". ".join(parts) + "."
+
+    def __repr__(self) -> str:
+        return f"<Result: {self.summary()}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; NaN equals NaN."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in _TEXTS)
+            # The text of a NaN equals that of another; the numbers would not.
+            and all(
+                to_json(getattr(self, name), sort=True)
+                == to_json(getattr(other, name), sort=True)
+                for name in _MAPPINGS
+            )
+            and self.__dict__["data"].identical(other.__dict__["data"])
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be pickled; other processes need results.
+        values = {field.name: self.__dict__[field.name] for field in fields(self)}
+        values |= {name: thaw(values[name]) for name in _MAPPINGS}
+        return Result, tuple(values.values())
+
+    def save(self, path: str | Path) -> Path:
+        """Writes one netCDF-4 file, atomically.
+
+        A file that is there is replaced at the end, or stays as it was.
+
+        Args:
+            path: of the file, usually "*.nc"; its folder must exist.
+
+        Returns:
+            `path`.
+
+        Raises:
+            FileProblem: when it cannot be written; nothing is left behind.
+        """
+        header = {"format": str(FORMAT_VERSION)}
+        header |= {name: str(getattr(self, name)) for name in _TEXTS}
+        header |= {name: to_json(getattr(self, name)) for name in _MAPPINGS}
+        return write_netcdf(path, self.__dict__["data"], header)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Writes every variable along `time` as columns, atomically.
+
+        The header reads "name [unit]", with labels of further dimensions
+        between: "time [s]", "position.x [m]". Numbers read back exactly;
+        variables without time are left out.
+
+        Args:
+            path: of the file, usually "*.csv"; its folder must exist.
+
+        Returns:
+            `path`.
+
+        Raises:
+            FileProblem: when it cannot be written; nothing is left behind.
+        """
+        names, values = zip(*columns(self.__dict__["data"]))
+        with (
+            replacing(path) as part,
+            open(part, "w", newline="", encoding="utf-8") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows(zip(*values))
+        return Path(path)
+
+
+def load_result(path: str | Path) -> Result:
+    """Reads a file of :meth:`Result.save` back to an equal result.
+
+    The checksum is verified before the file is parsed.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ResultProblem: when the file is missing, truncated, altered, of another
+            format version, not a result, or lacks a field.
+    """
+    data, header = read_netcdf(path)
+    if header.get("format") != str(FORMAT_VERSION):
+        raise ResultProblem(path, f"lacks the mark of its format; {AGAIN}")
+    missing = [name for name in (*_TEXTS, *_MAPPINGS) if name not in header]
+    if missing:
+        raise ResultProblem(path, f"lacks the field {missing[0]!r}; {AGAIN}")
+    try:
+        return Result(
+            data=data,
+            **{name: header[name] for name in _TEXTS},
+            **{name: json.loads(header[name]) for name in _MAPPINGS},
+        )
+    except (DrakebotsError, ValueError, TypeError, RecursionError) as error:
+        raise ResultProblem(path, f"{error}; {AGAIN}") from error
+
+
+def _title(name: str, text: Any) -> str:
+    title = check_text(text, name)
+    if not title or title != one_line(title):
+        raise InvalidInput(f"{name}: must be one non-empty line, got {title!r}")
+    return title
+
+
+def _message(text: Any) -> str:
+    # Messages quote solvers and the file system; an odd character in one is no
+    # reason to lose the result of a long run.
+    storable = str(text).encode("utf-8", "replace").decode().replace("\0", " ")
+    return one_line(storable)
+
+
+def _mapping(name: str, value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name}: must be a mapping, got {type(value).__name__}")
+    return dict(value)
+
+
+def _numbers(name: str, value: Any) -> dict[Any, float]:
+    try:
+        return {key: float(number) for key, number in _mapping(name, value).items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name}: must be numbers by name ({error})") from error
+
+
+def _badness(residual: float) -> float:
+    return -math.inf if math.isnan(residual) else -abs(residual)
