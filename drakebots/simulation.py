@@ -92,13 +92,13 @@ def advance(
                 )
             if progress is not None:
                 progress(context.get_time() * unit, duration)
-            if time_limit is not None and time.perf_counter() - start > time_limit:
-                if k < chunks:
-                    return end(
-                        Verdict.TIME_LIMIT,
-                        f"stopped at the time limit of {time_limit:g} s; "
-                        "raise it to go on further",
-                    )
+            late = time_limit is not None and time.perf_counter() - start > time_limit
+            if late and k < chunks:
+                return end(
+                    Verdict.TIME_LIMIT,
+                    f"stopped at the time limit of {time_limit:g} s; "
+                    "raise it to go on further",
+                )
     except KeyboardInterrupt:
         return end(Verdict.INTERRUPTED, "interrupted; what was reached is kept")
     except RuntimeError as error:

@@ -1,0 +1,46 @@
+# Two commands do everything on a machine with Python >= 3.11 and venv:
+#   make demo    sets up, simulates a HAMR trot, ends with a page, a result and a plot
+#   make test    sets up and runs the tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= out
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-slow lint format check bench models clean
+
+demo: $(READY)
+	mkdir -p $(OUT)
+	$(BIN)/drakebots simulate hamr --gait trot --frequency 10 --surface card --cycles 15 \
+	  -o $(OUT)/hamr_trot.nc --html $(OUT)/hamr_trot.html --plot $(OUT)/hamr_trot.png
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check: lint test
+
+bench: $(READY)
+	$(BIN)/python scripts/bench/simulate.py
+
+models: $(READY)
+	$(BIN)/python scripts/make_hamr_model.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "drakebots needs Python 3.11 or newer; set PYTHON=python3.12, say")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) $(OUT) build *.egg-info

@@ -1,0 +1,6 @@
+"""`python -m drakebots`."""
+
+from drakebots.cli import entry_point
+
+if __name__ == "__main__":
+    entry_point()

@@ -1,0 +1,126 @@
+"""What commands print: tables, JSON, progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from drakebots.models import Model
+from drakebots.results import Result
+from drakebots.units import MM_G_MS, SI, Scaling
+
+SYSTEMS: dict[str, Scaling] = {"SI": SI, "mm-g-ms": MM_G_MS}
+"""Units a URDF of the old format may be in, by name."""
+
+
+def plain(value: Any) -> Any:
+    """A value JSON can hold: no NaN, no tuples, no read-only mappings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Prints one JSON object on one line."""
+    print(json.dumps(plain(value)), flush=True)
+
+
+def print_table(title: str, rows: Mapping[str, Any]) -> None:
+    """Prints names and values as a table."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(escape(name), escape(text_of(value)))
+    Console(soft_wrap=False).print(table)
+
+
+def text_of(value: Any) -> str:
+    """A value for a person's eyes."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {text_of(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text_of, value))
+    return "–" if value is None else str(value)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Any]:
+    """A bar on stderr, silent where stderr is no terminal."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn(label),
+        BarColumn(),
+        TextColumn("{task.completed:.3f} / {task.total:.3f} s simulated"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task(label, total=1.0)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def report_of(result: Result) -> dict[str, Any]:
+    """The facts of a result as one flat mapping."""
+    return {
+        "model": result.model,
+        "kind": result.kind,
+        "verdict": str(result.verdict),
+        "message": result.message,
+        **result.metrics,
+        "residuals": dict(result.residuals),
+        "timings_s": dict(result.timings),
+        "provenance": dict(result.provenance),
+    }
+
+
+def print_report(result: Result) -> None:
+    """The facts of a result as a table; long lists are left out."""
+    facts = report_of(result)
+    for key in ("residuals", "provenance", "stride_mm"):
+        facts.pop(key, None)
+    facts["worst residual"] = dict(list(result.residuals.items())[:1])
+    facts["made by"] = (
+        f"drakebots {result.provenance.get('drakebots')}, "
+        f"drake {result.provenance.get('drake')}, {result.provenance.get('date')}"
+    )
+    print_table(f"{result.model}: {result.verdict}", facts)
+
+
+def model_table(model: Model) -> dict[str, Any]:
+    """What `drakebots show` prints."""
+    report = model.report()
+    return {
+        "file": report["path"],
+        "mass [kg]": report["mass_kg"],
+        "bodies": report["bodies"],
+        "positions, velocities": (
+            f"{report['num_positions']}, {report['num_velocities']}"
+        ),
+        "actuators": report["actuators"],
+        "springs and dampers": report["springs_and_dampers"],
+        "loops": report["loops"] or None,
+        "loop rows": (
+            f"{report['loop_rows']}, {report['independent_loop_rows']} independent, "
+            f"largest gap {report['loop_gap_m']:.2g} m"
+        ),
+        "feet": {k: v["body"] for k, v in report["feet"].items()} or None,
+        "points": report["points"] or None,
+        "notes": report["notes"] or None,
+    }
