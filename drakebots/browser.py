@@ -27,7 +27,7 @@ FLAGS = (
     "--no-first-run",
     "--hide-scrollbars",
 )
-TIMEOUT = 120
+TIMEOUT = 240
 """For the browser [s]."""
 
 
@@ -62,8 +62,16 @@ def run_browser(page: Path, *arguments: str) -> str:
             raise InvalidInput(f"{browser} drew nothing: {error}") from error
 
 
-def screenshot(html: str, size: tuple[int, int] = (1200, 800)) -> np.ndarray:
+def screenshot(
+    html: str, size: tuple[int, int] = (1200, 800), *, milliseconds: int = 8000
+) -> np.ndarray:
     """The page as pixels (height, width, 3) in 0..1, drawn at twice the size.
+
+    Args:
+        html: the page.
+        size: width and height [pixels].
+        milliseconds: the page's own time until the picture is taken; pages
+            that move take long to draw without a graphics card.
 
     Raises:
         InvalidInput: without a browser, or when it draws nothing.
@@ -77,7 +85,7 @@ def screenshot(html: str, size: tuple[int, int] = (1200, 800)) -> np.ndarray:
             page,
             f"--window-size={w},{h}",
             "--force-device-scale-factor=2",
-            "--virtual-time-budget=8000",
+            f"--virtual-time-budget={milliseconds}",
             f"--screenshot={shot}",
         )
         if not shot.is_file():

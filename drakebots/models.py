@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -279,7 +278,7 @@ def _parse(plant: MultibodyPlant, path: Path, text: str | None):
             instances = parser.AddModelsFromString(text, "sdf")
         else:
             instances = parser.AddModels(str(path))
-    except (RuntimeError, ValueError, LookupError, ET.ParseError) as error:
+    except _DRAKE_REFUSALS as error:
         raise ModelProblem(path, _drake_message(error)) from error
     finally:
         logger.removeHandler(messages)
@@ -290,6 +289,10 @@ def _parse(plant: MultibodyPlant, path: Path, text: str | None):
     if not instances:
         raise ModelProblem(path, "holds no model")
     return instances
+
+
+# Drake's failed assertions reach Python as SystemExit.
+_DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 
 
 class _Messages(logging.Handler):
@@ -321,7 +324,7 @@ def _inspect(path, text, loops, points):
         M = plant.CalcMassMatrix(context)
     except DrakebotsError:
         raise
-    except RuntimeError as error:
+    except _DRAKE_REFUSALS as error:
         raise ModelProblem(path, _drake_message(error)) from error
     if not np.isfinite(M).all() or not np.isfinite(mass):
         raise ModelProblem(path, "its mass matrix is not finite; check the inertias")

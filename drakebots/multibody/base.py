@@ -102,7 +102,9 @@ def set_base_pose(plant: MultibodyPlant, context, X_WB: RigidTransform) -> None:
         if kind == "rpy_floating":
             joint.SetPose(context, X_WB)
             return
-        if kind == "prismatic" and joint.parent_body().index() == root.index():
+        on_world = joint.parent_body().index() == root.index()
+        own = joint.name() == joint.child_body().name()  # of _euler_chain
+        if kind == "prismatic" and on_world and own:
             _set_euler(plant, context, joint.child_body().name()[:-2], X_WB)
             return
     raise InvalidInput("the plant has no floating base to place")

@@ -172,7 +172,7 @@ class TimeStepper:
         terms = self.terms(q, v, u)
         h, nc, nl = self.h, len(terms.phi), len(terms.limit)
         # Two tangential columns a foot: the pyramid's +x and +y rows.
-        tangent = terms.P.reshape(nc, 4, -1)[:, [0, 2]].reshape(2 * nc, -1)
+        tangent = terms.P.reshape(nc, 4, len(v))[:, [0, 2]].reshape(2 * nc, len(v))
         rows = np.vstack([terms.N, tangent, terms.L])
         unbalanced = terms.M @ (v_next - v) / h - terms.tau
         # Loop forces are free: look only across them.
@@ -199,6 +199,8 @@ class TimeStepper:
     def generalized_forces(self, q, v, u) -> np.ndarray:
         """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
         plant, context = self.plant, self.context
+        if not all(np.isfinite(x).all() for x in (q, v, u)):
+            raise InvalidInput("positions, velocities and inputs must be finite")
         plant.SetPositions(context, q)
         plant.SetVelocities(context, v)
         applied = MultibodyForces(plant)
@@ -319,7 +321,8 @@ def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
         "slack": float(max(0.0, -slack.min(initial=0.0))),
         "complementarity": float(np.abs(answer * slack).max(initial=0.0)),
     }
-    if not result.is_success() and max(worst.values()) > 1e-8 * size:
+    failed = not result.is_success() and max(worst.values()) > 1e-8 * size
+    if failed or not np.isfinite(answer).all():
         raise NoSolution("the contact problem of a time step was not solved", worst)
     return answer
 

@@ -130,7 +130,9 @@ class Encoder(LeafSystem):
         self.DeclareVectorInputPort("voltages", n)
         self.DeclareVectorInputPort("state", plant.num_multibody_states())
         self.DeclareDiscreteState(2 * n)
-        self.DeclarePeriodicDiscreteUpdateEvent(
+        # Unrestricted as the plant's own step is: Drake does those before the
+        # discrete ones, which would see the plant a step ahead.
+        self.DeclarePeriodicUnrestrictedUpdateEvent(
             self._circuit.period / unit.time, 0.0, self._update
         )
         state = {self.discrete_state_ticket(DiscreteStateIndex(0))}
@@ -147,7 +149,8 @@ class Encoder(LeafSystem):
         if self._noise:
             measured = measured + self._noise * self._random.standard_normal(n)
         velocity = circuit.velocity_per_current * measured
-        state.set_value(np.concatenate([u_act, velocity]))
+        discrete = state.get_mutable_discrete_state()
+        discrete.set_value(np.concatenate([u_act, velocity]))
 
     def _velocity(self, context, output):
         values = context.get_discrete_state_vector().value()
