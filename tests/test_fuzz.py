@@ -37,8 +37,8 @@ URDF = """<robot name="leg" xmlns:drake="http://drake.mit.edu">
 <transmission type="SimpleTransmission"><joint name="knee"/><actuator name="knee"/>
 </transmission></robot>"""
 
-SDF = """<sdf version="1.9"><model name="cart"><link name="base"><inertial><mass>2</mass>
-<inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz><ixy>0</ixy><ixz>0</ixz>
+SDF = """<sdf version="1.9"><model name="cart"><link name="base"><inertial>
+<mass>2</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz><ixy>0</ixy><ixz>0</ixz>
 <iyz>0</iyz></inertia></inertial><collision name="c"><geometry><box>
 <size>0.1 0.2 0.3</size></box></geometry></collision></link>
 <link name="pole"><pose>0 0 0.4 0 0 0</pose><inertial><mass>0.3</mass><inertia>

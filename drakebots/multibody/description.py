@@ -51,7 +51,10 @@ class Point:
     radius: float = 0.0
 
     def __post_init__(self):
-        p = np.array(self.p_BF, dtype=float)
+        try:
+            p = np.array(self.p_BF, dtype=float)
+        except (TypeError, ValueError):
+            p = np.zeros(0)
         if p.shape != (3,) or not np.isfinite(p).all():
             raise InvalidInput(f"point {self.name}: p must be three finite numbers")
         if not np.isfinite(self.radius) or self.radius < 0:
@@ -148,7 +151,7 @@ def _points(node: Any, section: str) -> tuple[Point, ...]:
                 str(name),
                 str(_need(row, "body", where)),
                 _need(row, "p", where),
-                float(row.get("radius", 0.0)),
+                _number(row.get("radius", 0.0), f"{where}: radius"),
             )
         )
     return tuple(points)
@@ -166,5 +169,18 @@ def _loop(name: str, row: Mapping) -> Loop:
         axis_A=row.get("axis_A", axis),
         axis_B=row.get("axis_B", axis),
         rows=str(row.get("rows", "hinge")),
-        in_file=bool(row.get("in_file", False)),
+        in_file=_flag(row.get("in_file", False), f"{where}: in_file"),
     )
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{where} must be a number, got {value!r}") from None
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where} must be true or false, got {value!r}")
+    return value

@@ -24,7 +24,10 @@ two directions across its axis."""
 
 
 def _frozen(values: Sequence[float], name: str) -> np.ndarray:
-    array = np.array(values, dtype=float)
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise InvalidInput(f"{name} must be three finite numbers, got {values!r}")
     array.setflags(write=False)

@@ -195,8 +195,8 @@ def build_robot(
         contact: Drake's `discrete_contact_approximation`.
 
     Raises:
-        InvalidInput: for a time step that is negative or not finite, a base that does not fit, or a model that cannot be copied
-            to other units.
+        InvalidInput: for a time step that is negative or not finite, a base
+            that does not fit, or a model that cannot be copied to other units.
     """
     if not (np.isfinite(time_step) and time_step >= 0):
         raise InvalidInput(f"time step must be >= 0 s, got {time_step}")

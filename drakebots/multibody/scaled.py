@@ -132,23 +132,20 @@ class _Copier:
                 self.body[child.body().index()],
                 self._pose(child),
             )
-            if joint.type_name() in ("quaternion_floating", "rpy_floating"):
+            if joint.is_ephemeral() and "floating" in joint.type_name():
                 # Drake adds a floating joint to every free body by itself.
-                if joint.is_ephemeral():
-                    X_WB = self.source.GetDefaultFloatingBaseBodyPose(
-                        joint.child_body()
-                    )
-                    self.target.SetDefaultFloatingBaseBodyPose(
-                        ends[3], scaled_transform(X_WB, self.scaling)
-                    )
-                    continue
+                X_WB = self.source.GetDefaultFloatingBaseBodyPose(joint.child_body())
+                self.target.SetDefaultFloatingBaseBodyPose(
+                    ends[3], scaled_transform(X_WB, self.scaling)
+                )
+                continue
             self.joint[index] = self._joint(joint, ends)
 
     def _joint(self, joint, ends):
         unit = self.scaling
         hinge_damping = unit.of(mass=1, length=2, time=-1)
         slide_damping = unit.of(mass=1, time=-1)
-        name, parent, X_PF, child, X_BM = ends
+        name = ends[0]
         kind = joint.type_name()
         damping = joint.default_damping_vector()
         position = np.ones(joint.num_positions())

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
-from pydrake.solvers import MathematicalProgram, MobyLcpSolver
 
-from drakebots.errors import InvalidInput, NoSolution
+from drakebots.errors import InvalidInput
+from drakebots.multibody.lcp import solve_lcp
 from drakebots.multibody.loops import find_body
 from drakebots.multibody.plant import Robot
 
@@ -122,8 +122,10 @@ class TimeStepper:
                 "time stepping needs velocities that are the rates of the positions; "
                 "build the robot with base 'euler' or 'fixed'"
             )
-        if not time_step > 0:
+        if not 0 < time_step < np.inf:
             raise InvalidInput(f"time step must be > 0, got {time_step}")
+        if friction is not None and not 0 <= friction < np.inf:
+            raise InvalidInput(f"friction must be >= 0, got {friction}")
         self.robot, self.plant, self.h = robot, plant, time_step
         self.friction, self.limit_reach = friction, limit_reach
         self.context = plant.CreateDefaultContext()
@@ -299,32 +301,6 @@ class _Reduced:
         if not terms.C.size:
             return np.zeros(0)
         return np.linalg.lstsq(terms.C.T, rest, rcond=None)[0]
-
-
-def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
-    """z >= 0 with Z z + z0 >= 0 and z'(Z z + z0) = 0, by Lemke's method.
-
-    Raises:
-        NoSolution: when the solver gives up or its answer is not one.
-    """
-    # Unit diagonal: contact rows of light links differ by orders of magnitude.
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Z)), 1e-12))
-    scale[np.diag(Z) == 0] = 1.0
-    prog = MathematicalProgram()
-    z = prog.NewContinuousVariables(len(z0), "z")
-    prog.AddLinearComplementarityConstraint(scale[:, None] * Z * scale, scale * z0, z)
-    result = MobyLcpSolver().Solve(prog)
-    answer = np.maximum(scale * result.GetSolution(z), 0.0)
-    slack = Z @ answer + z0
-    size = 1.0 + np.abs(z0).max(initial=0.0)
-    worst = {
-        "slack": float(max(0.0, -slack.min(initial=0.0))),
-        "complementarity": float(np.abs(answer * slack).max(initial=0.0)),
-    }
-    failed = not result.is_success() and max(worst.values()) > 1e-8 * size
-    if failed or not np.isfinite(answer).all():
-        raise NoSolution("the contact problem of a time step was not solved", worst)
-    return answer
 
 
 def _contact_law(gap, normal, friction, slip, mu) -> float:

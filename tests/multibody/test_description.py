@@ -128,6 +128,7 @@ def test_bad_sidecars(tmp_path, text, words):
         ("feet: {a: {body: b, p: [0, 0, x]}}", "a"),
         ("feet: {a: {body: b, p: [0, 0, 0], radius: big}}", "a"),
         (LOOP + ", axis: [x, 0, 0]}}", "l"),
+        (LOOP + ", in_file: 'false'}}", "in_file"),
     ],
 )
 def test_words_for_numbers(tmp_path, text, entry):
@@ -135,7 +136,7 @@ def test_words_for_numbers(tmp_path, text, entry):
     path = write(tmp_path, text)
     with pytest.raises(ModelProblem) as caught:
         read_sidecar(path)
-    assert_problem(caught, path)
+    assert_problem(caught, path, entry)
 
 
 def test_parse_without_a_file():

@@ -333,3 +333,9 @@ def test_lcp_random_singular(seed, n, rank):
     on = rng.random(n) < 0.5
     z0 = np.where(on, 0, w) - Z @ np.where(on, z, 0)
     assert_solves(Z, z0, solve_lcp(Z, z0))
+
+
+def test_lcp_without_an_answer_is_refused():
+    """z0 = -1 against a singular Z: Lemke claims success, we do not."""
+    with pytest.raises(NoSolution):
+        solve_lcp(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([-1.0, -1.0]))

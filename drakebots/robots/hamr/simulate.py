@@ -114,7 +114,7 @@ def build(problem: HamrSimulation, model: Model | None = None) -> HamrDiagram:
 
 
 def simulate(
-    problem: HamrSimulation = HamrSimulation(),  # noqa: B008 (frozen)
+    problem: HamrSimulation = HamrSimulation(),
     *,
     model: Model | None = None,
     progress: Progress | None = None,
