@@ -134,15 +134,15 @@ def make_scene(
     plant.Finalize()
     meshcat = Meshcat(MeshcatParams(show_stats_plot=False, port=port))
     params = MeshcatVisualizerParams()
-    params.role = Role.kIllustration
+    params.role = role = _drawn_role(scene_graph)
     MeshcatVisualizer.AddToBuilder(builder, scene_graph, meshcat, params)
     diagram = builder.Build()
     context = diagram.CreateDefaultContext()
     if positions is not None:
         plant.SetPositions(plant.GetMyContextFromRoot(context), positions)
-    low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context))
+    low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context), role)
     if not np.all(low < high):
-        raise InvalidInput(f"{model.path}: has no visual geometry to draw")
+        raise InvalidInput(f"{model.path}: has no geometry to draw; give a <visual>")
     middle = (low + high) / 2
     height = low[2] if ground_height is None else ground_height
     ground = np.array([middle[0], middle[1], height])
@@ -159,11 +159,18 @@ def make_scene(
     return scene
 
 
-def _bounds(scene_graph, context) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner of all visual geometry in the world (3,) [m]."""
+def _drawn_role(scene_graph) -> Role:
+    """What to draw: visual geometry, or collision geometry where there is none."""
+    inspector = scene_graph.model_inspector()
+    has_visuals = bool(inspector.GetAllGeometryIds(Role.kIllustration))
+    return Role.kIllustration if has_visuals else Role.kProximity
+
+
+def _bounds(scene_graph, context, role) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner of all geometry drawn in the world (3,) [m]."""
     query = scene_graph.get_query_output_port().Eval(context)
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for geometry in query.inspector().GetAllGeometryIds(Role.kIllustration):
+    for geometry in query.inspector().GetAllGeometryIds(role):
         box = query.ComputeObbInWorld(geometry)
         if box is None:  # a half space
             continue

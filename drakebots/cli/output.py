@@ -103,6 +103,11 @@ def print_report(result: Result) -> None:
     print_table(f"{result.model}: {result.verdict}", facts)
 
 
+def _first(lines: list[str], count: int) -> str:
+    rest = len(lines) - count
+    return "; ".join(lines[:count]) + (f"; and {rest} more" if rest > 0 else "")
+
+
 def model_table(model: Model) -> dict[str, Any]:
     """What `drakebots show` prints."""
     report = model.report()
@@ -122,5 +127,5 @@ def model_table(model: Model) -> dict[str, Any]:
         ),
         "feet": {k: v["body"] for k, v in report["feet"].items()} or None,
         "points": report["points"] or None,
-        "notes": report["notes"] or None,
+        "notes": _first(report["notes"], 4) or None,
     }
