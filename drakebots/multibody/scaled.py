@@ -1,9 +1,9 @@
 """A copy of a Drake model in another system of units.
 
-Gram-sized robots are badly conditioned in SI: SAP's convergence criteria stop
-too early and a standing HAMR creeps (docs/hamr.md has the measurement). The
-copy walks a finalized plant, so Drake's parser stays the only source of the
-model, and every number is divided by its unit.
+Complementarity solvers and programs have absolute tolerances, made for robots
+of kilograms; gram-sized robots are computed in mm, g, ms instead. The copy
+walks a finalized plant, so Drake's parser stays the only source of the model,
+and every number is divided by its unit.
 """
 
 from __future__ import annotations
