@@ -56,7 +56,7 @@ def advance(
     *,
     progress: Progress | None = None,
     time_limit: float | None = None,
-    chunks: int = 100,
+    look_up: float = 0.02,
 ) -> RunEnd:
     """Advances a simulator by `duration` [s], in chunks between which it looks up.
 
@@ -69,9 +69,10 @@ def advance(
         duration: [s].
         progress: called after each chunk.
         time_limit: of wall time [s].
-        chunks: how often it looks up.
+        look_up: longest simulated time between two looks at the clock [s].
     """
     start, unit = time.perf_counter(), robot.scaling.time
+    chunks = max(100, int(np.ceil(duration / look_up)))
     context = simulator.get_mutable_context()
     plant_context = robot.plant.GetMyContextFromRoot(context)
 

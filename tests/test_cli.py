@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -177,3 +181,28 @@ def test_packages_are_all_listed():
         for p in (root / "drakebots").rglob("__init__.py")
     }
     assert packages == found
+
+
+def test_ctrl_c_keeps_what_was_reached(tmp_path):
+    """SIGINT in a long run: exit 130, and a result marked interrupted."""
+    out = tmp_path / "cut.nc"
+    argv = ["simulate", "hamr", "--cycles", "2000", "-o", str(out)]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "drakebots", *argv],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        # A parent that ignores SIGINT must not make the child ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        # Past the imports and the building, well into the run.
+        time.sleep(12)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    assert b"interrupted" in err
+    result = load_result(out)
+    assert result.verdict == "interrupted"
+    assert result.data.sizes["time"] > 10
