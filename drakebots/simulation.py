@@ -3,6 +3,8 @@ what was logged into a labelled dataset in SI."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,13 +78,18 @@ def advance(
     context = simulator.get_mutable_context()
     plant_context = robot.plant.GetMyContextFromRoot(context)
 
+    stop = _CtrlC()
+
     def end(verdict: Verdict, message: str) -> RunEnd:
         reached = context.get_time() * unit
         return RunEnd(verdict, message, reached, time.perf_counter() - start)
 
     try:
+        stop.listen()
         for k in range(1, chunks + 1):
             simulator.AdvanceTo(duration * k / chunks / unit)
+            if stop.asked:
+                raise KeyboardInterrupt
             if not np.isfinite(
                 robot.plant.GetPositionsAndVelocities(plant_context)
             ).all():
@@ -107,7 +114,35 @@ def advance(
         return end(
             Verdict.FAILED, f"the simulation failed ({reason}); reduce the time step"
         )
+    finally:
+        stop.forget()
     return end(Verdict.SUCCESS, f"reached {duration:g} s")
+
+
+class _CtrlC:
+    """Ctrl-C noted between steps of the simulator instead of inside one.
+
+    An exception raised in the middle of a Python system's callback passes
+    through C++, and does not always arrive as KeyboardInterrupt. A second
+    Ctrl-C raises at once. Outside the main thread nothing changes.
+    """
+
+    def __init__(self):
+        self.asked, self._before = False, None
+
+    def listen(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+
+    def forget(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _note(self, number, frame) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 def trajectory_dataset(

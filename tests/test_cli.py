@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
         _, err = child.communicate(timeout=60)
     finally:
         child.kill()
-    assert child.returncode == 130
+    assert child.returncode == 130, err
     assert b"interrupted" in err
     result = load_result(out)
     assert result.verdict == "interrupted"
