@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,12 @@ from drakebots.multibody.description import (
     read_sidecar,
     sidecar_path,
 )
-from drakebots.multibody.loops import Loop, LoopClosure, find_body
+from drakebots.multibody.loops import (
+    Loop,
+    LoopClosure,
+    add_ball_constraints,
+    find_body,
+)
 from drakebots.multibody.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.units import SI, Scaling
 
@@ -121,8 +126,6 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        from drakebots.multibody.loops import add_ball_constraints
-
         instances = _parse(plant, self.path, self.text)
         if close_loops:
             open_loops = [loop for loop in self.loops if not loop.in_file]
@@ -212,8 +215,8 @@ def load(
             URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
             (loop_joint, force_element) load too.
         units: the units of the numbers in an old-format URDF.
-        feet: names of bodies to use as feet (their lowest collision point),
-            in place of what the file or the YAML beside it say.
+        feet: names to use as feet, of feet or of bodies that have one: those
+            the file or the YAML beside it name, and last links with a sphere.
 
     Returns:
         The checked model.
@@ -228,7 +231,7 @@ def load(
     loops, found, notes, text = sidecar.loops, sidecar.feet, [], None
     if path.suffix.lower() == ".urdf" and is_old_urdf(path):
         old = read_old_urdf(path, units=units)
-        text, loops = old.sdf, loops or old.loops
+        text, loops = old.sdf, loops or _fewest_rows(path, old.sdf, old.loops)
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
         notes += ["read as an old-Drake URDF", *old.notes]
     elif units != SI:
@@ -255,6 +258,18 @@ def load(
         notes=tuple(notes),
         text=text,
     )
+
+
+def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Hinges as planar loops where the rows left out hold by themselves.
+
+    In a mechanism of few freedoms most rows of its hinges depend on the
+    others; programs and time stepping need independent ones.
+    """
+    planar = tuple(replace(loop, rows="planar") for loop in loops)
+    all_rows, fewer = (_inspect(path, text, rows, ())[0] for rows in (loops, planar))
+    same = fewer.independent_rows == all_rows.independent_rows
+    return planar if same else loops
 
 
 def _named_foot(name: str, known: Sequence[Point], summary: Summary) -> Point:

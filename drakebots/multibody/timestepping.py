@@ -279,7 +279,13 @@ class _Reduced:
         w = v + h * self.solve(terms.tau)
         self.MiCt = self.solve(terms.C.T)
         if terms.C.size:
-            self.S = scipy.linalg.cho_factor(terms.C @ self.MiCt)
+            try:
+                self.S = scipy.linalg.cho_factor(terms.C @ self.MiCt)
+            except scipy.linalg.LinAlgError as error:
+                raise InvalidInput(
+                    "the loops' rows depend on each other; give the loops "
+                    "`rows: planar` or leave redundant ones out"
+                ) from error
             correction = scipy.linalg.cho_solve(self.S, terms.c / h + terms.C @ w)
             w = w - self.MiCt @ correction
         self.free = w

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,12 @@ from pydrake.multibody.tree import (
     RevoluteSpring,
 )
 
+from drakebots import build_robot, load
 from drakebots.errors import InvalidInput, ModelProblem
 from drakebots.multibody.arithmetic import arithmetic
 from drakebots.multibody.loops import LoopClosure
 from drakebots.multibody.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.multibody.timestepping import TimeStepper
 from drakebots.units import MM_G_MS, SI
 
 ROOT = Path(__file__).parents[2]
@@ -676,3 +679,31 @@ def test_mutated_files_load_or_are_refused(tmp_path, data):
 @given(data=mutated())
 def test_many_mutated_files_load_or_are_refused(tmp_path, data):
     loads_or_refuses(tmp_path, data)
+
+
+@with_data
+def test_public_hamr_steps_like_ours():
+    """The public URDF, loaded by path, has 24 independent rows and falls onto the
+    ground in hard contact exactly as the project's own model does."""
+    steps = []
+    for model in (load(HAMR, units=MM_G_MS), load("hamr")):
+        assert (model.summary.loop_rows, model.summary.independent_rows) == (24, 24)
+        robot = build_robot(model, scaling=MM_G_MS, base="euler", time_step=0)
+        stepper = TimeStepper(robot, 0.1, friction=0.51)
+        q, v = np.zeros(38), np.zeros(38)
+        q[2] = 12.6
+        for _ in range(100):
+            q, v, _ = stepper.step(q, v, np.zeros(8))
+        steps.append(q)
+    assert np.abs(steps[0] - steps[1]).max() < 1e-7
+
+
+def test_redundant_rows_are_named():
+    """All five rows of every hinge depend on each other: a clear refusal."""
+    model = load("hamr")
+    hinges = tuple(replace(loop, rows="hinge") for loop in model.loops)
+    model = replace(model, loops=hinges)
+    robot = build_robot(model, scaling=MM_G_MS, base="fixed", time_step=0)
+    stepper = TimeStepper(robot, 0.1)
+    with pytest.raises(InvalidInput, match="rows: planar"):
+        stepper.step(np.zeros(32), np.zeros(32), np.zeros(8))
