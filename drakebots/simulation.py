@@ -206,10 +206,19 @@ def _base_body(plant):
     ]
     if floating:
         return floating[0]
+    # The joints come in any order: outward from the world, past bodies without
+    # mass, the first that has some.
+    below: dict = {}
     for index in plant.GetJointIndices():
-        body = plant.get_joint(index).child_body()
-        if body.default_mass() > 0:
-            return body
+        joint = plant.get_joint(index)
+        parent = joint.parent_body().index()
+        below.setdefault(parent, []).append(joint.child_body())
+    level = [plant.world_body()]
+    while level:
+        level = [child for body in level for child in below.get(body.index(), [])]
+        for body in level:
+            if body.default_mass() > 0:
+                return body
     return plant.world_body()
 
 

@@ -30,6 +30,23 @@ def test_bench_simulate(capsys):
     assert result["system_overhead_ratio"]["value"] > 0.5
 
 
+@pytest.mark.parametrize("gcc", [False, True], ids=["interpreted", "compiled"])
+def test_bench_derivatives(capsys, monkeypatch, gcc):
+    """Both Jacobians agree, or it ends; without gcc it interprets."""
+    bench = script("bench/derivatives.py")
+    if gcc and bench.shutil.which("gcc") is None:
+        pytest.skip("no gcc on this machine")
+    if not gcc:
+        monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+    result = bench.main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    best = result["twin_vs_autodiff_ratio"]
+    assert best["value"] > (50 if gcc else 5)
+    assert ("compile_s" in result) == gcc
+
+
 def test_bench_contact(capsys):
     """Hard contact and SAP both walk forward."""
     result = script("bench/contact.py").main(["--quick"])
