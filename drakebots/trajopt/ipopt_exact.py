@@ -198,8 +198,10 @@ def solve_exact(
         raise callback.error
     if out is None:
         x = x0 if callback.last is None else callback.last.x
-        return Raw(x, "User_Requested_Stop", False, {}, {"build": built})
+        return Raw(x, "interrupted", False, {}, {"build": built})
     stats = solver.stats()
+    if callback.error is not None:
+        stats["return_status"] = "interrupted"
     iterations = stats.get("iterations") or {}
     seconds = {
         "build": built,

@@ -184,6 +184,15 @@ class ContactSystem:
             speed.append(D.T @ motion)
         return ca.vertcat(*distance), ca.vertcat(*speed)
 
+    def contact_frames(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Normals (T, 3) and friction directions (T, 3, 4) at points (T, 3)."""
+        p = ca.SX.sym("p", 3)
+        n, t1, t2 = self._terrain.frame(p)
+        D = ca.horzcat(*(a * t1 + b * t2 for a, b in _SIGNS))
+        function = ca.Function("frames", [p], [ca.densify(n), ca.densify(ca.vec(D))])
+        normals, directions = (np.array(o).T for o in function.map(len(points))(points.T))
+        return normals, directions.reshape(-1, 4, 3).transpose(0, 2, 1)
+
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
         """p_WF (T, num_feet, 3) of positions (T, nq), plant units."""
         symbol = ca.SX.sym("q", self.nq)

@@ -1,0 +1,201 @@
+"""HAMR-VI's gait as a contact-implicit program (RSS 2018, eqs. (14)-(16)).
+
+The cost is, with dV the change of an input's force from one interval to the
+next and v the difference quotients,
+
+    w_goal (x_N - stride)^2 + 1/2 |q_N - q_g|^2     where the cycle ends
+    + w_du/2 sum |dV|^2 + w_dv sum |v_k+1 - v_k|^2   smoothness
+    + w_slip sum h psi'mu gam                        power lost in friction
+    + w_lam sum |lam|^2 + s_weight sum s
+
+All but the friction term are the authors'. Without it the cheapest gaits
+shuffle: feet slide forward under little load, which a plan times to the
+millisecond and no execution repeats (docs/hamr.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from drakebots.errors import InvalidInput
+from drakebots.robots.hamr.diagram import friction_of
+from drakebots.robots.hamr.gaits import make_waveform
+from drakebots.robots.hamr.plan_system import SCALES, base_coordinates, hamr_system
+from drakebots.trajopt.contact_implicit import ContactImplicit, ContactImplicitBuilder
+from drakebots.trajopt.program import Program
+
+TILT = 0.15
+"""Bound of roll, pitch and yaw [rad]: a gait that walks straight ahead."""
+
+
+@dataclass(frozen=True)
+class GaitWeights:
+    """Weights of the cost, for mm, g, ms, N.
+
+    Attributes:
+        goal: of the stride's error.
+        pose: of the last pose's distance from the warm start's.
+        effort: of the inputs' steps.
+        smooth: of the velocities' steps.
+        friction: of the power lost in slip.
+        loops: of loop forces.
+        slack: exact penalty, first and last rung.
+    """
+
+    goal: float = 10.0
+    pose: float = 1.0
+    effort: float = 1.0
+    smooth: float = 20.0
+    friction: float = 20.0
+    loops: float = 1e-3
+    slack: tuple[float, ...] = (50.0, 500.0)
+
+
+@dataclass(frozen=True)
+class GaitPlan:
+    """A gait to be planned.
+
+    Attributes:
+        gait: whose open-loop waveform starts the search.
+        frequency: of the stride [Hz].
+        surface: a name from `params.yaml`, or use `friction`.
+        friction: coefficient instead of the surface's.
+        knots: of the cycle, the last repeating the first.
+        stride: goal of a cycle [m].
+        free_period: share by which the period may change, 0 for fixed.
+        symmetric: whether the right legs repeat the left ones half a cycle
+            later (a laterally symmetric gait).
+        weights: of the cost.
+        warm_voltage: amplitude of the warm start [V]; None for the gait's.
+        seed: of a perturbation of the warm start; 0 for none.
+    """
+
+    gait: str = "trot"
+    frequency: float = 10.0
+    surface: str = "card"
+    friction: float | None = None
+    knots: int = 51
+    stride: float = 10e-3
+    free_period: float = 0.0
+    symmetric: bool = False
+    weights: GaitWeights = GaitWeights()
+    warm_voltage: float | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        waveform = make_waveform(self.gait, self.frequency)
+        if not waveform.periodic:
+            raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
+        if self.friction is None:
+            friction_of(self.surface)
+        elif not 0 <= self.friction < np.inf:
+            raise InvalidInput(f"friction must be >= 0, got {self.friction}")
+        if int(self.knots) != self.knots or self.knots < 5:
+            raise InvalidInput(f"knots must be a whole number >= 5, got {self.knots}")
+        if self.symmetric and self.knots % 2 == 0:
+            raise InvalidInput("a symmetric gait needs an odd number of knots")
+        if not 0 < self.stride < 0.05:
+            raise InvalidInput(f"stride must be within 0..0.05 m, got {self.stride}")
+        if not 0 <= self.free_period < 0.5:
+            raise InvalidInput(
+                f"free_period must be within 0..0.5, got {self.free_period}"
+            )
+
+    @property
+    def mu(self) -> float:
+        """The friction coefficient."""
+        return friction_of(self.surface) if self.friction is None else self.friction
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        ground = self.surface if self.friction is None else f"mu {self.friction:g}"
+        return f"{self.gait} {self.frequency:g} Hz {ground}"
+
+
+def gait_problem(plan: GaitPlan, *, slack_weight: float) -> ContactImplicit:
+    """The contact-implicit part of a gait's program."""
+    system = hamr_system()
+    period = 1 / plan.frequency / system.robot.scaling.time
+    step, free = period / (plan.knots - 1), plan.free_period
+    return ContactImplicit(
+        system,
+        plan.knots,
+        (step * (1 - free), step * (1 + free)),
+        plan.mu,
+        input_bounds=(0.0, system.inputs.bias),
+        periodic=(base_coordinates()["x"],),
+        loops_at_start=False,
+        slack=(1e-7, 1.0),
+        slack_weight=slack_weight,
+        scales=SCALES,
+        name=f"hamr {plan.name}",
+    )
+
+
+def gait_program(
+    plan: GaitPlan, pose: np.ndarray, *, slack_weight: float | None = None
+) -> tuple[ContactImplicit, Program]:
+    """A gait's program.
+
+    Args:
+        plan: the gait.
+        pose: q_g (38,), plant units; its x and y are of no interest.
+        slack_weight: of the exact penalty; None for the first of the plan's.
+    """
+    weights = plan.weights
+    weight = weights.slack[0] if slack_weight is None else slack_weight
+    problem = gait_problem(plan, slack_weight=weight)
+    b = problem.builder()
+    base = base_coordinates()
+    if plan.free_period:
+        b.equal_steps()
+    b.bound("q", 0, 0.0, 0.0, labels=[base["x"], base["y"]])
+    turns = [base[name] for name in ("yaw", "pitch", "roll")]
+    b.bound("q", slice(None), -TILT, TILT, labels=turns)
+    _add_costs(b, plan, weights, pose)
+    return problem, b.build()
+
+
+def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> None:
+    system = b.system
+    unit = system.robot.scaling
+    q, u, h = (b[name].indices for name in ("q", "u", "h"))
+    stride = plan.stride / unit.length
+    per_volt = ca.SX(system.inputs.per_volt)
+    b.cost("goal", {"x": q[-1:, :1]}, lambda x: weights.goal * (x - stride) ** 2)
+    target = ca.SX(np.asarray(pose)[2:])
+    b.cost(
+        "pose",
+        {"q": q[-1:, 2:]},
+        lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
+    )
+    around = np.vstack([u, u[:1]])
+    b.cost(
+        "effort",
+        {"a": around[:-1], "b": around[1:]},
+        lambda a, b: 0.5 * weights.effort * ca.sumsqr(per_volt * (b - a)),
+    )
+    b.cost(
+        "smooth",
+        {"a": q[:-2], "b": q[1:-1], "c": q[2:], "h": h[1:]},
+        lambda a, b, c, h: weights.smooth * ca.sumsqr((a - 2 * b + c) / h),
+    )
+    b.cost(
+        "friction",
+        {"h": h, "gam": b["gam"].indices, "psi": b["psi"].indices},
+        lambda h, gam, psi: weights.friction * plan.mu * h * ca.dot(gam, psi),
+    )
+    b.cost(
+        "loop_forces",
+        {"lam": b["lam"].indices},
+        lambda lam: weights.loops * ca.sumsqr(lam),
+    )
+
+
+def with_knots(plan: GaitPlan, knots: int) -> GaitPlan:
+    """The same gait on another number of knots."""
+    return replace(plan, knots=knots)

@@ -1,0 +1,278 @@
+"""Plan a gait or the jump of HAMR-VI, from a problem to a result.
+
+    result = plan_gait(GaitPlan(frequency=10, surface="card"))
+    track(Tracking(plan_reference(result)))
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from drakebots.errors import InvalidInput
+from drakebots.results import Result, Verdict
+from drakebots.robots.hamr.gait_program import GaitPlan, gait_program
+from drakebots.robots.hamr.jump_program import JumpPlan, jump_program
+from drakebots.robots.hamr.metrics import slip
+from drakebots.robots.hamr.parameters import ACTUATORS
+from drakebots.robots.hamr.reference import Reference, coordinate_names
+from drakebots.robots.hamr.warm_start import (
+    Guess,
+    packed,
+    simulated_gait,
+    simulated_jump,
+)
+from drakebots.trajopt.audit import audit
+from drakebots.trajopt.checkpoint import load_checkpoint
+from drakebots.trajopt.contact_implicit import ContactImplicit
+from drakebots.trajopt.plan_result import plan_dataset, plan_result
+from drakebots.trajopt.solve import Progress, Solution, solve
+
+OPTIONS = {
+    "tol": 1e-5,
+    "acceptable_tol": 1e-3,
+    "acceptable_iter": 8,
+    "acceptable_constr_viol_tol": 1e-7,
+    "max_iter": 400,
+}
+"""Of IPOPT, first rung."""
+
+FINISH = {
+    "mu_strategy": "monotone",
+    "mu_init": 1e-5,
+    "bound_push": 1e-7,
+    "bound_frac": 1e-7,
+    "slack_bound_push": 1e-7,
+    "slack_bound_frac": 1e-7,
+}
+"""Of IPOPT, later rungs: near the answer already."""
+
+
+def plan_gait(
+    plan: GaitPlan = GaitPlan(),
+    *,
+    guess: Guess | None = None,
+    x0: np.ndarray | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    resume: str | Path | None = None,
+) -> Result:
+    """Plans a gait; what was reached is returned even when it is cut short.
+
+    Args:
+        plan: what to plan.
+        guess: instead of the simulated warm start.
+        x0: decision variables of an earlier plan of this size to start from.
+        time_limit: of wall time, warm start included [s].
+        progress: called at every iteration.
+        checkpoint: file that keeps the best iterate.
+        resume: checkpoint to start from.
+
+    Raises:
+        UnknownName, InvalidInput: for a problem that cannot be built.
+        FileProblem: for a checkpoint that is none or of another program.
+    """
+    began = time.perf_counter()
+    guess = guess or simulated_gait(plan)
+    spent = {"warm start": time.perf_counter() - began}
+
+    def build(weight):
+        return gait_program(plan, guess.q[-1], slack_weight=weight)
+
+    climb = _climb(
+        build,
+        plan.weights.slack,
+        lambda program: packed(program, guess) if x0 is None else x0,
+        spent,
+        began=began,
+        time_limit=time_limit,
+        progress=progress,
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+    problem, solution = climb
+    data = hamr_plan_data(problem, solution)
+    stride = float(data.base_position.values[-1, 0] - data.base_position.values[0, 0])
+    metrics = {
+        "gait": plan.gait,
+        "frequency_hz": plan.frequency,
+        "stride_mm": 1e3 * stride,
+        "slip": slip(data.time.values, data.foot_velocity.values[..., 0], stride),
+        "warm_start_stride_mm": 1e3 * guess.stride,
+        "periodic": True,
+    }
+    metrics |= _ground(plan) | plan_metrics(problem, solution, data)
+    return _result(problem, solution, plan, spent, data, metrics)
+
+
+def plan_jump(
+    plan: JumpPlan = JumpPlan(),
+    *,
+    guess: Guess | None = None,
+    x0: np.ndarray | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    resume: str | Path | None = None,
+) -> Result:
+    """Plans a jump; arguments and errors as in :func:`plan_gait`."""
+    began = time.perf_counter()
+    guess = guess or simulated_jump(plan)
+    spent = {"warm start": time.perf_counter() - began}
+    problem, solution = _climb(
+        lambda weight: jump_program(plan, slack_weight=weight),
+        plan.slack,
+        lambda program: packed(program, guess) if x0 is None else x0,
+        spent,
+        began=began,
+        time_limit=time_limit,
+        progress=progress,
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+    data = hamr_plan_data(problem, solution)
+    height = data.base_position.values[:, 2]
+    metrics = {
+        "gait": "jump",
+        "apex_rise_mm": 1e3 * float(height.max() - height[0]),
+        "crouch_mm": 1e3 * float(height[0] - height.min()),
+        "spring_energy_mJ": (1e3 * spring_energy(problem, solution)).tolist(),
+        "periodic": False,
+    }
+    metrics |= _ground(plan) | plan_metrics(problem, solution, data)
+    return _result(problem, solution, plan, spent, data, metrics)
+
+
+def _climb(build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to):
+    """Solves with one penalty weight after the other, each from the last."""
+    solution = problem = None
+    for weight in weights:
+        problem_now, program = build(weight)
+        if solution is None:
+            x = first(program) if resume is None else load_checkpoint(resume, program)
+        else:
+            x = solution.x
+        left = None if time_limit is None else time_limit + began - time.perf_counter()
+        if left is not None and left <= 0:
+            if solution is None:
+                raise InvalidInput(
+                    f"the time limit of {time_limit:g} s was over before the solver "
+                    "began; give it more"
+                )
+            break
+        later = FINISH if solution is not None else {}
+        problem, solution = (
+            problem_now,
+            solve(
+                program,
+                x,
+                options=OPTIONS | later,
+                time_limit=left,
+                checkpoint=checkpoint,
+                **to,
+            ),
+        )
+        for key, value in solution.seconds.items():
+            if key != "total":
+                spent[key] = spent.get(key, 0.0) + value
+        if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
+            break
+    spent["total"] = time.perf_counter() - began
+    return problem, solution
+
+
+def _ground(plan) -> dict:
+    custom = plan.friction is not None
+    return {"surface": "custom" if custom else plan.surface, "friction": plan.mu}
+
+
+def _result(problem, solution: Solution, plan, spent, data, metrics) -> Result:
+    return plan_result(
+        problem,
+        solution,
+        metrics=metrics | {"seconds": spent["total"]},
+        options=asdict(plan),
+        data=data,
+        seed=getattr(plan, "seed", None),
+        timings=spent,
+    )
+
+
+def spring_energy(problem: ContactImplicit, solution: Solution) -> np.ndarray:
+    """Elastic energy of the model's springs at the knots (N,) [J]."""
+    robot = problem.system.robot
+    plant, unit = robot.plant, robot.scaling
+    context = plant.CreateDefaultContext()
+    mass = robot.model.summary.mass / unit.mass
+    g = plant.gravity_field().gravity_vector()
+    energy = []
+    for q in solution.parts["q"]:
+        plant.SetPositions(context, q)
+        p_WC = plant.CalcCenterOfMassPositionInWorld(context)
+        energy.append(plant.CalcPotentialEnergy(context) + mass * g @ p_WC)
+    return np.array(energy) * unit.of(mass=1, length=2, time=-2)
+
+
+def hamr_plan_data(problem: ContactImplicit, solution: Solution) -> xr.Dataset:
+    """A plan's dataset with voltages by actuator [V]."""
+    data = plan_dataset(problem, solution)
+    data = data.rename(input="voltage", input_name="actuator")
+    voltage = np.clip(data.voltage.values, 0.0, problem.system.inputs.bias)
+    data["voltage"] = (("time", "actuator"), voltage, {"units": "V"})
+    return data.assign_coords(actuator=list(ACTUATORS))
+
+
+def plan_metrics(problem, solution: Solution, data: xr.Dataset) -> dict:
+    """Duty factors, clearances, voltages, flexures, and what the audit finds."""
+    system, parts = problem.system, solution.parts
+    weight = 9.81 * system.robot.model.summary.mass
+    feet = data.foot.values.tolist()
+    loaded = (data.foot_force.values[1:, :, 2] > 0.01 * weight).mean(axis=0)
+    clearance = 1e3 * data.foot_position.values[..., 2].max(axis=0)
+    return {
+        "height_mm": 1e3 * float(data.base_position.values[:, 2].mean()),
+        "period_s": float(data.time.values[-1]),
+        "duty_factor": dict(zip(feet, loaded.tolist())),
+        "foot_clearance_mm": dict(zip(feet, clearance.tolist())),
+        "voltage_min": float(parts["u"].min()),
+        "voltage_max": float(parts["u"].max()),
+        "flexure_max_deg": float(np.degrees(_flexures(system, parts["q"]))),
+        **audit(problem, solution),
+    }
+
+
+def _flexures(system, q: np.ndarray) -> float:
+    """Largest joint angle of the legs [rad]."""
+    lengths = system.robot.length_positions()[0]
+    angles = q[:, 6:][:, ~lengths[6:]]
+    return float(np.abs(angles).max())
+
+
+def plan_reference(result: Result) -> Reference:
+    """What a plan asks the robot to do, from its result.
+
+    Raises:
+        InvalidInput: for a result that is no plan of HAMR.
+    """
+    data = result.data
+    if result.kind != "plan" or "voltage" not in data or result.model != "hamr":
+        raise InvalidInput(
+            "the result is no plan of hamr; make one with `drakebots plan hamr`"
+        )
+    names = coordinate_names()
+    q = data.position.sel(coordinate=names).values
+    v = data.velocity.values
+    return Reference(
+        time=data.time.values - data.time.values[0],
+        q=q,
+        v=v,
+        voltages=data.voltage.values[:-1],
+        periodic=bool(result.metrics["periodic"]),
+        friction=float(result.metrics["friction"]),
+        name=str(result.metrics.get("gait", "plan")),
+    )
