@@ -22,13 +22,14 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from drakebots.errors import InvalidInput
 from drakebots.models import load
 from drakebots.multibody.plant import Robot, build_robot
 from drakebots.trajopt.contact_implicit import ContactImplicit, Scales
 from drakebots.trajopt.ladder import Climb, Rung, climb
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.system import ContactSystem
-from drakebots.trajopt.terrain import SignedDistance, Step
+from drakebots.trajopt.terrain import Frame, Step, Terrain
 
 FILES = (
     "LittleDog2_LittleDog.urdf",
@@ -63,20 +64,53 @@ def robot(folder: Path) -> Robot:
     )
 
 
-def ramp(width: float) -> SignedDistance:
-    """The step's edge as a tanh ramp of a width [m]; phi to first order."""
+@dataclass(frozen=True)
+class Ramp(Terrain):
+    """The step's near edge as a smooth rise, z = height (1 + tanh((x - a)/w))/2.
 
-    def phi(p: ca.SX) -> ca.SX:
-        t = ca.tanh((p[0] - START) / width)
-        slope = HEIGHT / 2 * (1 - t**2) / width
-        return (p[2] - HEIGHT / 2 * (1 + t)) / ca.sqrt(1 + slope**2)
+    phi is to first order, as of a height field, and the normal that of the
+    ground straight below: shorter expressions than the gradient of phi.
 
-    return SignedDistance(phi)
+    Attributes:
+        width: w [m].
+        start: a [m].
+        height: [m].
+    """
+
+    width: float
+    start: float = START
+    height: float = HEIGHT
+
+    def __post_init__(self):
+        if not (0 < self.width < np.inf and 0 < self.height < np.inf):
+            raise InvalidInput(
+                f"a ramp's width and height must be > 0 m, got {self.width} and "
+                f"{self.height}"
+            )
+
+    def _rise(self, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        t = ca.tanh((p[0] - self.start) / self.width)
+        slope = self.height / 2 * (1 - t**2) / self.width
+        return self.height / 2 * (1 + t), slope, 1 / ca.sqrt(1 + slope**2)
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        rise, _, cosine = self._rise(p)
+        return (p[2] - rise) * cosine
+
+    def frame(self, p: ca.SX) -> Frame:
+        """t1 lies in the x-z plane and t2 = ey."""
+        _, slope, c = self._rise(p)
+        y = ca.SX(np.array([0, 1.0, 0]))
+        return ca.vertcat(-slope * c, 0, c), ca.vertcat(c, 0, slope * c), y
+
+    def scaled(self, length_unit: float) -> Ramp:
+        L = length_unit
+        return Ramp(self.width / L, self.start / L, self.height / L)
 
 
 def program(
     folder: Path,
-    terrain=STEP,
+    terrain: Terrain = STEP,
     *,
     slack_weight: float = 30.0,
     edge: float | None = None,
@@ -246,7 +280,7 @@ def ladder(folder: Path, quick: bool = False) -> tuple[Rung, ...]:
     edge, step = make(edge=0.03), make()
     exact = {"same_rows": True}
     first = Rung(
-        make(ramp(0.05), edge=0.08),
+        make(Ramp(0.05), edge=0.08),
         {**_EASY, "mu_strategy": "adaptive"},
         120 if quick else 200,
         "ramp 5 cm",
@@ -257,7 +291,7 @@ def ladder(folder: Path, quick: bool = False) -> tuple[Rung, ...]:
     ]
     if quick:
         return (first, *last)
-    second = make(ramp(0.02), edge=0.05)
+    second = make(Ramp(0.02), edge=0.05)
     return (
         first,
         Rung(second, _EASY | _monotone(1e-3), 150, "ramp 2 cm"),

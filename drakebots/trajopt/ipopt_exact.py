@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -238,4 +239,6 @@ def _spral(settings):
 
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else "unknown"
+    last = lines[-1] if lines else "unknown"
+    # CasADi puts its own source file first: "....cpp:320: what went wrong".
+    return re.sub(r"^\S+\.[ch]pp:\d+:\s*", "", last)

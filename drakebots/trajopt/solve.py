@@ -1,8 +1,8 @@
 """Solve a program, watch it, stop it, and judge what came out.
 
-    solution = solve(program, x0)                     exact-Hessian IPOPT
-    solution = solve(program, x0, solver="snopt")     Drake's SNOPT
-    print(solution.summary())
+solution = solve(program, x0)                     exact-Hessian IPOPT
+solution = solve(program, x0, solver="snopt")     Drake's SNOPT
+print(solution.summary())
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Solution:
         multipliers: of rows and bounds, to warm start with, or None.
     """
 
-    program: Program
-    x: np.ndarray
+    program: Program = field(repr=False)
+    x: np.ndarray = field(repr=False)
     verdict: Verdict
     message: str
     residuals: Mapping[str, float]
@@ -230,7 +230,12 @@ def _run(program, x0, solver, options, watch, multipliers, time_limit) -> Raw:
     from drakebots.trajopt.drake_solvers import solve_drake
 
     return solve_drake(
-        program, x0, solver=solver, options=options, monitor=watch, time_limit=time_limit
+        program,
+        x0,
+        solver=solver,
+        options=options,
+        monitor=watch,
+        time_limit=time_limit,
     )
 
 

@@ -190,7 +190,9 @@ class ContactSystem:
         n, t1, t2 = self._terrain.frame(p)
         D = ca.horzcat(*(a * t1 + b * t2 for a, b in _SIGNS))
         function = ca.Function("frames", [p], [ca.densify(n), ca.densify(ca.vec(D))])
-        normals, directions = (np.array(o).T for o in function.map(len(points))(points.T))
+        normals, directions = (
+            np.array(o).T for o in function.map(len(points))(points.T)
+        )
         return normals, directions.reshape(-1, 4, 3).transpose(0, 2, 1)
 
     def foot_positions(self, q: np.ndarray) -> np.ndarray:

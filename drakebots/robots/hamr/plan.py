@@ -1,7 +1,7 @@
 """Plan a gait or the jump of HAMR-VI, from a problem to a result.
 
-    result = plan_gait(GaitPlan(frequency=10, surface="card"))
-    track(Tracking(plan_reference(result)))
+result = plan_gait(GaitPlan(frequency=10, surface="card"))
+track(Tracking(plan_reference(result)))
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def plan_jump(
     return _result(problem, solution, plan, spent, data, metrics)
 
 
-def _climb(build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to):
+def _climb(
+    build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to
+):
     """Solves with one penalty weight after the other, each from the last."""
     solution = problem = None
     for weight in weights:
