@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,4 +66,32 @@ def plot_convergence(result: Result, path: str | Path) -> Path:
         right.semilogy(count, violation, color="#e15759")
     right.set_ylabel("largest violation (scaled)", color="#e15759")
     left.set_title(f"{result.model}: {result.verdict}")
+    return _write(figure, path)
+
+
+def plot_jump(plan: Result, runs: Mapping[str, Result], path: str | Path) -> Path:
+    """Height of the base and energy in the springs over a jump.
+
+    Args:
+        plan: of the jump.
+        runs: its executions by name.
+    """
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    top, bottom = figure.subplots(2, sharex=True)
+    start = plan.data.base_position.values[0, 2]
+    for name, result in {"planned": plan, **runs}.items():
+        data = result.data
+        rise = 1e3 * (data.base_position.values[:, 2] - start)
+        top.plot(1e3 * data.time.values, rise, label=name, lw=1.4)
+    top.set_ylabel("base above standing [mm]")
+    top.axhline(9.96, color="#bab0ac", ls="--", lw=1, label="paper, executed, best")
+    top.legend(fontsize=8)
+    energy = plan.metrics.get("spring_energy_mJ")
+    if energy:
+        bottom.plot(1e3 * plan.data.time.values, energy, color="#59a14f")
+    bottom.set_ylabel("energy in springs [mJ]")
+    bottom.set_xlabel("time [ms]")
+    for axis in (top, bottom):
+        axis.grid(alpha=0.3)
+    top.set_title(f"{plan.model}: jump")
     return _write(figure, path)

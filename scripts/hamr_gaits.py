@@ -43,8 +43,8 @@ def run(
             row = _one(frequency, surface, folder, cycles, contacts)
             rows.append(row)
             say(
-                f"{frequency:g} Hz {surface}: {row['verdict']}, {row['seconds']:.0f} s, "
-                f"planned {row['stride_mm']:.2f} mm, executed "
+                f"{frequency:g} Hz {surface}: {row['verdict']}, "
+                f"{row['seconds']:.0f} s, planned {row['stride_mm']:.2f} mm, executed "
                 f"{row['executed_stride_mm']} mm"
             )
     return rows

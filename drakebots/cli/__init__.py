@@ -1,6 +1,9 @@
-"""The command `drakebots`: models, show, simulate, view, report.
+"""The command `drakebots`: models, show, simulate, plan, track, export,
+view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
+    drakebots plan hamr --frequency 10 --surface card -o plan.nc
+    drakebots track plan.nc -o run.nc
     drakebots view run.nc --html run.html
     drakebots report run.nc --plot run.png
 
@@ -18,6 +21,7 @@ from collections.abc import Sequence
 
 from drakebots import __version__
 from drakebots.cli.commands import COMMANDS
+from drakebots.cli.plan_commands import PLAN_COMMANDS
 from drakebots.errors import DrakebotsError
 
 
@@ -32,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"drakebots {__version__}"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
+    for command in (*COMMANDS, *PLAN_COMMANDS):
         sub = commands.add_parser(
             command.name,
             help=command.help,

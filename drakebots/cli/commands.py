@@ -38,7 +38,8 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def _model_argument(parser: argparse.ArgumentParser) -> None:
+def model_argument(parser: argparse.ArgumentParser) -> None:
+    """The model and its units."""
     parser.add_argument(
         "model", help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
     )
@@ -50,7 +51,8 @@ def _model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _load(args: argparse.Namespace):
+def load_model(args: argparse.Namespace):
+    """The model that the arguments name."""
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
     feet = getattr(args, "feet", None)
@@ -83,12 +85,12 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    _model_argument(parser)
+    model_argument(parser)
     parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
 
 
 def _show(args: argparse.Namespace) -> int:
-    model = _load(args)
+    model = load_model(args)
     print_table(model.name, model_table(model))
     if args.json:
         print_json(model.report())
@@ -133,7 +135,7 @@ def _option_fields() -> dict[str, tuple[Any, str]]:
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    _model_argument(parser)
+    model_argument(parser)
     parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
     hamr = parser.add_argument_group("HAMR")
     other = parser.add_argument_group("other models (no control)")
@@ -147,6 +149,11 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             "--" + name.replace("_", "-"), type=kind, default=None, help=text
         )
+    output_arguments(parser)
+
+
+def output_arguments(parser: argparse.ArgumentParser) -> None:
+    """The files a run can write."""
     parser.add_argument("-o", "--output", type=Path, help="result file (.nc)")
     parser.add_argument("--csv", type=Path, help="also as a table")
     parser.add_argument("--html", type=Path, help="also as a Meshcat page")
@@ -175,22 +182,23 @@ def _simulate(args: argparse.Namespace) -> int:
         problem = HamrSimulation(**_chosen(args, HamrSimulation, PassiveSimulation))
     else:
         problem = PassiveSimulation(**_chosen(args, PassiveSimulation, HamrSimulation))
-    model = _load(args)
+    model = load_model(args)
     with progress_bar(model.name) as progress:
         if is_hamr:
             result = simulate(problem, model=model, progress=progress)
         else:
             result = simulate_passive(model, problem, progress=progress)
-    written = _write(args, result, model)
+    written = write_outputs(args, result, model)
     print_report(result)
     for path in written:
         print(path)
     if args.json:
         print_json(report_of(result) | {"files": [str(path) for path in written]})
-    return _exit_code(result)
+    return exit_code(result)
 
 
-def _write(args: argparse.Namespace, result: Result, model) -> list[Path]:
+def write_outputs(args: argparse.Namespace, result: Result, model) -> list[Path]:
+    """Writes the files that were asked for."""
     written = []
     if args.output is not None:
         written.append(result.save(args.output))
@@ -203,7 +211,8 @@ def _write(args: argparse.Namespace, result: Result, model) -> list[Path]:
     return written
 
 
-def _exit_code(result: Result) -> int:
+def exit_code(result: Result) -> int:
+    """0 for success; says on stderr why not."""
     if result.ok:
         return 0
     print(f"drakebots: {result.verdict}: {result.message}", file=sys.stderr)
@@ -234,7 +243,7 @@ def _view(args: argparse.Namespace) -> int:
         scene = record(result, slow=args.slow, port=args.port)
     else:
         args.model = args.what
-        scene = make_scene(_load(args), port=args.port)
+        scene = make_scene(load_model(args), port=args.port)
     if args.html is None:
         url = scene.meshcat.web_url()
         print(f"{url} (Ctrl-C ends)", flush=True)

@@ -16,20 +16,18 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
-from drakebots.errors import InvalidInput
 from drakebots.models import load
 from drakebots.multibody.plant import Robot, build_robot
 from drakebots.trajopt.contact_implicit import ContactImplicit, Scales
-from drakebots.trajopt.ladder import Climb, Rung, climb
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.system import ContactSystem
-from drakebots.trajopt.terrain import Frame, Step, Terrain
+from drakebots.trajopt.terrain import Step, Terrain
 
 FILES = (
     "LittleDog2_LittleDog.urdf",
@@ -62,50 +60,6 @@ def robot(folder: Path) -> Robot:
     return build_robot(
         load(folder / URDF), time_step=0, base="euler", close_loops=False
     )
-
-
-@dataclass(frozen=True)
-class Ramp(Terrain):
-    """The step's near edge as a smooth rise, z = height (1 + tanh((x - a)/w))/2.
-
-    phi is to first order, as of a height field, and the normal that of the
-    ground straight below: shorter expressions than the gradient of phi.
-
-    Attributes:
-        width: w [m].
-        start: a [m].
-        height: [m].
-    """
-
-    width: float
-    start: float = START
-    height: float = HEIGHT
-
-    def __post_init__(self):
-        if not (0 < self.width < np.inf and 0 < self.height < np.inf):
-            raise InvalidInput(
-                f"a ramp's width and height must be > 0 m, got {self.width} and "
-                f"{self.height}"
-            )
-
-    def _rise(self, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        t = ca.tanh((p[0] - self.start) / self.width)
-        slope = self.height / 2 * (1 - t**2) / self.width
-        return self.height / 2 * (1 + t), slope, 1 / ca.sqrt(1 + slope**2)
-
-    def distance(self, p: ca.SX) -> ca.SX:
-        rise, _, cosine = self._rise(p)
-        return (p[2] - rise) * cosine
-
-    def frame(self, p: ca.SX) -> Frame:
-        """t1 lies in the x-z plane and t2 = ey."""
-        _, slope, c = self._rise(p)
-        y = ca.SX(np.array([0, 1.0, 0]))
-        return ca.vertcat(-slope * c, 0, c), ca.vertcat(c, 0, slope * c), y
-
-    def scaled(self, length_unit: float) -> Ramp:
-        L = length_unit
-        return Ramp(self.width / L, self.start / L, self.height / L)
 
 
 def program(
@@ -260,48 +214,6 @@ def judge(target: Program, feet: Feet, x: np.ndarray) -> Verdict:
     )
 
 
-def _monotone(mu: float) -> dict:
-    """A barrier that starts small, so that a good start is not thrown away."""
-    push = ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac")
-    return {
-        "mu_strategy": "monotone",
-        "mu_init": mu,
-        **dict.fromkeys(push, mu / 10),
-    }
-
-
-_EASY = {"tol": 1e-5, "acceptable_tol": 1e-3, "acceptable_iter": 10}
-
-
-@cache
-def ladder(folder: Path, quick: bool = False) -> tuple[Rung, ...]:
-    """From a wide ramp to the exact step; all of it with a slack weight of 100."""
-    make = partial(program, folder, slack_weight=100.0)
-    edge, step = make(edge=0.03), make()
-    exact = {"same_rows": True}
-    first = Rung(
-        make(Ramp(0.05), edge=0.08),
-        {**_EASY, "mu_strategy": "adaptive"},
-        120 if quick else 200,
-        "ramp 5 cm",
-    )
-    last = [
-        Rung(edge, _EASY | _monotone(1e-4), 120, "edge cost", **exact),
-        Rung(step, _EASY | _monotone(1e-4), 60 if quick else 200, "step", **exact),
-    ]
-    if quick:
-        return (first, *last)
-    second = make(Ramp(0.02), edge=0.05)
-    return (
-        first,
-        Rung(second, _EASY | _monotone(1e-3), 150, "ramp 2 cm"),
-        *last,
-        # Once more from where that led, with a barrier that reaches further.
-        Rung(edge, _EASY | _monotone(1e-3), 200, "edge again", spare=True, **exact),
-        Rung(step, _EASY | _monotone(1e-4), 200, "step again", spare=True, **exact),
-    )
-
-
 @cache
 def authors_program(folder: Path) -> tuple[Program, Feet]:
     """Their program and the feet's positions."""
@@ -309,15 +221,3 @@ def authors_program(folder: Path) -> tuple[Program, Feet]:
     # Made once: answers are judged at many iterates.
     feet = ca.Function("feet", [q], [ca.vertcat(*system.feet(q))]).map(KNOTS)
     return program(folder), lambda q: np.asarray(feet(q.T)).T.reshape(KNOTS, 4, 3)
-
-
-def run(folder: Path, quick: bool, threads: int, seed: int) -> Climb:
-    """One start."""
-    target, feet = authors_program(folder)
-    return climb(
-        ladder(folder, quick),
-        guess(target, folder, seed),
-        problem=target,
-        accept=lambda x: judge(target, feet, x).valid,
-        threads=threads,
-    )

@@ -85,9 +85,7 @@ class _Callback(ca.Callback):
         self.program, self.monitor = program, monitor
         self.count, self.last, self.error = 0, None, None
         n, m = program.num_variables, program.num_rows
-        self._sizes = {
-            **dict(x=n, f=1, g=m, lam_x=n, lam_g=m, lam_p=0),
-        }
+        self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
         scale = program.row_scale
         self._low, self._high = program.lower / scale, program.upper / scale
         self.construct("monitor", {})

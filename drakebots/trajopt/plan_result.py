@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drakebots.results import Result, Verdict, provenance
+from drakebots.results import Result, provenance
 from drakebots.simulation import trajectory_dataset
 from drakebots.trajopt.contact_implicit import ContactImplicit
 from drakebots.trajopt.solve import Solution
@@ -118,4 +118,9 @@ def plan_result(
     )
 
 
-__all__ = ["Verdict", "contact_forces", "knot_velocities", "plan_dataset", "plan_result"]
+__all__ = [
+    "contact_forces",
+    "knot_velocities",
+    "plan_dataset",
+    "plan_result",
+]

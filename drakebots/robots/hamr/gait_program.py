@@ -15,7 +15,7 @@ millisecond and no execution repeats (docs/hamr.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -66,8 +66,8 @@ class GaitPlan:
         knots: of the cycle, the last repeating the first.
         stride: goal of a cycle [m].
         free_period: share by which the period may change, 0 for fixed.
-        symmetric: whether the right legs repeat the left ones half a cycle
-            later (a laterally symmetric gait).
+        symmetric: whether the right legs are driven as the mirror image of
+            the left ones (a laterally symmetric gait: bound, pronk).
         weights: of the cost.
         warm_voltage: amplitude of the warm start [V]; None for the gait's.
         seed: of a perturbation of the warm start; 0 for none.
@@ -95,8 +95,6 @@ class GaitPlan:
             raise InvalidInput(f"friction must be >= 0, got {self.friction}")
         if int(self.knots) != self.knots or self.knots < 5:
             raise InvalidInput(f"knots must be a whole number >= 5, got {self.knots}")
-        if self.symmetric and self.knots % 2 == 0:
-            raise InvalidInput("a symmetric gait needs an odd number of knots")
         if not 0 < self.stride < 0.05:
             raise InvalidInput(f"stride must be within 0..0.05 m, got {self.stride}")
         if not 0 <= self.free_period < 0.5:
@@ -156,6 +154,8 @@ def gait_program(
     b.bound("q", 0, 0.0, 0.0, labels=[base["x"], base["y"]])
     turns = [base[name] for name in ("yaw", "pitch", "roll")]
     b.bound("q", slice(None), -TILT, TILT, labels=turns)
+    if plan.symmetric:
+        _mirror_inputs(b)
     _add_costs(b, plan, weights, pose)
     return problem, b.build()
 
@@ -196,6 +196,15 @@ def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> N
     )
 
 
-def with_knots(plan: GaitPlan, knots: int) -> GaitPlan:
-    """The same gait on another number of knots."""
-    return replace(plan, knots=knots)
+def _mirror_inputs(b: ContactImplicitBuilder) -> None:
+    """V_left + V_right = V_b: mirrored actuators are mounted alike, so that the
+    mirror image of a motion takes the opposite force."""
+    u, bias = b["u"].indices, b.system.inputs.bias
+    b.constraint(
+        "symmetric",
+        {"left": u[:, :4], "right": u[:, 4:]},
+        lambda left, right: left + right,
+        lower=bias,
+        upper=bias,
+        scale=100.0,
+    )

@@ -39,7 +39,7 @@ def sampled_voltages(
     if cycles < 1 or ramp < 0:
         raise InvalidInput("cycles must be >= 1 and ramp >= 0")
     length = reference.duration * (cycles if reference.periodic else 1)
-    times = np.arange(int(round(length * rate))) / rate
+    times = np.arange(round(length * rate)) / rate
     values = np.array([reference.voltages_at(t) for t in times])
     if ramp > 0 and reference.periodic:
         grown = np.minimum(times / (ramp * reference.duration), 1.0)[:, None]

@@ -1,0 +1,236 @@
+"""A user's model standing on its ground, in units of its own size.
+
+Planning is done with numbers of the order of one. The units are
+
+    length  l, the height of the centre of mass above the lowest foot
+    mass    m, of the whole model
+    time    sqrt(l / g)
+
+so that forces are in weights m g and torques in m g l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.errors import InvalidInput, UnknownName
+from drakebots.models import Model
+from drakebots.multibody.base import root_bodies
+from drakebots.multibody.plant import Robot, build_robot
+from drakebots.trajopt.system import ContactSystem
+from drakebots.trajopt.terrain import Flat, Terrain
+from drakebots.units import Scaling
+
+AXES = ("roll", "pitch", "yaw", "x", "y", "z")
+"""Of base coordinates, in the order of spatial velocities."""
+
+LOOP_GAP = 1e-6
+"""A loop whose ends are further apart than this share of l does not close."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model ready to be planned for.
+
+    Attributes:
+        system: the robot on its terrain, in the units of the module.
+        q: the standing pose (nq,), plant units.
+        base: names of the base's coordinates by what they move: of
+            :data:`AXES`, those that the model has.
+    """
+
+    system: ContactSystem
+    q: np.ndarray
+    base: Mapping[str, str]
+
+    @property
+    def scaling(self) -> Scaling:
+        """The units."""
+        return self.system.robot.scaling
+
+    def index(self, axis: str) -> int:
+        """Position in q of a base coordinate.
+
+        Raises:
+            InvalidInput: when the model has none.
+        """
+        if axis not in self.base:
+            raise InvalidInput(
+                f"{self.system.robot.model.name} has no base coordinate for {axis}; its "
+                f"base moves in {', '.join(self.base) or 'nothing'}: give it a free "
+                "base, or a joint to the world along that axis"
+            )
+        return self.system.coordinates.index(self.base[axis])
+
+    @property
+    def joints(self) -> np.ndarray:
+        """Positions in q of all coordinates that are not the base's."""
+        names = set(self.base.values())
+        kept = [name not in names for name in self.system.coordinates]
+        return np.flatnonzero(kept)
+
+
+def stand(
+    model: Model,
+    *,
+    terrain: Terrain | None = None,
+    pose: Mapping[str, float] | None = None,
+) -> Standing:
+    """The model at its default joint positions, its lowest foot on the ground.
+
+    Args:
+        model: with feet and actuators, on a free base or on joints of its own.
+        terrain: under it, in SI; None for flat ground.
+        pose: joint positions by joint instead of the default ones [rad, m].
+
+    Raises:
+        InvalidInput: for a model without feet, actuators or weight, one that
+            stands on nothing, loops that do not close in this pose, and
+            positions that are not finite.
+        UnknownName: for a joint that is none.
+    """
+    _check(model)
+    probe = MultibodyPlant(0.0)
+    model.add_to(probe, close_loops=False)
+    base = "euler" if root_bodies(probe) else "fixed"
+    scaling = _natural_units(build_robot(model, base=base, time_step=0), pose)
+    robot = build_robot(model, base=base, time_step=0, scaling=scaling)
+    system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)
+    context = _posed(robot, pose)
+    _check_loops(robot, context)
+    standing = Standing(system, robot.plant.GetPositions(context), base_axes(robot))
+    return _lowered(standing)
+
+
+def _check(model: Model) -> None:
+    if not model.feet:
+        raise InvalidInput(
+            f"{model.name} has no feet; name bodies with a collision sphere with --feet "
+            "or list points in the YAML beside the model"
+        )
+    if not model.summary.actuators:
+        raise InvalidInput(
+            f"{model.name} has no actuators; add <transmission> or <drake:actuator> "
+            "elements to its joints"
+        )
+    if not model.summary.mass > 0:
+        raise InvalidInput(f"{model.name} has no mass; give its links inertias")
+
+
+def _posed(robot: Robot, pose: Mapping[str, float] | None):
+    """A context at the default positions, with those of `pose` in their place."""
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    joints = {
+        plant.get_joint(i).name(): plant.get_joint(i)
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).num_positions() == 1
+    }
+    q, units = plant.GetPositions(context), robot.position_units()
+    for name, value in (pose or {}).items():
+        if name not in joints:
+            raise UnknownName("joint", name, joints)
+        if not np.isfinite(value):
+            raise InvalidInput(f"the pose of joint {name} is {value}; give a number")
+        at = joints[name].position_start()
+        q[at] = value / units[at]
+    plant.SetPositions(context, q)
+    return context
+
+
+def _natural_units(robot: Robot, pose) -> Scaling:
+    plant, context = robot.plant, _posed(robot, pose)
+    g = float(-plant.gravity_field().gravity_vector()[2])
+    if not g > 0:
+        raise InvalidInput(
+            f"{robot.model.name} has no gravity along -z; planning needs it"
+        )
+    feet = robot.feet_positions(context)[:, 2] - [f.radius for f in robot.model.feet]
+    com = plant.CalcCenterOfMassPositionInWorld(context)[2]
+    length = float(com - feet.min())
+    if not length > 0:
+        raise InvalidInput(
+            f"{robot.model.name}: its centre of mass is not above its feet at the "
+            "default joint positions; give a standing pose"
+        )
+    return Scaling(length, robot.model.summary.mass, float(np.sqrt(length / g)))
+
+
+def _check_loops(robot: Robot, context) -> None:
+    gaps = robot.closure.gaps(context)
+    if len(gaps) and gaps.max() > LOOP_GAP:
+        loop = robot.closure.loops[int(np.argmax(gaps)) % len(robot.closure.loops)]
+        raise InvalidInput(
+            f"loop {loop.name} of {robot.model.name} is open by "
+            f"{gaps.max() * robot.scaling.length:.3g} m in the standing pose; give a "
+            "pose in which it closes"
+        )
+
+
+def base_axes(robot: Robot) -> dict[str, str]:
+    """Names of the coordinates between the world and the first body with mass.
+
+    What a coordinate moves is read off the base's velocity with all positions
+    at zero; coordinates along other directions than +x, +y, +z are left out.
+    """
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    plant.SetPositions(context, np.zeros(plant.num_positions()))
+    actuated = {
+        plant.get_joint_actuator(i).joint().index()
+        for i in plant.GetJointActuatorIndices()
+    }
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    names = ContactSystem(robot).coordinates
+    body, found, world = plant.world_body(), {}, plant.world_frame()
+    while True:
+        below = [j for j in joints if j.parent_body().index() == body.index()]
+        if len(below) != 1 or below[0].index() in actuated:
+            return found
+        joint = below[0]
+        body = joint.child_body()
+        J = plant.CalcJacobianSpatialVelocity(
+            context,
+            JacobianWrtVariable.kV,
+            body.body_frame(),
+            np.zeros(3),
+            world,
+            world,
+        )
+        start = joint.velocity_start()
+        for column in range(start, start + joint.num_velocities()):
+            moves = J[:, column]
+            # A turn moves the body's origin too where that is off the axis.
+            first = 0 if np.abs(moves[:3]).max() > 1e-9 else 3
+            parts = moves[first : first + 3]
+            k = int(np.argmax(parts))
+            if np.abs(parts - np.eye(3)[k]).max() < 1e-9:
+                found.setdefault(AXES[first + k], names[column])
+        if body.default_mass() > 0:
+            return found
+
+
+def _lowered(standing: Standing) -> Standing:
+    """Moved along z until its lowest foot touches the ground."""
+    if "z" not in standing.base:
+        return standing
+    system, q = standing.system, standing.q.copy()
+    z = standing.index("z")
+    unit = standing.scaling.length
+    radii = np.array([foot.radius for foot in system.robot.model.feet])
+    # Newton's method on the distance of the nearest foot; one step on flat ground.
+    for _ in range(20):
+        points = system.foot_positions(q)[0] * unit
+        phi, slope = system.terrain.evaluate(points)
+        gap = phi - radii
+        at = int(np.argmin(gap))
+        if abs(gap[at]) < 1e-9 * unit:
+            break
+        q[z] -= gap[at] / max(slope[at, 2], 0.1) / unit
+    return Standing(system, q, standing.base)
+
+
+__all__ = ["AXES", "Standing", "base_axes", "stand"]
