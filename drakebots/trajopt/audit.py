@@ -68,5 +68,5 @@ def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
         c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
         at_knots = ca.Function("c", [symbol], [c]).map(len(parts["q"]))
         out["loop_gap_max"] = float(np.abs(loops).max(initial=0.0))
-        out["loop_gap_knots_max"] = float(np.abs(at_knots(parts["q"].T)).max())
+        out["loop_gap_knots_max"] = float(np.abs(np.array(at_knots(parts["q"].T))).max())
     return out

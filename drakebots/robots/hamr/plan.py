@@ -89,6 +89,7 @@ def plan_gait(
         plan.weights.slack,
         lambda program: packed(program, guess) if x0 is None else x0,
         spent,
+        near=x0 is not None,
         began=began,
         time_limit=time_limit,
         progress=progress,
@@ -129,6 +130,7 @@ def plan_jump(
         plan.slack,
         lambda program: packed(program, guess) if x0 is None else x0,
         spent,
+        near=x0 is not None,
         began=began,
         time_limit=time_limit,
         progress=progress,
@@ -149,9 +151,12 @@ def plan_jump(
 
 
 def _climb(
-    build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to
+    build, weights, first, spent, *, near, began, time_limit, checkpoint, resume, **to
 ):
-    """Solves with one penalty weight after the other, each from the last."""
+    """Solves with one penalty weight after the other, each from the last.
+
+    `near` says that the first guess is an answer already, nearly.
+    """
     solution = problem = None
     for weight in weights:
         problem_now, program = build(weight)
@@ -167,7 +172,7 @@ def _climb(
                     "began; give it more"
                 )
             break
-        later = FINISH if solution is not None else {}
+        later = FINISH if solution is not None or near else {}
         problem, solution = (
             problem_now,
             solve(
