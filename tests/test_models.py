@@ -18,6 +18,16 @@ from drakebots.models import package_root
 ROOT = Path(__file__).resolve().parents[1]
 
 COUNTS = {
+    "brick": {
+        "velocities": 6,
+        "bodies": 1,
+        "actuators": 0,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 8,
+        "mass": 1.0,
+    },
     "hamr": {
         "velocities": 38,
         "bodies": 33,

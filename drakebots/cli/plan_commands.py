@@ -190,9 +190,7 @@ def _track_arguments(parser: argparse.ArgumentParser) -> None:
         ("time_limit", float, "of wall time [s]"),
     ):
         default = defaults[name].default
-        shown = "" if default is None else f" (default {default:g})"
-        if isinstance(default, str):
-            shown = f" (default {default})"
+        shown = "" if default is None else f" (default {default})"
         parser.add_argument(
             "--" + name.replace("_", "-"), type=kind, default=None, help=text + shown
         )

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.trajopt.block import Block
+from drakebots.trajopt.system import DIRECTIONS
 
 ROUNDING = 32 * np.finfo(float).eps
 """Relative to the terms that cancel in a row."""
@@ -117,7 +118,7 @@ class StepPoint:
             *(f"momentum.{c}" for c in system.coordinates),
             *(f"loops.{r}" for r in system.robot.closure.row_names),
             *(f"distance.{f}" for f in feet),
-            *(f"slip.{f}.{i}" for f in feet for i in range(4)),
+            *(f"slip.{f}{d}" for f in feet for d in DIRECTIONS),
             *(f"cone.{f}" for f in feet),
         )
         # Momenta of the step: what there is, and what loads at rest would add.
