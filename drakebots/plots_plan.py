@@ -13,7 +13,8 @@ from drakebots.results import Result
 from drakebots.results.container import replacing
 
 
-def _write(figure: Figure, path: str | Path) -> Path:
+def write_figure(figure: Figure, path: str | Path) -> Path:
+    """Writes a figure atomically, in the format its name asks for."""
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
     with replacing(path) as part:
@@ -42,7 +43,7 @@ def plot_gaits(rows: Sequence[dict], path: str | Path) -> Path:
     axis.set_title("HAMR-VI: planned and executed gaits")
     axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     axis.grid(axis="y", alpha=0.3)
-    return _write(figure, path)
+    return write_figure(figure, path)
 
 
 def plot_convergence(result: Result, path: str | Path) -> Path:
@@ -66,7 +67,7 @@ def plot_convergence(result: Result, path: str | Path) -> Path:
         right.semilogy(count, violation, color="#e15759")
     right.set_ylabel("largest violation (scaled)", color="#e15759")
     left.set_title(f"{result.model}: {result.verdict}")
-    return _write(figure, path)
+    return write_figure(figure, path)
 
 
 def plot_jump(plan: Result, runs: Mapping[str, Result], path: str | Path) -> Path:
@@ -94,4 +95,4 @@ def plot_jump(plan: Result, runs: Mapping[str, Result], path: str | Path) -> Pat
     for axis in (top, bottom):
         axis.grid(alpha=0.3)
     top.set_title(f"{plan.model}: jump")
-    return _write(figure, path)
+    return write_figure(figure, path)
