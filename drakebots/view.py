@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from pydrake.geometry import Rgba, Sphere
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.errors import InvalidInput, UnknownName
 from drakebots.models import Model, available_models, load
@@ -46,13 +46,41 @@ def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
     """
     wanted = list(scene.plant.GetPositionNames(always_add_suffix=False))
     have = [str(name) for name in data.coordinate.values]
+    recorded = data.position.values
+    base = _free_base(scene, data)
+    if base:
+        # The run may hold its base by other coordinates (a plan by roll, pitch
+        # and yaw); its pose says the same.
+        have, recorded = [*base, *have], np.hstack([*base.values(), recorded])
     missing = [name for name in wanted if name not in have]
     if missing:
         raise InvalidInput(
             f"the result has no coordinate {missing[0]!r}: it is of another model or "
             "another version of it; simulate again"
         )
-    return data.position.values[:, [have.index(name) for name in wanted]]
+    return recorded[:, [have.index(name) for name in wanted]]
+
+
+def _free_base(scene: Scene, data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Columns (T, 1) of the scene's only floating joint from the base's pose."""
+    plant = scene.plant
+    names = plant.GetPositionNames(always_add_suffix=False)
+    floating = [
+        plant.get_joint(i)
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).type_name() == "quaternion_floating"
+    ]
+    if len(floating) != 1 or "base_rpy" not in data:
+        return {}
+    start = floating[0].position_start()
+    own = names[start : start + 7]
+    if all(name in data.coordinate.values for name in own):
+        return {}
+    quaternions = [
+        RollPitchYaw(rpy).ToQuaternion().wxyz() for rpy in data.base_rpy.values
+    ]
+    columns = np.hstack([np.array(quaternions), data.base_position.values])
+    return {name: columns[:, [i]] for i, name in enumerate(own)}
 
 
 def record(

@@ -16,9 +16,10 @@ from rich.console import Console
 
 from drakebots.plots_plan import plot_jump
 from drakebots.results import check_output
-from drakebots.robots.hamr.jump_program import JumpPlan
+from drakebots.robots.hamr.jump_program import JumpPlan, jump_program
 from drakebots.robots.hamr.plan import plan_jump, plan_reference
 from drakebots.robots.hamr.tracking import Tracking, track
+from drakebots.trajopt.checkpoint import save_checkpoint
 
 
 def run(plan: JumpPlan, *, folder: Path | None = None, contacts=("sap", "stepping")):
@@ -44,6 +45,8 @@ def run(plan: JumpPlan, *, folder: Path | None = None, contacts=("sap", "steppin
         facts[f"{key}_apex_rise_mm"] = runs[contact].metrics["apex_rise_mm"]
     if folder is not None:
         result.save(folder / "plan_jump.nc")
+        program = jump_program(plan)[1]
+        save_checkpoint(folder / "jump.npz", program, result.data.decision.values)
         for contact, done in runs.items():
             done.save(folder / f"run_jump_{contact}.nc")
         plot_jump(result, runs, folder / "jump.png")

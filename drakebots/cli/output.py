@@ -93,7 +93,7 @@ def report_of(result: Result) -> dict[str, Any]:
 def print_report(result: Result) -> None:
     """The facts of a result as a table; long lists are left out."""
     facts = report_of(result)
-    for key in ("residuals", "provenance", "stride_mm"):
+    for key in ("residuals", "provenance", "stride_mm", "iteration_log"):
         facts.pop(key, None)
     facts["worst residual"] = dict(list(result.residuals.items())[:1])
     facts["made by"] = (

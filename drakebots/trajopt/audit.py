@@ -7,6 +7,8 @@ of a periodic plan from both ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 import numpy as np
 
@@ -26,7 +28,12 @@ def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:
         and loop_gap_knots_max: at knots; penetration_max; slack_max;
         cone_max: excess of friction over mu gam.
     """
-    system, parts = problem.system, solution.parts
+    return audit_parts(problem, solution.parts)
+
+
+def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
+    """The same for decision variables by name, as :meth:`Program.view` gives."""
+    system = problem.system
     h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
     K, nc = gam.shape
     symbols = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
@@ -68,5 +75,7 @@ def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
         c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
         at_knots = ca.Function("c", [symbol], [c]).map(len(parts["q"]))
         out["loop_gap_max"] = float(np.abs(loops).max(initial=0.0))
-        out["loop_gap_knots_max"] = float(np.abs(np.array(at_knots(parts["q"].T))).max())
+        out["loop_gap_knots_max"] = float(
+            np.abs(np.array(at_knots(parts["q"].T))).max()
+        )
     return out

@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "mu_strategy": "adaptive",
     "max_iter": 3000,
     "linear_solver": "mumps",
+    # METIS: half the time of MUMPS' own choice on HAMR (scripts/bench/scaling.py).
+    "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",
     "sb": "yes",
 }

@@ -42,7 +42,8 @@ class GaitWeights:
         smooth: of the velocities' steps.
         friction: of the power lost in slip.
         loops: of loop forces.
-        slack: exact penalty, first and last rung.
+        slack: exact penalties: each after the first starts from the last
+            answer; those after the second only while the slack is not at its bound.
     """
 
     goal: float = 10.0
@@ -51,7 +52,7 @@ class GaitWeights:
     smooth: float = 20.0
     friction: float = 20.0
     loops: float = 1e-3
-    slack: tuple[float, ...] = (50.0, 500.0)
+    slack: tuple[float, ...] = (50.0, 500.0, 5e3, 5e4)
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ class GaitPlan:
     seed: int = 0
 
     def __post_init__(self):
-        waveform = make_waveform(self.gait, self.frequency)
-        if not waveform.periodic:
+        if not make_waveform(self.gait).periodic:
             raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
+        make_waveform(self.gait, self.frequency)
         if self.friction is None:
             friction_of(self.surface)
         elif not 0 <= self.friction < np.inf:

@@ -38,7 +38,7 @@ class JumpPlan:
             half of it to half as much again.
         goal, level, swing, effort, smooth, slip, loops: weights of the cost,
             for mm, g, ms, N.
-        slack: exact penalty, first and last rung.
+        slack: exact penalties; see `GaitWeights`.
     """
 
     rise: float = 12e-3
@@ -53,7 +53,7 @@ class JumpPlan:
     smooth: float = 0.5
     slip: float = 20.0
     loops: float = 1e-3
-    slack: tuple[float, ...] = (50.0, 500.0)
+    slack: tuple[float, ...] = (50.0, 500.0, 5e3, 5e4)
 
     def __post_init__(self):
         if self.friction is None:

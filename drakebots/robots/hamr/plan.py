@@ -7,7 +7,7 @@ track(Tracking(plan_reference(result)))
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,9 @@ FINISH = {
     "slack_bound_frac": 1e-7,
 }
 """Of IPOPT, later rungs: near the answer already."""
+
+CLOSED = 1e-6
+"""A slack below this counts as at its bound [mm N]."""
 
 
 def plan_gait(
@@ -158,7 +161,9 @@ def _climb(
     `near` says that the first guess is an answer already, nearly.
     """
     solution = problem = None
-    for weight in weights:
+    for rung, weight in enumerate(weights):
+        if rung >= 2 and solution.ok and solution.parts["s"].max() < CLOSED:
+            break
         problem_now, program = build(weight)
         if solution is None:
             x = first(program) if resume is None else load_checkpoint(resume, program)
@@ -190,6 +195,15 @@ def _climb(
         if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
             break
     spent["total"] = time.perf_counter() - began
+    slack = float(solution.parts["s"].max())
+    if solution.ok and slack >= CLOSED:
+        # The solver is content with its penalty; contact is not hard.
+        solution = replace(
+            solution,
+            verdict=Verdict.FAILED,
+            message=f"contact is not hard: complementarity slack {slack:.1e} mm N; try "
+            "another start or a smaller stride",
+        )
     return problem, solution
 
 

@@ -98,7 +98,9 @@ def test_a_plan_is_stored_and_executed(coarse, tmp_path):
 def test_a_plan_starts_another(coarse):
     x = coarse.data.decision.values
     again = plan_gait(
-        replace(GaitPlan(knots=17), weights=replace(GaitPlan().weights, slack=(500.0,))),
+        replace(
+            GaitPlan(knots=17), weights=replace(GaitPlan().weights, slack=(500.0,))
+        ),
         x0=x,
     )
     assert again.ok
