@@ -12,7 +12,7 @@ so that forces are in weights m g and torques in m g l.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -42,11 +42,13 @@ class Standing:
         q: the standing pose (nq,), plant units.
         base: names of the base's coordinates by what they move: of
             :data:`AXES`, those that the model has.
+        speeds: the joints' speed limits (nq,), plant units; inf for none.
     """
 
     system: ContactSystem
     q: np.ndarray
     base: Mapping[str, str]
+    speeds: np.ndarray
 
     @property
     def scaling(self) -> Scaling:
@@ -61,9 +63,9 @@ class Standing:
         """
         if axis not in self.base:
             raise InvalidInput(
-                f"{self.system.robot.model.name} has no base coordinate for {axis}; its "
-                f"base moves in {', '.join(self.base) or 'nothing'}: give it a free "
-                "base, or a joint to the world along that axis"
+                f"{self.system.robot.model.name} has no base coordinate for {axis} (it "
+                f"has {', '.join(self.base) or 'none'}); give it a free base, or a "
+                "joint to the world along that axis"
             )
         return self.system.coordinates.index(self.base[axis])
 
@@ -97,21 +99,37 @@ def stand(
     _check(model)
     probe = MultibodyPlant(0.0)
     model.add_to(probe, close_loops=False)
-    base = "euler" if root_bodies(probe) else "fixed"
-    scaling = _natural_units(build_robot(model, base=base, time_step=0), pose)
+    roots = [body.name() for body in root_bodies(probe)]
+    if len(roots) > 1:
+        raise InvalidInput(
+            f"{model.name} has {len(roots)} free bodies ({', '.join(roots[:4])}); plan "
+            "for one robot: join or remove the others"
+        )
+    base = "euler" if roots else "fixed"
+    original = build_robot(model, base=base, time_step=0)
+    scaling = _natural_units(original, pose)
     robot = build_robot(model, base=base, time_step=0, scaling=scaling)
     system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)
     context = _posed(robot, pose)
     _check_loops(robot, context)
-    standing = Standing(system, robot.plant.GetPositions(context), base_axes(robot))
-    return _lowered(standing)
+    # Copies in other units hold no speed limits.
+    limits = original.plant.GetVelocityUpperLimits()
+    by_name = dict(zip(ContactSystem(original).coordinates, limits))
+    speeds = np.array([by_name[name] for name in system.coordinates])
+    standing = Standing(
+        system,
+        robot.plant.GetPositions(context),
+        base_axes(robot),
+        speeds / robot.velocity_units(),
+    )
+    return replace(standing, q=lowered(standing, standing.q))
 
 
 def _check(model: Model) -> None:
     if not model.feet:
         raise InvalidInput(
-            f"{model.name} has no feet; name bodies with a collision sphere with --feet "
-            "or list points in the YAML beside the model"
+            f"{model.name} has no feet; name bodies with a collision sphere with "
+            "--feet or list points in the YAML beside the model"
         )
     if not model.summary.actuators:
         raise InvalidInput(
@@ -213,24 +231,25 @@ def base_axes(robot: Robot) -> dict[str, str]:
             return found
 
 
-def _lowered(standing: Standing) -> Standing:
-    """Moved along z until its lowest foot touches the ground."""
+def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:
+    """q moved along z until its lowest foot touches the ground.
+
+    Without a base coordinate along z it is returned as it is.
+    """
     if "z" not in standing.base:
-        return standing
-    system, q = standing.system, standing.q.copy()
-    z = standing.index("z")
-    unit = standing.scaling.length
+        return q
+    system, q = standing.system, np.array(q, float)
+    z, unit = standing.index("z"), standing.scaling.length
     radii = np.array([foot.radius for foot in system.robot.model.feet])
     # Newton's method on the distance of the nearest foot; one step on flat ground.
     for _ in range(20):
-        points = system.foot_positions(q)[0] * unit
-        phi, slope = system.terrain.evaluate(points)
-        gap = phi - radii
+        phi, slope = system.terrain.evaluate(system.foot_positions(q)[0] * unit)
+        gap = (phi - radii) / unit
         at = int(np.argmin(gap))
-        if abs(gap[at]) < 1e-9 * unit:
+        if abs(gap[at]) < 1e-9:
             break
-        q[z] -= gap[at] / max(slope[at, 2], 0.1) / unit
-    return Standing(system, q, standing.base)
+        q[z] -= gap[at] / max(slope[at, 2], 0.1)
+    return q
 
 
-__all__ = ["AXES", "Standing", "base_axes", "stand"]
+__all__ = ["AXES", "Standing", "base_axes", "lowered", "stand"]

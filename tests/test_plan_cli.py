@@ -1,0 +1,98 @@
+"""The commands plan, track and export: what they write and refuse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from drakebots.cli import main
+from drakebots.cli.plan_commands import PLAN_COMMANDS
+from drakebots.results import load_result
+
+WALKER = """<robot name="walker"><link name="trunk"><inertial><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="leg"><inertial><mass value="0.1"/><inertia ixx="0.001" iyy="0.001"
+izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial><collision><origin xyz="0 0 -0.2"/>
+<geometry><sphere radius="0.01"/></geometry></collision></link>
+<joint name="hip" type="revolute"><parent link="trunk"/><child link="leg"/>
+<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="9"/></joint>
+</robot>"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    """A coarse trot, planned through the command line."""
+    folder = tmp_path_factory.mktemp("plan")
+    path = folder / "plan.nc"
+    argv = ["plan", "hamr", "--knots", "13", "-o", str(path), "--json"]
+    extra = ["--convergence", str(folder / "c.png"), "--html", str(folder / "p.html")]
+    assert main(argv + extra) == 0
+    assert (folder / "c.png").stat().st_size > 5000
+    assert (folder / "p.html").stat().st_size > 1_000_000
+    return path
+
+
+def test_a_plan_is_a_result(plan):
+    result = load_result(plan)
+    assert result.kind == "plan" and result.ok
+    assert result.metrics["stride_mm"] > 9
+    assert result.metrics["variables"] == 1420
+
+
+def test_track_executes_a_plan(plan, tmp_path, capsys):
+    path = tmp_path / "run.nc"
+    argv = ["track", str(plan), "--cycles", "1", "-o", str(path), "--json"]
+    assert main(argv) == 0
+    facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts["cycles"] == 1
+    assert load_result(path).data.leg_planned.shape[1:] == (4, 3)
+
+
+def test_export_writes_waveforms(plan, tmp_path):
+    path = tmp_path / "v.csv"
+    assert main(["export", str(plan), "--voltages", str(path)]) == 0
+    assert len(path.read_text().splitlines()) == 251
+
+
+@pytest.fixture
+def walker(tmp_path):
+    path = tmp_path / "walker.urdf"
+    path.write_text(WALKER)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["plan", "hamr", "--gait", "gallop"], "trot"),
+        (["plan", "hamr", "--surface", "ice"], "card"),
+        (["plan", "hamr", "--forward", "0.3"], "--forward does not apply"),
+        (["plan", "hamr", "--jump", "--frequency", "10"], "--frequency does not apply"),
+        (["plan", "hamr", "--knots", "2"], "knots"),
+        (["plan", "hamr", "-o", "/nowhere/plan.nc"], "no folder"),
+        (["plan", "hamr", "--resume", "none.npz"], "no such checkpoint"),
+        (["plan", "WALKER", "--feet", "paw", "--forward", "0.3"], "paw"),
+        (["plan", "WALKER", "--forward", "0.3", "--jump"], "--jump does not apply"),
+        (["plan", "WALKER", "--feet", "leg"], "--forward"),
+        (["plan", "WALKER", "--feet", "leg", "--forward", "1", "--hop", "1"], "one of"),
+        (["plan", "WALKER", "--feet", "leg", "--forward", "nan"], "forward"),
+        (["track", "none.nc"], "none.nc"),
+        (["export", "none.nc", "--voltages", "v.csv"], "none.nc"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(argv, words, walker, capsys, tmp_path):
+    argv = [str(walker) if a == "WALKER" else a for a in argv]
+    before = set(tmp_path.iterdir())
+    assert main(argv) == 2
+    err = capsys.readouterr().err.strip()
+    assert len(err.splitlines()) == 1
+    assert words in err
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", PLAN_COMMANDS, ids=lambda c: c.name)
+def test_help_ends_with_an_example(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command.name, "--help"])
+    assert command.example in capsys.readouterr().out

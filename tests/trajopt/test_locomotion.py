@@ -1,0 +1,367 @@
+"""Plans for a user's own model: found from standing, judged by Drake."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import robots
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.errors import InvalidInput, UnknownName
+from drakebots.results import Result, Verdict, load_result
+from drakebots.trajopt.locomotion import (
+    LocomotionPlan,
+    LocomotionWeights,
+    plan_locomotion,
+)
+from drakebots.trajopt.locomotion_plan import footfalls
+from drakebots.trajopt.locomotion_program import locomotion_program
+from drakebots.trajopt.standing import stand
+from drakebots.trajopt.terrain import Slope
+
+WALK = LocomotionPlan("walk", forward=0.16, knots=17, friction=0.7)
+TURN = LocomotionPlan("turn", turn=0.2, knots=17)
+HOP = LocomotionPlan("hop", height=0.08, knots=17)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """Compiling takes longer than these programs do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAKEBOTS_COMPILE", "0")
+        yield
+
+
+@pytest.fixture(scope="module")
+def hopper(tmp_path_factory):
+    return robots.written(
+        tmp_path_factory.mktemp("hopper"), "hopper", robots.hopper_urdf()
+    )
+
+
+@pytest.fixture(scope="module")
+def quadruped(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quadruped")
+    return robots.written(folder, "quadruped", robots.quadruped_urdf())
+
+
+@pytest.fixture(scope="module")
+def hop(hopper) -> Result:
+    return plan_locomotion(hopper, HOP)
+
+
+@pytest.fixture(scope="module")
+def trot(quadruped) -> Result:
+    return plan_locomotion(quadruped, WALK)
+
+
+@pytest.fixture(scope="module")
+def turn(quadruped) -> Result:
+    return plan_locomotion(quadruped, TURN)
+
+
+def check_plan(model, plan: LocomotionPlan, result: Result) -> None:
+    """What holds of every plan that succeeded, from its data alone."""
+    assert result.ok, result.message
+    metrics = result.metrics
+    assert metrics["complementarity_max"] <= 1e-6
+    assert metrics["del_residual_max"] <= 1e-8
+    data, mu = result.data, plan.friction
+    weight = 9.81 * model.summary.mass
+    radii = np.array([foot.radius for foot in model.feet])
+    phi, normal = plan.terrain.evaluate(data.foot_position.values.reshape(-1, 3))
+    gap = phi.reshape(-1, len(radii)) - radii
+    assert gap.min() > -1e-7
+    # Coulomb's pyramid about the ground's normal, and no pull.
+    force = data.foot_force.values.reshape(-1, 3)
+    pressure = np.einsum("ij,ij->i", force, normal)
+    along = force - pressure[:, None] * normal
+    assert pressure.min() > -1e-7 * weight
+    assert (np.linalg.norm(along, axis=1) <= mu * pressure + 1e-7 * weight).all()
+    # A foot in the air carries nothing.
+    assert (gap.ravel() * pressure).max() < 1e-5 * weight * metrics["unit_length_m"]
+    check_momentum(model, plan, data)
+
+
+def linear_momentum(plant, context, q, v) -> np.ndarray:
+    """m v of the centre of mass (3,), from Drake."""
+    plant.SetPositions(context, q)
+    world = plant.world_frame()
+    J = plant.CalcJacobianCenterOfMassTranslationalVelocity(
+        context, JacobianWrtVariable.kV, world, world
+    )
+    return plant.CalcTotalMass(context) * J @ v
+
+
+def check_momentum(model, plan, data) -> None:
+    """Impulses of feet and gravity change the linear momentum, interval by
+    interval and in sum: h (f + m g) = m (v_k+1 - v_k) at midpoints."""
+    standing = stand(model, terrain=plan.terrain)
+    robot, unit = standing.system.robot, standing.scaling
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    q = data.position.values / robot.position_units()
+    h = np.diff(data.time.values) / unit.time
+    force = data.foot_force.values[1:].sum(axis=1) / unit.force
+    momentum = np.array(
+        [
+            linear_momentum(plant, context, (a + b) / 2, (b - a) / step)
+            for a, b, step in zip(q[:-1], q[1:], h)
+        ]
+    )
+    gravity = np.array([0, 0, -1.0])
+    change = np.diff(momentum, axis=0)
+    between = (h[:-1] + h[1:])[:, None] / 2 * gravity + h[1:, None] * force[1:]
+    moves = [axis in standing.base for axis in "xyz"]
+    assert np.abs(change - between)[:, moves].max() < 1e-7
+    if plan.repeats:
+        # Over a cycle the ground carries the weight and no more.
+        impulse = (h[:, None] * force).sum(axis=0) + h.sum() * gravity
+        assert np.abs(impulse[moves]).max() < 1e-7
+
+
+def test_hop(hopper, hop):
+    """The foot leaves the ground and the robot stands again."""
+    check_plan(hopper, HOP, hop)
+    assert hop.metrics["apex_m"] >= 0.08 - 1e-7
+    v = hop.data.velocity.values
+    assert np.abs(v[-1]).max() < 1e-6
+    force = hop.data.foot_force.values[1:, 0, 2]
+    assert force[len(force) // 2 - 1] < 1e-5
+    assert hop.data.base_position.values[-1, 0] == pytest.approx(0, abs=1e-9)
+
+
+def test_trot(quadruped, trot):
+    """Diagonal feet swing together; the momentum repeats too."""
+    check_plan(quadruped, WALK, trot)
+    assert trot.metrics["moved"]["x"] == pytest.approx(0.16)
+    assert trot.metrics["momentum_defect"] < 1e-8
+    q = trot.data.position.values
+    assert np.abs(q[-1, 1:] - q[0, 1:]).max() < 1e-7
+    loaded = trot.data.foot_force.values[1:, :, 2] > 1.0
+    fl, fr, rl, rr = (
+        loaded[:, trot.data.foot.values.tolist().index(f"{n}_shank")]
+        for n in ("fl", "fr", "rl", "rr")
+    )
+    assert (fl == rr).mean() > 0.8
+    assert (fr == rl).mean() > 0.8
+    assert (fl != fr).mean() > 0.8
+    assert np.abs(trot.data.input.values).max() <= 20.0 + 1e-6
+    # No shuffling: loaded feet stay where they are.
+    assert trot.metrics["slip_m"] < 1e-4
+
+
+def test_turn(quadruped, turn):
+    """From standing to standing, where it was, turned."""
+    check_plan(quadruped, TURN, turn)
+    rpy = turn.data.base_rpy.values
+    assert rpy[-1, 2] - rpy[0, 2] == pytest.approx(0.2, abs=1e-7)
+    assert np.abs(turn.data.velocity.values[[0, -1]]).max() < 1e-6
+    assert np.abs(turn.data.base_position.values[-1, :2]).max() < 1e-9
+
+
+def test_hopper_walks(hopper):
+    """A cycle of a planar robot with its own joints to the world."""
+    plan = LocomotionPlan("walk", forward=0.15, knots=15, duration=0.4)
+    result = plan_locomotion(hopper, plan)
+    check_plan(hopper, plan, result)
+    assert result.data.time.values[-1] == pytest.approx(0.4)
+
+
+def test_euler_integrator(hopper):
+    """The first-order rule plans too."""
+    plan = LocomotionPlan("hop", height=0.05, knots=15, integrator="euler")
+    result = plan_locomotion(hopper, plan)
+    assert result.ok, result.message
+    assert result.metrics["del_residual_max"] < 1e-8
+
+
+@pytest.mark.slow
+def test_swing_height(quadruped):
+    """Feet rise as asked, halfway through their swings."""
+    plan = LocomotionPlan("walk", forward=0.16, knots=17, height=0.03)
+    result = plan_locomotion(quadruped, plan)
+    check_plan(quadruped, plan, result)
+    assert min(result.metrics["foot_clearance_m"].values()) >= 0.03 - 1e-7
+
+
+@pytest.mark.slow
+def test_slope(quadruped):
+    """A trot downhill; the cycle ends lower than it began."""
+    plan = LocomotionPlan("walk", forward=0.16, knots=17, terrain=Slope(0.15))
+    result = plan_locomotion(quadruped, plan)
+    check_plan(quadruped, plan, result)
+    assert result.metrics["moved"]["z"] == pytest.approx(-0.16 * np.tan(0.15))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "plan",
+    [LocomotionPlan("hop", knots=17), LocomotionPlan("goal", forward=0.3, knots=17)],
+    ids=["hop", "goal"],
+)
+def test_quadruped(quadruped, plan):
+    """Up and down, and a step ahead, from standing to standing."""
+    check_plan(quadruped, plan, plan_locomotion(quadruped, plan))
+
+
+def test_unreachable_goal_names_rows(hopper):
+    """2 m from standing to standing in 0.3 s: failed, with what stands against."""
+    plan = LocomotionPlan("goal", forward=2.0, duration=0.3, knots=9)
+    result = plan_locomotion(hopper, plan, options={"max_iter": 150})
+    assert result.verdict is Verdict.FAILED
+    name, value = next(iter(result.residuals.items()))
+    assert value > 1e-3
+    assert name in result.message
+    assert any(row in result.message for row in ("start", "dynamics", "rest", "speed"))
+
+
+def test_weak_motors_fail(hopper):
+    """What cannot carry itself cannot hop, and says so."""
+    plan = LocomotionPlan("hop", torque=0.3, knots=9, duration=0.6)
+    result = plan_locomotion(hopper, plan, options={"max_iter": 150})
+    assert result.verdict is Verdict.FAILED
+    assert "worst" in result.message or "soft" in result.message
+
+
+def test_time_limit_and_resume(hopper, tmp_path):
+    """A plan cut short keeps its iterate; the next run starts from it."""
+    file = tmp_path / "plan.npz"
+    cut = plan_locomotion(hopper, HOP, time_limit=0.7, checkpoint=file)
+    assert cut.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
+    assert file.is_file()
+    again = plan_locomotion(hopper, HOP, resume=file)
+    assert again.ok, again.message
+
+
+def test_result_is_stored(hop, tmp_path):
+    """Like every result, in SI."""
+    hop.save(tmp_path / "hop.nc")
+    assert load_result(tmp_path / "hop.nc").metrics["apex_m"] == hop.metrics["apex_m"]
+    assert hop.data.input.attrs["units"].startswith("N m")
+    assert np.abs(hop.data.input.values).max() <= 12.0 + 1e-6
+    assert hop.kind == "plan"
+
+
+def test_natural_units(hopper, quadruped):
+    """Weight, gravity and size are one; the lowest foot touches."""
+    for model in (hopper, quadruped):
+        standing = stand(model)
+        plant = standing.system.robot.plant
+        context = plant.CreateDefaultContext()
+        assert plant.CalcTotalMass(context) == pytest.approx(1)
+        assert plant.gravity_field().gravity_vector()[2] == pytest.approx(-1)
+        plant.SetPositions(context, standing.q)
+        com = plant.CalcCenterOfMassPositionInWorld(context)[2]
+        assert com == pytest.approx(1)
+    assert set(stand(hopper).base) == {"x", "z", "pitch"}
+    assert len(stand(quadruped).base) == 6
+    assert list(stand(quadruped).joints) == list(range(6, 14))
+
+
+def test_footfalls(quadruped):
+    """Every other foot around the robot: diagonals of four feet."""
+    phases = footfalls(WALK, stand(quadruped))
+    assert phases["fl_shank"] == phases["rr_shank"] != phases["fr_shank"]
+    assert phases["fr_shank"] == phases["rl_shank"]
+    plain = LocomotionPlan("walk", phases={})
+    assert footfalls(plain, stand(quadruped)) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kind": "wlak"}, "walk"),
+        ({"friction": -0.1}, "friction"),
+        ({"friction": float("nan")}, "friction"),
+        ({"duration": 0.0}, "duration"),
+        ({"duration": float("inf")}, "duration"),
+        ({"knots": 4}, "knots"),
+        ({"knots": 7.5}, "knots"),
+        ({"forward": float("nan")}, "forward"),
+        ({"forward": "far"}, "forward"),
+        ({"kind": "hop", "height": -1.0}, "height"),
+        ({"kind": "goal", "height": 0.1}, "height"),
+        ({"kind": "turn", "periodic": True}, "momentum"),
+        ({"periodic": False}, "goal"),
+        ({"turn": 0.3}, "goal"),
+        ({"torque": -1.0}, "torque"),
+        ({"integrator": "rk4"}, "midpoint"),
+    ],
+)
+def test_refused_plans(options, words):
+    """One line that names the item and the remedy, at once."""
+    with pytest.raises((InvalidInput, UnknownName)) as error:
+        LocomotionPlan(**options)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("weights", [{"effort": -1}, {"slack": ()}, {"slack": (0.0,)}])
+def test_refused_weights(weights):
+    """Weights are finite and not negative."""
+    with pytest.raises(InvalidInput, match="weight"):
+        LocomotionWeights(**weights)
+
+
+@pytest.mark.parametrize(
+    ("plan", "kind", "words"),
+    [
+        (LocomotionPlan(pose={"leg_hop": 0.1}), UnknownName, "leg_hip"),
+        (LocomotionPlan(pose={"leg_hip": np.nan}), InvalidInput, "leg_hip"),
+        (LocomotionPlan("hop", pose={"leg_hip": 1.1}), InvalidInput, "leg_hip"),
+        (LocomotionPlan(pose={"leg_hip": 3.0}), InvalidInput, "above its feet"),
+        (LocomotionPlan(torque={"leg": 1.0}), UnknownName, "leg_knee"),
+        (LocomotionPlan(phases={"leg": 0.0}), UnknownName, "leg_shank"),
+        (LocomotionPlan("turn"), InvalidInput, "yaw"),
+    ],
+)
+def test_refused_for_the_model(hopper, plan, kind, words):
+    """What does not fit the model, before any long work."""
+    with pytest.raises(kind, match=words):
+        plan_locomotion(hopper, plan)
+
+
+def test_refused_models(hopper, quadruped, tmp_path):
+    """No feet, feet that are none, no actuators, a solver that is none."""
+    bare = robots.written(tmp_path, "bare", robots.quadruped_urdf(feet=False))
+    with pytest.raises(InvalidInput, match="--feet"):
+        plan_locomotion(bare, WALK)
+    text = robots.quadruped_urdf()
+    with pytest.raises(UnknownName, match="fl_shank"):
+        robots.written(tmp_path, "feet", text, feet=["fl_shnak"])
+    passive = re.sub(r"<transmission.*?</transmission>", "", text)
+    with pytest.raises(InvalidInput, match="no actuators"):
+        plan_locomotion(robots.written(tmp_path, "passive", passive), WALK)
+    with pytest.raises(UnknownName, match="exact"):
+        plan_locomotion(hopper, HOP, solver="knitro")
+    with pytest.raises(InvalidInput, match="time limit"):
+        plan_locomotion(hopper, HOP, time_limit=-1)
+
+
+def test_open_loop_is_named(tmp_path):
+    """A loop that does not close where the robot stands."""
+    (tmp_path / "quadruped.drakebots.yaml").write_text(
+        "loops:\n  strut: {A: fl_shank, p_A: [0, 0, 0], B: fr_shank, "
+        "p_B: [0, 0, 0], rows: ball}\n"
+    )
+    model = robots.written(tmp_path, "quadruped", robots.quadruped_urdf())
+    with pytest.raises(InvalidInput, match="strut"):
+        plan_locomotion(model, WALK)
+
+
+@pytest.mark.parametrize("size", [0.05, 3.0])
+def test_size_does_not_matter(size, tmp_path):
+    """A robot of another length and mass is the same program."""
+    first, second = (
+        locomotion_program(
+            LocomotionPlan("hop", knots=9),
+            stand(robots.written(tmp_path, f"hopper{i}", robots.hopper_urdf(size=s))),
+        )[1]
+        for i, s in enumerate((1.0, size))
+    )
+    x = np.random.default_rng(0).uniform(0.1, 0.5, first.num_variables)
+    assert first.num_variables == second.num_variables
+    assert second.values(x) == pytest.approx(first.values(x), abs=1e-9)
+    assert second.variables["u"].upper == pytest.approx(first.variables["u"].upper)
