@@ -42,7 +42,9 @@ SNOPT_DEFAULTS: dict[str, Any] = {
 }
 
 # Drake's wheels hold IPOPT with SPRAL only.
-_IPOPT = {k: v for k, v in IPOPT_DEFAULTS.items() if k not in ("linear_solver", "sb")}
+# Drake's IPOPT has another linear solver.
+_OTHERS = ("linear_solver", "mumps_pivot_order", "sb")
+_IPOPT = {k: v for k, v in IPOPT_DEFAULTS.items() if k not in _OTHERS}
 
 FEASIBLE = 1e-6
 """Scaled violations below this do not matter for which iterate is best."""

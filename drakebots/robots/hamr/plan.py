@@ -195,13 +195,13 @@ def _climb(
         if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
             break
     spent["total"] = time.perf_counter() - began
-    slack = float(solution.parts["s"].max())
-    if solution.ok and slack >= CLOSED:
+    worst = audit(problem, solution)["complementarity_max"]
+    if solution.ok and worst >= CLOSED:
         # The solver is content with its penalty; contact is not hard.
         solution = replace(
             solution,
             verdict=Verdict.FAILED,
-            message=f"contact is not hard: complementarity slack {slack:.1e} mm N; try "
+            message=f"contact is not hard: complementarity {worst:.1e} mm N; try "
             "another start or a smaller stride",
         )
     return problem, solution

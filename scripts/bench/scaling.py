@@ -1,0 +1,228 @@
+"""How the cost of a plan grows with its knots and with the robot's coordinates.
+
+For robots of 5 to 38 coordinates (a planar hopper, a quadruped without and
+with hip roll, HAMR-VI) and 11 to 101 knots the contact-implicit program of a
+walk is built, and two times are taken:
+
+    evaluation  one gradient, Jacobian and Hessian of the Lagrangian, by
+                themselves, at random points near the first guess
+    iteration   of IPOPT from the first guess, everything included: derivatives,
+                factorization by MUMPS, line search; mean of the first few
+
+and the exponent p of time = c (N - 1)^p is fitted over the knots. The robots
+but HAMR are those of the tests. Derivatives are interpreted and run on one
+thread, so that machines with and without a compiler compare.
+
+python scripts/bench/scaling.py            # all, some minutes
+python scripts/bench/scaling.py --quick    # two robots, three sizes
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.models import Model
+from drakebots.robots.hamr.gait_program import GaitPlan, gait_program
+from drakebots.robots.hamr.warm_start import Guess, packed, simulated_gait
+from drakebots.trajopt.assemble import assemble
+from drakebots.trajopt.ipopt_exact import solve_exact
+from drakebots.trajopt.locomotion import OPTIONS
+from drakebots.trajopt.locomotion_plan import LocomotionPlan
+from drakebots.trajopt.locomotion_program import first_guess, locomotion_program
+from drakebots.trajopt.standing import stand
+
+ROBOTS = Path(__file__).parents[2] / "tests" / "trajopt" / "robots.py"
+
+TARGET = 1.2
+"""Of the exponent in knots: a block-banded problem costs N to the one."""
+
+
+def models(folder: Path, quick: bool) -> dict[str, tuple[Model, LocomotionPlan]]:
+    """Robots by name, and the walk to plan for each."""
+    spec = importlib.util.spec_from_file_location("robots", ROBOTS)
+    robots = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(robots)
+    walk = LocomotionPlan("walk")
+    texts = {
+        "hopper": robots.hopper_urdf(),
+        "quadruped": robots.quadruped_urdf(),
+        "quadruped, hip roll": robots.quadruped_urdf(hip_roll=True),
+    }
+    found = {
+        name: (robots.written(folder, name.split(",")[0] + str(i), text), walk)
+        for i, (name, text) in enumerate(texts.items())
+        if not (quick and "roll" in name)
+    }
+    return found
+
+
+def hamr_programs(sizes: Sequence[int]):
+    """HAMR's 10 Hz trot on several numbers of knots, from one simulation."""
+    fine = simulated_gait(GaitPlan(knots=max(sizes)))
+    for knots in sizes:
+        plan = GaitPlan(knots=knots)
+        time = np.linspace(0, fine.time[-1], knots)
+        q = np.column_stack([np.interp(time, fine.time, c) for c in fine.q.T])
+        middle = (time[:-1] + time[1:]) / 2
+        u = np.column_stack([np.interp(middle, fine.time[:-1], c) for c in fine.u.T])
+        _, program = gait_program(plan, q[-1])
+        yield knots, program, packed(program, Guess(time, q, u, fine.stride))
+
+
+def evaluation_ms(functions, program, x0: np.ndarray, calls: int) -> float:
+    """One gradient, Jacobian and Hessian [ms], the least of `calls`."""
+    rng = np.random.default_rng(0)
+    y = x0 / program.x_scale
+    multipliers = rng.standard_normal(program.num_rows)
+    best = np.inf
+    for _ in range(calls):
+        point = y + 1e-3 * rng.standard_normal(len(y))
+        began = time.perf_counter()
+        functions.gradient(point, [])
+        functions.jacobian(point, [])
+        functions.hessian(point, [], 1.0, multipliers)
+        best = min(best, time.perf_counter() - began)
+    return 1e3 * best
+
+
+def iteration_ms(functions, program, x0: np.ndarray, iterations: int) -> float:
+    """An iteration of IPOPT from the first guess [ms]."""
+    times = []
+
+    def note(iteration) -> bool:
+        times.append(time.perf_counter())
+        return False
+
+    solve_exact(
+        program,
+        x0,
+        options=OPTIONS | {"max_iter": iterations},
+        monitor=note,
+        assembled=functions,
+        threads=1,
+    )
+    return 1e3 * (times[-1] - times[0]) / (len(times) - 1)
+
+
+def exponent(knots: Sequence[int], times: Sequence[float]) -> float:
+    """p of time = c (N - 1)^p, least squares of logarithms."""
+    intervals = np.array(knots) - 1
+    return float(np.polyfit(np.log(intervals), np.log(times), 1)[0])
+
+
+def measure(model: Model, plan: LocomotionPlan, knots: int, quick: bool) -> dict:
+    """Sizes and times of one program."""
+    plan = replace(plan, knots=knots)
+    standing = stand(model)
+    _, program = locomotion_program(plan, standing)
+    x0 = first_guess(plan, standing, program)
+    return measured(program, x0, knots, standing.system.nq, quick)
+
+
+def measured(program, x0: np.ndarray, knots: int, coordinates: int, quick: bool):
+    """Sizes and times of one program."""
+    began = time.perf_counter()
+    functions = assemble(program, threads=1)
+    built = time.perf_counter() - began
+    return {
+        "coordinates": coordinates,
+        "knots": knots,
+        "variables": program.num_variables,
+        "rows": program.num_rows,
+        "build_s": built,
+        "evaluation_ms": evaluation_ms(functions, program, x0, 3 if quick else 7),
+        "iteration_ms": iteration_ms(functions, program, x0, 5 if quick else 20),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    args = parser.parse_args(argv)
+    sizes = (7, 11, 21) if args.quick else (11, 21, 41, 71, 101)
+    before = os.environ.get("DRAKEBOTS_COMPILE")
+    os.environ["DRAKEBOTS_COMPILE"] = "0"
+    rows, result = [], {}
+    try:
+        print(
+            f"{'robot':<20} {'nq':>3} {'knots':>5} {'variables':>9} {'rows':>6} "
+            f"{'build s':>8} {'evaluation ms':>14} {'iteration ms':>13}"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (model, plan) in models(Path(folder), args.quick).items():
+                mine = []
+                for knots in sizes:
+                    row = measure(model, plan, knots, args.quick)
+                    mine.append(row)
+                    print(_line(name, row), flush=True)
+                rows += mine
+                result |= _figures(name, mine)
+        if not args.quick:
+            mine = []
+            for knots, program, x0 in hamr_programs(sizes):
+                mine.append(measured(program, x0, knots, 38, False))
+                print(_line("hamr", mine[-1]), flush=True)
+            rows += mine
+            result |= _figures("hamr", mine)
+    finally:
+        if before is None:
+            del os.environ["DRAKEBOTS_COMPILE"]
+        else:
+            os.environ["DRAKEBOTS_COMPILE"] = before
+    most = max(sizes)
+    largest = [row for row in rows if row["knots"] == most]
+    for what in ("evaluation", "iteration"):
+        result[f"{what}_exponent_in_coordinates"] = {
+            "value": exponent(
+                [row["coordinates"] + 1 for row in largest],
+                [row[f"{what}_ms"] for row in largest],
+            ),
+            "unit": "1",
+            "target": None,
+        }
+    for key, row in result.items():
+        print(f"{key:<45} {row['value']:10.4g} {row['unit']}")
+    print(json.dumps(result))
+    return result
+
+
+def _line(name: str, row: dict) -> str:
+    return (
+        f"{name:<20} {row['coordinates']:>3} {row['knots']:>5} {row['variables']:>9} "
+        f"{row['rows']:>6} {row['build_s']:>8.2f} {row['evaluation_ms']:>14.2f} "
+        f"{row['iteration_ms']:>13.2f}"
+    )
+
+
+def _figures(name: str, rows: list[dict]) -> dict:
+    """Exponents in knots and times at the most knots of one robot."""
+    key = name.replace(", ", "_").replace(" ", "_")
+    knots, out = [row["knots"] for row in rows], {}
+    for what in ("evaluation", "iteration"):
+        times = [row[f"{what}_ms"] for row in rows]
+        out[f"{key}_{what}_exponent_in_knots"] = {
+            "value": exponent(knots, times),
+            "unit": "1",
+            "target": TARGET,
+        }
+        out[f"{key}_{what}_ms_at_{knots[-1]}_knots"] = {
+            "value": times[-1],
+            "unit": "ms",
+            "target": None,
+        }
+    return out
+
+
+if __name__ == "__main__":
+    main()
