@@ -42,13 +42,14 @@ def run(
     folder: Path | None = None,
     cycles: int = 15,
     contacts=("sap", "stepping"),
+    knots: int = GaitPlan.knots,
     say=lambda line: None,
 ) -> list[dict]:
     """Plans and executes every gait; one row each."""
     rows = []
     for frequency in frequencies:
         for surface in surfaces:
-            row = _one(frequency, surface, folder, cycles, contacts)
+            row = _one(frequency, surface, folder, cycles, contacts, knots)
             rows.append(row)
             say(
                 f"{frequency:g} Hz {surface}: {row['verdict']}, "
@@ -58,9 +59,9 @@ def run(
     return rows
 
 
-def _one(frequency, surface, folder, cycles, contacts) -> dict:
+def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
     goal = GOALS.get((frequency, surface), GaitPlan.stride)
-    problem = GaitPlan(frequency=frequency, surface=surface, stride=goal)
+    problem = GaitPlan(frequency=frequency, surface=surface, stride=goal, knots=knots)
     plan = plan_gait(problem)
     m = plan.metrics
     row = {
@@ -144,13 +145,16 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument("--surface", action="append")
     parser.add_argument("--cycles", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="rows as JSON on stdout")
-    parser.add_argument("--quick", action="store_true", help="one gait, two cycles")
+    parser.add_argument(
+        "--quick", action="store_true", help="one coarse gait, two cycles"
+    )
     args = parser.parse_args(argv)
     console = Console(stderr=args.json)
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         check_output(args.output / "gaits.png")
     quick = {"frequencies": (10.0,), "surfaces": ("card",), "contacts": ("sap",)}
+    quick["knots"] = 17
     chosen = quick if args.quick else {}
     if args.frequency:
         chosen["frequencies"] = tuple(args.frequency)

@@ -458,12 +458,19 @@ def test_other_springs_and_noise(plan):
 def test_jump_starts_in_the_plan():
     jump = simulate(HamrSimulation(gait="jump")).data
     plan = recorded_reference(jump, 0.0, 0.25, periodic=False, friction=0.51)
-    done = track(Tracking(plan))
+    done = track(Tracking(plan, after=0.0))
     assert done.ok
     assert done.data.time.values[-1] == pytest.approx(0.25)
     # Open loop it rose 12.0 mm; feedback pushes a little harder.
     assert done.metrics["planned_apex_rise_mm"] == pytest.approx(12.0, abs=0.5)
     assert done.metrics["apex_rise_mm"] == pytest.approx(12.5, abs=1.5)
+
+
+def test_a_jump_goes_on_after_its_plan():
+    jump = simulate(HamrSimulation(gait="jump")).data
+    plan = recorded_reference(jump, 0.0, 0.1, periodic=False, friction=0.51)
+    done = track(Tracking(plan, after=0.02))
+    assert done.data.time.values[-1] == pytest.approx(0.12)
 
 
 def test_cut_short(plan):

@@ -43,6 +43,8 @@ class Tracking:
         ramp: cycles (durations) over which the plan is faded in from rest in
             the start pose; 0 starts in the plan's first state. None for 2 of a
             periodic plan and 0 otherwise.
+        after: how long to go on after a plan that is not periodic [s], its
+            last voltages and legs held: a jump's apex may come late.
         mocap_noise: standard deviation of the markers [m].
         encoder_noise: standard deviation of the current [A].
         seed: of both noises.
@@ -65,6 +67,7 @@ class Tracking:
     stiffness_scale: float = 1.0
     serial_stiffness: float | None = None
     ramp: float | None = None
+    after: float = 0.03
     mocap_noise: float = 0.0
     encoder_noise: float = 0.0
     seed: int = 0
@@ -77,7 +80,7 @@ class Tracking:
             raise UnknownName("contact model", self.contact, CONTACTS)
         if int(self.cycles) != self.cycles or self.cycles < 1:
             raise InvalidInput(f"cycles must be a whole number >= 1, got {self.cycles}")
-        for name in ("friction_scale", "ramp", "mocap_noise", "encoder_noise"):
+        for name in ("friction_scale", "ramp", "after", "mocap_noise", "encoder_noise"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
                 raise InvalidInput(f"{name} must be >= 0, got {value}")
@@ -125,8 +128,11 @@ class Tracking:
     @property
     def duration(self) -> float:
         """Of the run [s]."""
-        cycles = self.cycles if self.reference.periodic else 1
-        samples = (self.start + cycles * self.reference.duration) / self.sampling
+        length = self.reference.duration
+        length = (
+            self.cycles * length if self.reference.periodic else length + self.after
+        )
+        samples = (self.start + length) / self.sampling
         # Whole samples, and a trifle, so that the last one is taken.
         return float((np.ceil(samples - 1e-6) + 1e-6) * self.sampling)
 

@@ -111,6 +111,11 @@ def tracking_metrics(
     part = data.isel(time=np.flatnonzero(data.time.values >= start - 1e-9))
     if not part.sizes["time"]:
         part = data.isel(time=[-1])
+    rise = _rise(part.base_position.values)
+    if not plan.periodic:
+        # Errors count while there is a plan; the apex may come later.
+        early = part.time.values <= start + plan.duration + 1e-9
+        part = part.isel(time=np.flatnonzero(early))
     error = 1e3 * (part.leg_position - part.leg_planned).values
     by_leg = _rms(error, 0)
     guess = 1e3 * (part.leg_estimated.values - _when_estimated(part))
@@ -124,7 +129,7 @@ def tracking_metrics(
         "estimator_error_mm": _rms(guess, (0, 1)).tolist(),
         "clipped_share": float(clipped.mean()),
         "body_error": body_error(part, plan, start),
-        "apex_rise_mm": _rise(part.base_position.values),
+        "apex_rise_mm": rise,
         "planned_stride_mm": 1e3 * float(np.hypot(*away[:2])),
         "planned_apex_rise_mm": _rise(plan.base_position),
     }
