@@ -32,6 +32,9 @@ check: lint test
 
 bench: $(READY)
 	$(BIN)/python scripts/bench/simulate.py
+	$(BIN)/python scripts/bench/derivatives.py
+	$(BIN)/python scripts/bench/scaling.py
+	$(BIN)/python scripts/bench/contact_implicit.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py

@@ -56,11 +56,55 @@ def test_bench_contact(capsys):
     assert min(strides) > 5
 
 
+def test_bench_scaling(capsys):
+    """Exponents in knots near one, times that are times."""
+    result = script("bench/scaling.py").main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert all(row["value"] > 0 for row in last.values() if row["unit"] == "ms")
+    assert 0.3 < result["quadruped_evaluation_exponent_in_knots"]["value"] < 2.0
+
+
 def test_hamr_walk(capsys):
     """One row, walking forward."""
     (row,) = script("hamr_walk.py").main(["--quick"])
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert 5 < row["stride_mm_per_cycle"] < 12
+
+
+def test_littledog_stepup(capsys, tmp_path):
+    """One start is valid; figures, pictures and the stored optimum are there."""
+    stepup = script("littledog_stepup.py")
+    try:
+        stepup.data_folder(None)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    result = stepup.main(["--quick", "--json", "--output", str(tmp_path)])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last["littledog_valid_of_12"] == 1
+    assert last["littledog_best_objective"] < 52.07
+    assert last["littledog_median_s"] == result["littledog_median_s"]
+    assert last["stored"]["objective"] == pytest.approx(52.070460532893584)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "littledog.json",
+        "littledog_starts.png",
+        "littledog_motion.png",
+    }
+
+
+def test_falling_brick(capsys, tmp_path):
+    """Second and first order in flight; midpoint is nearer through impacts."""
+    out = tmp_path / "brick.png"
+    argv = ["--quick", "--samples", "1", "--json", "-o", str(out)]
+    result = script("falling_brick.py").main(argv)
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last["samples"] == 1
+    flight, drop = result["flight"], result["drop"]
+    assert abs(flight["midpoint_slope"] - 2) < 0.1
+    assert abs(flight["euler_slope"] - 1) < 0.1
+    assert all(m < e for m, e in zip(drop["midpoint"], drop["euler"]))
+    assert out.stat().st_size > 5000
 
 
 def test_render_model_names_bad_input(capsys, tmp_path):
@@ -94,3 +138,44 @@ def test_readme_program(tmp_path, monkeypatch, capsys):
         "trot.png",
         "trot.html",
     }
+
+
+def test_bench_contact_implicit(capsys):
+    """The recipe's rows agree with ours; exact Hessians are fast and succeed."""
+    bench = script("bench/contact_implicit.py")
+    result = bench.main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert all({"value", "unit", "target"} <= set(row) for row in last.values())
+    assert result["recipe_disagreement"]["value"] < 1e-8
+    methods = result["quadruped"]["value"]
+    assert set(methods) == set(bench.METHODS)
+    assert methods["exact"]["success"] == 1
+    assert last["exact_vs_recipe_ratio"]["value"] > 2
+
+
+def test_hamr_gaits_and_perturbed(tmp_path, capsys):
+    """One coarse gait planned, executed, and executed by a robot that slips."""
+    argv = ["--quick", "-o", str(tmp_path), "--json"]
+    rows = script("hamr_gaits.py").main(argv)
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == rows
+    names = "gait frequency_hz surface seconds stride_mm slip complementarity_max"
+    names += " del_residual_max executed_stride_mm"
+    assert set(names.split()) <= set(rows[0])
+    assert rows[0]["verdict"] == "success"
+    assert rows[0]["executed_stride_mm"] > 5
+    assert (tmp_path / "gaits.png").stat().st_size > 5000
+    found = script("hamr_perturbed.py").main([str(tmp_path), "--quick"])
+    assert found[0]["friction -20 %"] > 3
+
+
+@pytest.mark.slow
+def test_hamr_jump(tmp_path, capsys):
+    """The jump in its quick form leaves the ground in plan and execution."""
+    argv = ["--quick", "-o", str(tmp_path), "--json"]
+    facts = script("hamr_jump.py").main(argv)
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == facts
+    assert facts["verdict"] == "success"
+    assert facts["apex_rise_mm"] > 11
+    assert facts["executed_apex_rise_mm"] > 6
+    assert facts["spring_energy_most_mJ"] > 10 * facts["spring_energy_at_start_mJ"]
+    assert (tmp_path / "jump.png").stat().st_size > 5000

@@ -1,0 +1,455 @@
+"""Contact-implicit programs four ways: what blocks and exact Hessians buy.
+
+One program (a quadruped of 14 coordinates walks a cycle), the same starts (the
+standing guess and noise by seed), solved by
+
+    recipe  SNOPT, rows and Jacobians from MultibodyPlant_[AutoDiffXd]
+    snopt   SNOPT with our blocks
+    ipopt   Drake's IPOPT (limited memory) with our blocks
+    exact   IPOPT with exact Hessians
+
+A start succeeds when it ends within the limit and its own residuals say so,
+whatever the solver's word: every row and bound to 1e-6 (scaled) and contacts
+as hard as in plans (slack <= 1e-6 m g l). A start that fails counts with the
+limit, or its time if longer, in the medians: they are lower bounds, marked >=,
+when a failure is the median. Times are the solver's, all callbacks included,
+without building expressions and bindings (once a program for exact, less than
+a second a start for the others); derivatives and linear algebra on one thread.
+
+Then LittleDog's step-up (2124 variables): the ladder from --starts starts, one
+start of the others on the authors' program. Needs the authors' data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+# Before anything starts threads: side by side they would blur the times.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from drakebots.cli.output import plain
+from drakebots.robots.littledog import STEP, authors_program, guess, judge
+from drakebots.robots.littledog import robot as littledog_robot
+from drakebots.robots.littledog_ladder import run as climb_littledog
+from drakebots.trajopt.assemble import Assembled, assemble
+from drakebots.trajopt.bindings import Compute
+from drakebots.trajopt.block import compile_blocks
+from drakebots.trajopt.drake_solvers import solve_drake
+from drakebots.trajopt.ipopt_exact import Raw, solve_exact
+from drakebots.trajopt.locomotion import HARD
+from drakebots.trajopt.locomotion_plan import LocomotionPlan
+from drakebots.trajopt.locomotion_program import first_guess, locomotion_program
+from drakebots.trajopt.multi_start import multi_start
+from drakebots.trajopt.program import Program
+from drakebots.trajopt.solve import TOLERANCE
+from drakebots.trajopt.standing import Standing, stand
+from drakebots.trajopt.system import ContactSystem
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE))
+from autodiff_recipe import Recipe  # noqa: E402
+
+METHODS = {
+    "recipe": "SNOPT, AutoDiffXd",
+    "snopt": "SNOPT, our blocks",
+    "ipopt": "Drake's IPOPT, our blocks",
+    "exact": "exact-Hessian IPOPT",
+}
+TARGET = 20.0
+AGREEMENT = 1e-6
+SLACK_WEIGHT = 100.0
+NOISE = 0.02
+"""Of the positions in the first guess [rad, l]."""
+
+OPTIMAL = 1e-4
+"""Optimality tolerance, scaled, of all four."""
+
+_IPOPT = {"tol": OPTIMAL, "acceptable_tol": OPTIMAL}
+OPTIONS = {
+    # SNOPT measures violations by the size of x.
+    "snopt": {
+        "Major optimality tolerance": OPTIMAL,
+        "Major feasibility tolerance": 1e-8,
+    },
+    "ipopt": _IPOPT,
+    "exact": _IPOPT,
+}
+
+
+STOPPED = ("Time_Limit", "User_Requested_Stop")
+"""Statuses of a solver that hit the limit."""
+
+
+class Attempt(NamedTuple):
+    """One method from one start.
+
+    Attributes:
+        seconds, cpu_seconds: of the solver, by the wall clock and of this
+            process with building bindings.
+        success: see the module.
+        objective, violation, slack: where it ended, violation scaled.
+        status: the solver's word.
+        iterations: of the solver.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    success: bool
+    objective: float
+    violation: float
+    slack: float
+    status: str
+    iterations: int
+
+    def counted(self, limit: float) -> float:
+        """Seconds in the medians."""
+        return self.seconds if self.success else max(limit, self.seconds)
+
+
+Accept = Callable[[np.ndarray], bool]
+"""Whether x is an answer."""
+
+
+class Problem(NamedTuple):
+    """A program and what its methods need."""
+
+    program: Program
+    recipe: Recipe
+    functions: Assembled
+    accept: Accept
+
+    def attempt(self, method: str, x0: np.ndarray, limit: float) -> Attempt:
+        """Solves from x0."""
+        began, cpu = time.perf_counter(), time.process_time()
+        raw = self._solve(method, x0, limit)
+        cpu = time.process_time() - cpu
+        seconds = time.perf_counter() - began - raw.seconds.get("build", 0.0)
+        late = seconds >= limit or raw.status in STOPPED
+        x, p = raw.x, self.program
+        bad = not np.isfinite(x).all()
+        return Attempt(
+            seconds,
+            cpu,
+            bool(not (late or bad) and self.accept(x)),
+            math.nan if bad else p.objective(x),
+            math.inf if bad else violation(p, x),
+            math.inf if bad else float(p.view(x)["s"].max()),
+            raw.status,
+            max((len(column) for column in raw.log.values()), default=0),
+        )
+
+    def _solve(self, method: str, x0: np.ndarray, limit: float) -> Raw:
+        if method == "exact":
+            deadline = time.perf_counter() + limit
+            return solve_exact(
+                self.program,
+                x0,
+                options=OPTIONS["exact"],
+                assembled=self.functions,
+                monitor=lambda _: time.perf_counter() > deadline,
+                threads=1,
+            )
+        name = "snopt" if method == "recipe" else method
+        solve = partial(solve_drake, options=OPTIONS[name], time_limit=limit)
+        if method == "recipe":
+            with self.recipe.in_use():
+                return solve(self.program, x0, solver=name)
+        return solve(self.program, x0, solver=name)
+
+
+def violation(program: Program, x: np.ndarray) -> float:
+    """The largest of rows and bounds, in units of their scales."""
+    g = program.values(x)
+    rows = np.maximum(program.lower - g, g - program.upper) / program.row_scale
+    bounds = np.maximum(program.x_lower - x, x - program.x_upper) / program.x_scale
+    return float(max(rows.max(), bounds.max(), 0.0))
+
+
+def agreement(recipe: Recipe, target: Program, x: np.ndarray) -> float:
+    """Largest difference of the recipe's rows and Jacobian from the blocks'.
+
+    Raises:
+        SystemExit: when they differ.
+    """
+    error = recipe.disagreement(target, x)
+    if not error <= AGREEMENT:
+        raise SystemExit(
+            f"{target.name}: the recipe's rows or Jacobian differ from "
+            f"ours by {error:.2g}; no times taken"
+        )
+    return error
+
+
+def evaluation_ms(problem: Problem, x: np.ndarray) -> dict[str, float]:
+    """All rows of the robot and their Jacobian once, by recipe and by blocks,
+    as Python calls them [ms]."""
+    terms = [t for t in problem.program.terms if t.block.name in problem.recipe.blocks]
+    out = {}
+    computes = {
+        "recipe": lambda block: partial(problem.recipe.dense, block),
+        "blocks": lambda block: Compute(block).jacobian,
+    }
+    for name, make in computes.items():
+        functions, taken = [make(t.block) for t in terms], []
+        for _ in range(5):
+            problem.recipe.seen.clear()
+            began = time.perf_counter()
+            for term, function in zip(terms, functions):
+                for columns, data in zip(term.columns, term.data):
+                    function(x[columns], data)
+            taken.append(time.perf_counter() - began)
+        out[name] = statistics.median(taken) * 1e3
+    return out
+
+
+# ------------------------------------------------------------------- quadruped
+def module(path: Path):
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionPlan, Standing]:
+    """The walk of tests/trajopt/robots.py's quadruped, contacts hard."""
+    robots = module(HERE.parents[1] / "tests" / "trajopt" / "robots.py")
+    model = robots.written(folder, "quadruped", robots.quadruped_urdf())
+    standing, plan = stand(model), LocomotionPlan("walk", knots=knots)
+    _, target = locomotion_program(plan, standing, slack_weight=SLACK_WEIGHT)
+    compile_blocks([t.block for t in (*target.terms, *target.costs)])
+
+    def accept(x: np.ndarray) -> bool:
+        hard = target.view(x)["s"].max() <= HARD
+        return bool(hard and violation(target, x) <= TOLERANCE)
+
+    functions = assemble(target, threads=1)
+    return Problem(target, Recipe(standing.system), functions, accept), plan, standing
+
+
+def start(target: Program, x: np.ndarray, seed: int) -> np.ndarray:
+    """A guess with noise on its positions, within bounds."""
+    q, x = target.variables["q"].indices, np.array(x)
+    x[q] += NOISE * np.random.default_rng(seed).standard_normal(q.shape)
+    return np.clip(x, target.x_lower, target.x_upper)
+
+
+def anywhere(target: Program, x: np.ndarray) -> np.ndarray:
+    """A random point near x, all multipliers positive."""
+    return x + 0.1 * np.random.default_rng(0).uniform(0.1, 1, len(x))
+
+
+# ------------------------------------------------------------------- littledog
+def littledog(folder: Path) -> tuple[Problem, np.ndarray]:
+    """The authors' program, and the recipe for its ground."""
+    target, feet = authors_program(folder)
+    compile_blocks([t.block for t in (*target.terms, *target.costs)])
+    system = ContactSystem(littledog_robot(folder), STEP)
+    problem = Problem(
+        target,
+        Recipe(system),
+        assemble(target, threads=1),
+        lambda x: judge(target, feet, x).valid,
+    )
+    return problem, guess(target, folder, 0)
+
+
+# ---------------------------------------------------------------------- report
+def summary(attempts: Sequence[Attempt], limit: float) -> dict:
+    """Figures of one method."""
+    counted = [(a.counted(limit), not a.success) for a in attempts]
+    order = sorted(counted)
+    median = statistics.median(c for c, _ in counted)
+    upper = order[len(order) // 2]
+    answers = [a.objective for a in attempts if a.success]
+    return {
+        "starts": len(attempts),
+        "success": len(answers),
+        "median_s": median,
+        "median_cpu_s": statistics.median(a.cpu_seconds for a in attempts),
+        "lower_bound": upper[1],
+        "objective": statistics.median(answers) if answers else None,
+        "best_objective": min(answers, default=None),
+        "attempts": [a._asdict() for a in attempts],
+    }
+
+
+def table(title: str, methods: dict[str, dict]) -> None:
+    """One row a method."""
+    out = Table(title=title, title_justify="left")
+    columns = ("method", "success", "median s", "CPU s", "objective, median", "best")
+    for name in columns:
+        out.add_column(name, justify="left" if name == "method" else "right")
+    for name, figures in methods.items():
+        mark = ">= " if figures["lower_bound"] else ""
+        out.add_row(
+            METHODS.get(name, name),
+            f"{figures['success']} of {figures['starts']}",
+            f"{mark}{figures['median_s']:.3g}",
+            *(
+                "–" if figures.get(key) is None else f"{figures[key]:.4g}"
+                for key in ("median_cpu_s", "objective", "best_objective")
+            ),
+        )
+    Console().print(out)
+
+
+def ratio(methods: dict[str, dict], other: str) -> tuple[float | None, bool]:
+    """Median of another method over exact's, and whether it is a lower bound."""
+    if not {other, "exact"} <= set(methods) or methods["exact"]["lower_bound"]:
+        return None, False
+    slow = methods[other]
+    return slow["median_s"] / methods["exact"]["median_s"], slow["lower_bound"]
+
+
+def line(what: str, a: Attempt) -> str:
+    """One attempt, for stderr."""
+    word = "success" if a.success else "failed"
+    return (
+        f"{what:<16} {a.seconds:7.2f} s ({a.cpu_seconds:.2f} s CPU) {word:<8}"
+        f"{a.iterations:>5} it  objective {a.objective:<9.5g} violation "
+        f"{a.violation:.1e} slack {a.slack:.1e}  {a.status}"
+    )
+
+
+def compare(
+    problem: Problem, starts: dict[int, np.ndarray], methods: Sequence[str], limit
+) -> dict[str, dict]:
+    """All methods from every start, one start after the other."""
+    attempts: dict[str, list[Attempt]] = {name: [] for name in methods}
+    for seed, x0 in starts.items():
+        for name in methods:
+            attempt = problem.attempt(name, x0, limit)
+            attempts[name].append(attempt)
+            print(line(f"start {seed} {name}", attempt), file=sys.stderr, flush=True)
+    return {name: summary(found, limit) for name, found in attempts.items()}
+
+
+def row(value, unit: str, target=None, **more) -> dict:
+    """A figure of the JSON object."""
+    return {"value": value, "unit": unit, "target": target, **more}
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints tables and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, help="starts (10)")
+    parser.add_argument("--knots", type=int, help="of the walk (15)")
+    parser.add_argument("--limit", type=float, help="seconds a start (120)")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--quick", action="store_true", help="1 start, 7 knots, 3 s")
+    parser.add_argument("--no-littledog", action="store_true", help="quadruped only")
+    parser.add_argument("--starts", type=int, default=12, help="LittleDog's (12)")
+    parser.add_argument("--littledog-limit", type=float, help="seconds (as --limit)")
+    parser.add_argument("--data", help="folder of LittleDog's files")
+    args = parser.parse_args(argv)
+    seeds, knots, limit = (1, 7, 3.0) if args.quick else (10, 15, 120.0)
+    seeds, knots, limit = args.seeds or seeds, args.knots or knots, args.limit or limit
+    if min(seeds, args.starts) < 1 or not limit > 0:
+        parser.error("seeds, starts and limit must be > 0")
+    result: dict = {}
+    with tempfile.TemporaryDirectory() as folder:
+        problem, plan, standing = quadruped(knots, Path(folder))
+    target = problem.program
+    first = first_guess(plan, standing, target)
+    point = anywhere(target, first)
+    error = agreement(problem.recipe, target, point)
+    each = evaluation_ms(problem, point)
+    starts = {seed: start(target, first, seed) for seed in range(seeds)}
+    methods = compare(problem, starts, args.methods, limit)
+    table(
+        f"Quadruped walk, {knots} knots, {target.num_variables} variables, "
+        f"{target.num_rows} rows; {seeds} starts, limit {limit:g} s",
+        methods,
+    )
+    print(
+        "a failed start counts with the limit; >= where the median is one. The "
+        f"recipe differs from our blocks by {error:.1e} at a random point;\nrows and "
+        f"Jacobian of the robot once: recipe {each['recipe']:.1f} ms, blocks from "
+        f"Python {each['blocks']:.2f} ms"
+    )
+    for other in ("recipe", "snopt", "ipopt"):
+        value, bound = ratio(methods, other)
+        aim = TARGET if other == "recipe" else None
+        result[f"exact_vs_{other}_ratio"] = row(value, "1", aim, lower_bound=bound)
+        if value is not None:
+            sign = ">= " if bound else ""
+            print(f"{METHODS[other]} over exact: {sign}{value:.3g}")
+    result["quadruped"] = row(methods, "s", limit_s=limit, knots=knots)
+    result["evaluation_ms"] = row(each, "ms")
+    result["recipe_disagreement"] = row(error, "1", AGREEMENT)
+    if not (args.quick or args.no_littledog):
+        result |= _littledog(args, args.littledog_limit or limit)
+    print(json.dumps(plain(result)), flush=True)
+    return result
+
+
+def _littledog(args, limit: float) -> dict:
+    stepup = module(HERE.parent / "littledog_stepup.py")
+    try:
+        folder = stepup.data_folder(args.data)
+    except FileNotFoundError as missing:
+        print(f"no LittleDog: {missing}", file=sys.stderr)
+        return {}
+    climbs = multi_start(
+        partial(climb_littledog, folder, False, 1),
+        range(args.starts),
+        done=lambda seed, c: print(
+            f"LittleDog {seed} ladder {c.seconds:.1f} s, "
+            f"{'valid' if c.feasible else 'not valid'}, objective {c.objective:.5g}",
+            file=sys.stderr,
+            flush=True,
+        ),
+    )
+    problem, x0 = littledog(folder)
+    point = anywhere(problem.program, x0)
+    error = agreement(problem.recipe, problem.program, point)
+    each = evaluation_ms(problem, point)
+    methods = compare(problem, {0: x0}, args.methods, limit)
+    best = climbs.best
+    answers = [c.objective for c in climbs.climbs if c.feasible]
+    ladder = {
+        "starts": len(climbs.climbs),
+        "success": climbs.num_feasible,
+        "median_s": climbs.median_seconds,
+        "lower_bound": False,
+        "objective": statistics.median(answers) if answers else None,
+        "best_objective": None if best is None else best.objective,
+    }
+    named = {f"{METHODS[n]}, no ladder": figures for n, figures in methods.items()}
+    table(
+        f"LittleDog's step-up, {problem.program.num_variables} variables; valid "
+        f"answers; limit {limit:g} s without the ladder",
+        {"exact-Hessian IPOPT, ladder": ladder, **named},
+    )
+    print(
+        f"the recipe differs from our blocks by {error:.1e}; rows and Jacobian once: "
+        f"recipe {each['recipe']:.1f} ms, blocks from Python {each['blocks']:.2f} ms"
+    )
+    return {
+        "littledog_median_s": row(climbs.median_seconds, "s", starts=args.starts),
+        "littledog_valid_of_12": row(climbs.num_feasible, "1", starts=args.starts),
+        "littledog_best_objective": row(ladder["best_objective"], "1", 52.07),
+        "littledog_one_start": row(methods, "s", limit_s=limit),
+        "littledog_evaluation_ms": row(each, "ms"),
+    }
+
+
+if __name__ == "__main__":
+    main()
