@@ -51,6 +51,9 @@ FINISH = {
 }
 """Of IPOPT, later rungs: near the answer already."""
 
+NEAR = 1e-5
+"""A guess whose largest residual is below this is an answer, nearly."""
+
 CLOSED = 1e-6
 """A slack below this counts as at its bound [mm N]."""
 
@@ -92,7 +95,6 @@ def plan_gait(
         plan.weights.slack,
         lambda program: packed(program, guess) if x0 is None else x0,
         spent,
-        near=x0 is not None,
         began=began,
         time_limit=time_limit,
         progress=progress,
@@ -154,11 +156,12 @@ def plan_jump(
 
 
 def _climb(
-    build, weights, first, spent, *, near, began, time_limit, checkpoint, resume, **to
+    build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to
 ):
     """Solves with one penalty weight after the other, each from the last.
 
-    `near` says that the first guess is an answer already, nearly.
+    A first guess that is feasible already (an earlier plan, a checkpoint) is
+    not torn from where it is.
     """
     solution = problem = None
     for rung, weight in enumerate(weights):
@@ -177,7 +180,8 @@ def _climb(
                     "began; give it more"
                 )
             break
-        later = FINISH if solution is not None or near else {}
+        near = solution is not None or max(program.residuals(x).values()) < NEAR
+        later = FINISH if near else {}
         problem, solution = (
             problem_now,
             solve(
