@@ -135,7 +135,6 @@ def plan_jump(
         plan.slack,
         lambda program: packed(program, guess) if x0 is None else x0,
         spent,
-        near=x0 is not None,
         began=began,
         time_limit=time_limit,
         progress=progress,

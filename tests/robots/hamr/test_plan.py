@@ -11,8 +11,9 @@ from drakebots.results import Verdict, load_result
 from drakebots.robots.hamr.gait_program import GaitPlan, gait_program
 from drakebots.robots.hamr.jump_program import JumpPlan, jump_program
 from drakebots.robots.hamr.piezo import hamr_benders
-from drakebots.robots.hamr.plan import plan_gait, plan_reference
+from drakebots.robots.hamr.plan import plan_gait, plan_jump, plan_reference
 from drakebots.robots.hamr.plan_system import hamr_system
+from drakebots.robots.hamr.stored import stored_plan
 from drakebots.robots.hamr.tracking import Tracking, track
 from drakebots.robots.hamr.voltages import export_voltages, sampled_voltages
 from drakebots.robots.hamr.warm_start import packed, simulated_gait
@@ -163,3 +164,25 @@ def test_only_plans_can_be_executed(coarse):
     run = track(Tracking(plan_reference(coarse), cycles=1))
     with pytest.raises(DrakebotsError, match="no plan"):
         plan_reference(run)
+
+
+@pytest.fixture(scope="module")
+def coarse_jump():
+    """The jump on card, 15 knots."""
+    return plan_jump(JumpPlan(knots=15))
+
+
+def test_a_coarse_jump_leaves_the_ground(coarse_jump):
+    m = coarse_jump.metrics
+    assert m["apex_rise_mm"] == pytest.approx(12.0, abs=0.2)
+    assert m["crouch_mm"] > 1.0
+    assert m["del_residual_max"] < 1e-9
+    assert m["complementarity_max"] < 1e-5
+    data = coarse_jump.data
+    assert data.foot_position.values[-1, :, 2].min() > 1e-3
+    assert m["spring_energy_mJ"][0] == pytest.approx(0, abs=0.05)
+
+
+def test_a_jump_starts_from_a_stored_plan():
+    with pytest.raises(InvalidInput, match="time limit"):
+        plan_jump(resume=stored_plan("jump"), time_limit=1e-6)
