@@ -7,7 +7,6 @@ print(model.report())
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,32 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydrake.geometry import SceneGraph, Sphere
-from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.multibody.tree import ModelInstanceIndex
 
-from drakebots.errors import (
-    DrakebotsError,
-    InvalidInput,
-    ModelProblem,
-    UnknownName,
-    one_line,
-)
+from drakebots.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.multibody.check_file import check_model_file
+from drakebots.multibody.contents import Summary, inspect_model, parse_model
 from drakebots.multibody.description import (
     Point,
     model_stem,
     read_sidecar,
     sidecar_path,
 )
-from drakebots.multibody.loops import (
-    Loop,
-    LoopClosure,
-    add_ball_constraints,
-    find_body,
-)
+from drakebots.multibody.loops import Loop, add_ball_constraints
 from drakebots.multibody.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.units import SI, Scaling
 
@@ -62,33 +48,6 @@ def available_models() -> list[str]:
     if not root.is_dir():
         return []
     return sorted(p.name for p in root.iterdir() if (p / f"{p.name}.sdf").is_file())
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a model contains; counts of the plant with a free base.
-
-    Attributes:
-        positions, velocities: names in Drake's order.
-        actuators: names in Drake's order.
-        bodies: the number of bodies without the world.
-        springs: the number of force elements without gravity.
-        constraints: constraints the file declares for SAP.
-        mass: total [kg].
-        loop_rows: rows of c(q), and how many of them are independent.
-        loop_gap: the largest gap at the default positions [m].
-    """
-
-    positions: tuple[str, ...]
-    velocities: tuple[str, ...]
-    actuators: tuple[str, ...]
-    bodies: int
-    springs: int
-    constraints: int
-    mass: float
-    loop_rows: int
-    independent_rows: int
-    loop_gap: float
 
 
 @dataclass(frozen=True)
@@ -126,7 +85,7 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        instances = _parse(plant, self.path, self.text)
+        instances = parse_model(plant, self.path, self.text, package_root())
         if close_loops:
             open_loops = [loop for loop in self.loops if not loop.in_file]
             add_ball_constraints(plant, open_loops, half_length=loop_half_length(self))
@@ -240,7 +199,9 @@ def load(
             "this file is read in SI"
         )
     try:
-        summary, detected = _inspect(path, text, loops, sidecar.points + found)
+        summary, detected = inspect_model(
+            path, text, loops, sidecar.points + found, package_root()
+        )
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
     if not found and detected:
@@ -267,7 +228,10 @@ def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, 
     others; programs and time stepping need independent ones.
     """
     planar = tuple(replace(loop, rows="planar") for loop in loops)
-    all_rows, fewer = (_inspect(path, text, rows, ())[0] for rows in (loops, planar))
+    all_rows, fewer = (
+        inspect_model(path, text, rows, (), package_root())[0]
+        for rows in (loops, planar)
+    )
     same = fewer.independent_rows == all_rows.independent_rows
     return planar if same else loops
 
@@ -277,115 +241,3 @@ def _named_foot(name: str, known: Sequence[Point], summary: Summary) -> Point:
         if name in (point.name, point.body):
             return point
     raise UnknownName("foot", name, {p.name for p in known} | {p.body for p in known})
-
-
-def _parse(plant: MultibodyPlant, path: Path, text: str | None):
-    parser = Parser(plant)
-    root = package_root()
-    if (root / "package.xml").is_file():
-        parser.package_map().AddPackageXml(str(root / "package.xml"))
-    messages = _Messages()
-    logger = logging.getLogger("drake")
-    logger.addHandler(messages)
-    propagate, logger.propagate = logger.propagate, False
-    try:
-        if text is not None:
-            instances = parser.AddModelsFromString(text, "sdf")
-        else:
-            instances = parser.AddModels(str(path))
-    except _DRAKE_REFUSALS as error:
-        raise ModelProblem(path, _drake_message(error)) from error
-    finally:
-        logger.removeHandler(messages)
-        logger.propagate = propagate
-    unknown = [m for m in messages.lines if "not defined in SDF" in m]
-    if unknown:
-        raise ModelProblem(path, unknown[0] + "; remove or correct the tag")
-    if not instances:
-        raise ModelProblem(path, "holds no model")
-    return instances
-
-
-# Drake's failed assertions reach Python as SystemExit.
-_DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
-
-
-class _Messages(logging.Handler):
-    def __init__(self):
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record):
-        self.lines.append(one_line(record.getMessage()))
-
-
-def _drake_message(error: Exception) -> str:
-    text = one_line(error)
-    return f"Drake's parser refuses it: {text[:300]}"
-
-
-def _inspect(path, text, loops, points):
-    builder = DiagramBuilder()
-    plant = builder.AddSystem(MultibodyPlant(1e-3))
-    scene_graph = builder.AddSystem(SceneGraph())
-    plant.RegisterAsSourceForSceneGraph(scene_graph)
-    instances = _parse(plant, path, text)
-    try:
-        plant.Finalize()
-        context = plant.CreateDefaultContext()
-        mass = plant.CalcTotalMass(context)
-        closure = LoopClosure(plant, loops)
-        gaps, C = closure.gaps(context), closure.jacobian(context)
-        M = plant.CalcMassMatrix(context)
-    except DrakebotsError:
-        raise
-    except _DRAKE_REFUSALS as error:
-        raise ModelProblem(path, _drake_message(error)) from error
-    if not np.isfinite(M).all() or not np.isfinite(mass):
-        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
-    for point in points:
-        find_body(plant, point.body)
-    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
-    summary = Summary(
-        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
-        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
-        actuators=tuple(
-            plant.get_joint_actuator(i).name() for i in plant.GetJointActuatorIndices()
-        ),
-        bodies=plant.num_bodies() - 1,
-        springs=plant.num_force_elements() - 1,
-        constraints=plant.num_constraints(),
-        mass=float(mass),
-        loop_rows=closure.num_rows,
-        independent_rows=rank,
-        loop_gap=float(gaps.max()) if gaps.size else 0.0,
-    )
-    return summary, _detect_feet(plant, scene_graph, instances)
-
-
-def _normalised(C: np.ndarray) -> np.ndarray:
-    """Columns scaled so that metres and radians do not decide the rank."""
-    norms = np.linalg.norm(C, axis=0)
-    return C / np.where(norms > 0, norms, 1.0)
-
-
-def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
-    """Collision spheres on bodies that hold no further joint."""
-    inspector = scene_graph.model_inspector()
-    parents = {
-        plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()
-    }
-    feet = []
-    for i in range(1, plant.num_bodies()):
-        body = plant.get_body(BodyIndex(i))
-        if body.index() in parents or body.model_instance() not in instances:
-            continue
-        spheres = [
-            (inspector.GetPoseInFrame(g).translation(), inspector.GetShape(g).radius())
-            for g in plant.GetCollisionGeometriesForBody(body)
-            if isinstance(inspector.GetShape(g), Sphere)
-        ]
-        for k, (p, radius) in enumerate(spheres):
-            name = body.name() + (f"_{k}" if len(spheres) > 1 else "")
-            feet.append(Point(name, body.name(), p, radius))
-    return tuple(feet)

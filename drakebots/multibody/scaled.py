@@ -9,18 +9,7 @@ and every number is divided by its unit.
 from __future__ import annotations
 
 import numpy as np
-from pydrake.geometry import (
-    Box,
-    Capsule,
-    Convex,
-    Cylinder,
-    Ellipsoid,
-    HalfSpace,
-    Mesh,
-    ProximityProperties,
-    SceneGraph,
-    Sphere,
-)
+from pydrake.geometry import SceneGraph
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
@@ -44,12 +33,12 @@ from pydrake.multibody.tree import (
 )
 
 from drakebots.errors import InvalidInput
+from drakebots.multibody.scaled_geometry import (
+    scaled_proximity,
+    scaled_shape,
+    scaled_transform,
+)
 from drakebots.units import Scaling
-
-
-def scaled_transform(X: RigidTransform, scaling: Scaling) -> RigidTransform:
-    """The pose with its translation in scaled units."""
-    return RigidTransform(X.rotation(), X.translation() / scaling.length)
 
 
 def copy_scaled(
@@ -278,28 +267,10 @@ class _Copier:
                     scaled_transform(inspector.GetPoseInFrame(geometry), self.scaling),
                     scaled_shape(inspector.GetShape(geometry), self.scaling.length),
                     name,
-                    self._proximity(inspector.GetProximityProperties(geometry)),
+                    scaled_proximity(
+                        inspector.GetProximityProperties(geometry), self.scaling
+                    ),
                 )
-
-    def _proximity(self, source: ProximityProperties) -> ProximityProperties:
-        unit = self.scaling
-        scales = {
-            ("material", "point_contact_stiffness"): unit.of(mass=1, time=-2),
-            ("material", "hunt_crossley_dissipation"): 1 / unit.velocity,
-            ("material", "relaxation_time"): unit.time,
-            ("hydroelastic", "hydroelastic_modulus"): unit.of(
-                mass=1, length=-1, time=-2
-            ),
-            ("hydroelastic", "resolution_hint"): unit.length,
-            ("hydroelastic", "slab_thickness"): unit.length,
-        }
-        copy = ProximityProperties()
-        for group in source.GetGroupNames():
-            for key, value in source.GetPropertiesInGroup(group).items():
-                value = value.get_value()
-                scale = scales.get((group, key))
-                copy.AddProperty(group, key, value / scale if scale else value)
-        return copy
 
 
 def _offset_frame(plant, name, body, X_BF):
@@ -317,26 +288,3 @@ def _frames(plant, ends):
         _offset_frame(plant, f"{name}_parent", parent, X_PF),
         _offset_frame(plant, f"{name}_child", child, X_BM),
     )
-
-
-def scaled_shape(shape, length: float):
-    """A shape with its sizes divided by the unit of length [m].
-
-    Raises:
-        InvalidInput: for a shape without a scaled form.
-    """
-    if isinstance(shape, HalfSpace):
-        return HalfSpace()
-    if isinstance(shape, Sphere):
-        return Sphere(shape.radius() / length)
-    if isinstance(shape, Box):
-        return Box(*(shape.size() / length))
-    if isinstance(shape, Cylinder):
-        return Cylinder(shape.radius() / length, shape.length() / length)
-    if isinstance(shape, Capsule):
-        return Capsule(shape.radius() / length, shape.length() / length)
-    if isinstance(shape, Ellipsoid):
-        return Ellipsoid(shape.a() / length, shape.b() / length, shape.c() / length)
-    if isinstance(shape, Mesh | Convex):
-        return type(shape)(shape.source(), shape.scale3() / length)
-    raise InvalidInput(f"shape {type(shape).__name__} cannot be scaled")

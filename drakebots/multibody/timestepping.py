@@ -24,6 +24,7 @@ import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots.errors import InvalidInput
+from drakebots.multibody.closed_loops import ClosedLoops
 from drakebots.multibody.lcp import solve_lcp
 from drakebots.multibody.loops import find_body
 from drakebots.multibody.plant import Robot
@@ -149,13 +150,12 @@ class TimeStepper:
             NoSolution: when the complementarity problem is not solved.
         """
         terms = self.terms(q, v, u)
-        reduced = _Reduced(terms, v, self.h)
-        normal, beta, zeta = self._solve_contact(terms, reduced)
-        v_next = reduced.velocity(
-            terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
-        )
+        closed = ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
+        normal, beta, zeta = self._solve_contact(terms, closed)
+        force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
+        v_next = closed.velocity(force)
         forces = StepForces(
-            loops=reduced.loop_forces(v_next, v, terms, normal, beta, zeta),
+            loops=closed.loop_forces(v_next, force),
             normal=normal,
             friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
             limits=terms.L.T @ zeta,
@@ -246,13 +246,13 @@ class TimeStepper:
         L[np.arange(near.sum()), index[near]] = -sign[near]
         return gap[near], L
 
-    def _solve_contact(self, terms: StepTerms, reduced: _Reduced):
+    def _solve_contact(self, terms: StepTerms, closed: ClosedLoops):
         nc, nl, h = len(terms.phi), len(terms.limit), self.h
         if nc + nl == 0:
             return np.zeros(0), np.zeros(0), np.zeros(0)
         # z = (gam, beta, psi, zeta); rows as in the module's docstring.
         rows = np.vstack([terms.N, terms.P, terms.L])
-        A, w = reduced.response(rows), rows @ reduced.free
+        A, w = closed.response(rows), rows @ closed.free
         n, b, s = nc, 5 * nc, 6 * nc
         forces = np.r_[0:b, s : s + nl]
         Z = np.zeros((s + nl, s + nl))
@@ -267,46 +267,6 @@ class TimeStepper:
         Z[b:s, n:b] = -E
         z = solve_lcp(Z, z0)
         return z[:n], z[n:b], z[s:]
-
-
-class _Reduced:
-    """Velocities that keep the loops closed: v+ = free + response to a force."""
-
-    def __init__(self, terms: StepTerms, v: np.ndarray, h: float):
-        self.h, self.terms = h, terms
-        factor = scipy.linalg.cho_factor(terms.M)
-        self.solve = lambda f: scipy.linalg.cho_solve(factor, f)
-        w = v + h * self.solve(terms.tau)
-        self.MiCt = self.solve(terms.C.T)
-        if terms.C.size:
-            try:
-                self.S = scipy.linalg.cho_factor(terms.C @ self.MiCt)
-            except scipy.linalg.LinAlgError as error:
-                raise InvalidInput(
-                    "the loops' rows depend on each other; give the loops "
-                    "`rows: planar` or leave redundant ones out"
-                ) from error
-            correction = scipy.linalg.cho_solve(self.S, terms.c / h + terms.C @ w)
-            w = w - self.MiCt @ correction
-        self.free = w
-
-    def _project(self, x: np.ndarray) -> np.ndarray:
-        if not self.terms.C.size:
-            return x
-        return x - self.MiCt @ scipy.linalg.cho_solve(self.S, self.terms.C @ x)
-
-    def velocity(self, force: np.ndarray) -> np.ndarray:
-        return self.free + self.h * self._project(self.solve(force))
-
-    def response(self, rows: np.ndarray) -> np.ndarray:
-        return self.h * rows @ self._project(self.solve(rows.T))
-
-    def loop_forces(self, v_next, v, terms, normal, beta, zeta) -> np.ndarray:
-        rest = terms.M @ (v_next - v) / self.h - terms.tau
-        rest -= terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
-        if not terms.C.size:
-            return np.zeros(0)
-        return np.linalg.lstsq(terms.C.T, rest, rcond=None)[0]
 
 
 def _contact_law(gap, normal, friction, slip, mu) -> float:

@@ -10,17 +10,16 @@ et al., RSS 2018 eqs. (9)-(15)). With N knots, its variables are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
 
 from drakebots.errors import InvalidInput, UnknownName
-from drakebots.trajopt.block import Block
 from drakebots.trajopt.contact import contact_block
 from drakebots.trajopt.dynamics import interval_block, loop_block, start_block
-from drakebots.trajopt.program import Program, ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 from drakebots.trajopt.system import DIRECTIONS, ContactSystem
 
 SLACK = (1e-6, 1.0)
@@ -136,11 +135,15 @@ class ContactImplicitBuilder(ProgramBuilder):
         """N - 1."""
         return self.problem.knots - 1
 
+    def _feet_labels(self) -> tuple[list[str], list[str]]:
+        """Names of the feet, and of their directions along the ground."""
+        feet = [foot.name for foot in self.system.robot.model.feet]
+        return feet, [f"{foot}{d}" for foot in feet for d in DIRECTIONS]
+
     def _declare_variables(self) -> None:
         p, s = self.problem, self.system
         N, K, scales = p.knots, self.intervals, p.scales
-        feet = [foot.name for foot in s.robot.model.feet]
-        along = [f"{foot}{d}" for foot in feet for d in DIRECTIONS]
+        feet, along = self._feet_labels()
         if p.position_bounds is None:
             plant = s.robot.plant
             limits = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
@@ -263,8 +266,7 @@ class ContactImplicitBuilder(ProgramBuilder):
 
     def _add_contact(self) -> None:
         p, s, K = self.problem, self.system, self.intervals
-        feet = [foot.name for foot in s.robot.model.feet]
-        along = [f"{foot}{d}" for foot in feet for d in DIRECTIONS]
+        feet, along = self._feet_labels()
         scales = p.scales
         rows = {
             "distance": self.add_rows("distance", K, feet, lower=0.0),
@@ -302,13 +304,6 @@ class ContactImplicitBuilder(ProgramBuilder):
             self["q"].indices[-1:, index], self["q"].indices[:1, index], rows
         )
 
-    def difference(self, after: np.ndarray, before: np.ndarray, rows: np.ndarray):
-        """Adds x[after] - x[before] to rows, each (K, n)."""
-        n = after.shape[1]
-        a, b = ca.SX.sym("a", n), ca.SX.sym("b", n)
-        block = Block(f"difference_{n}", {"a": a, "b": b}, {"difference": a - b})
-        self.add_term(block, {"a": after, "b": before}, {"difference": rows})
-
     def equal_steps(self) -> None:
         """All steps h are the same."""
         h = self["h"].indices
@@ -316,54 +311,16 @@ class ContactImplicitBuilder(ProgramBuilder):
         self.difference(h[1:], h[:-1], rows.indices)
 
     def _slack_cost(self) -> None:
-        s = ca.SX.sym("s")
-        block = Block("slack", {"s": s}, {"slack": self.problem.slack_weight * s})
-        self.add_cost(block, {"s": self["s"].indices})
+        weight = self.problem.slack_weight
+        self.cost("slack", {"s": self["s"].indices}, lambda s: weight * s)
 
     def running_cost(
         self, function: Callable[[ca.SX, ca.SX, ca.SX], ca.SX], name: str = "running"
     ) -> None:
         """Adds sum_k h_k g(q_m, v_m, u_k) with midpoints and difference quotients."""
-        s = self.system
-        h, u = ca.SX.sym("h"), ca.SX.sym("u", s.nu)
-        q0, q1 = ca.SX.sym("q0", s.nq), ca.SX.sym("q1", s.nq)
-        value = h * function((q0 + q1) / 2, (q1 - q0) / h, u)
-        block = Block(name, {"h": h, "q0": q0, "q1": q1, "u": u}, {name: value})
-        a, b = self.ends()
-        inputs = {"h": self["h"].indices, "q0": a, "q1": b, "u": self["u"].indices}
-        self.add_cost(block, inputs)
-
-    def cost(
-        self,
-        name: str,
-        inputs: Mapping[str, np.ndarray],
-        function: Callable[..., ca.SX],
-    ) -> None:
-        """Adds a cost function(**inputs) at every row of the inputs' positions."""
-        inputs = {key: np.atleast_2d(value) for key, value in inputs.items()}
-        symbols = {k: ca.SX.sym(k, value.shape[1]) for k, value in inputs.items()}
-        self.add_cost(Block(name, symbols, {name: function(**symbols)}), inputs)
-
-    def constraint(
-        self,
-        name: str,
-        inputs: Mapping[str, np.ndarray],
-        function: Callable[..., ca.SX],
-        *,
-        lower=-np.inf,
-        upper=np.inf,
-        labels: Sequence[str] | None = None,
-        scale: float = 1.0,
-    ) -> None:
-        """Adds lower <= function(**inputs) <= upper at every row of positions."""
-        inputs = {key: np.atleast_2d(value) for key, value in inputs.items()}
-        symbols = {k: ca.SX.sym(k, value.shape[1]) for k, value in inputs.items()}
-        value = function(**symbols)
-        labels = labels or [str(i) for i in range(value.numel())]
-        count = max(len(v) for v in inputs.values())
-        rows = self.add_rows(name, count, labels, lower=lower, upper=upper, scale=scale)
-        self.add_term(Block(name, symbols, {name: value}), inputs, {name: rows.indices})
-
-    def build(self) -> Program:
-        """The program, checked."""
-        return super().build()
+        q0, q1 = self.ends()
+        self.cost(
+            name,
+            {"h": self["h"].indices, "q0": q0, "q1": q1, "u": self["u"].indices},
+            lambda h, q0, q1, u: h * function((q0 + q1) / 2, (q1 - q0) / h, u),
+        )

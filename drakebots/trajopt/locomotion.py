@@ -12,9 +12,9 @@ after the other until the contacts are hard.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,19 @@ from drakebots.errors import InvalidInput, UnknownName
 from drakebots.models import Model
 from drakebots.results import Result, Verdict
 from drakebots.trajopt.audit import audit
-from drakebots.trajopt.checkpoint import load_checkpoint
 from drakebots.trajopt.contact_implicit import ContactImplicit
 from drakebots.trajopt.locomotion_plan import LocomotionPlan, LocomotionWeights
 from drakebots.trajopt.locomotion_program import (
     first_guess,
     input_units,
     locomotion_program,
+)
+from drakebots.trajopt.penalty import (
+    Clock,
+    PenaltyClimb,
+    PenaltyRung,
+    climb_penalty,
+    start_from,
 )
 from drakebots.trajopt.plan_result import plan_dataset, plan_result
 from drakebots.trajopt.solve import SOLVERS, Progress, Solution, solve
@@ -92,90 +98,56 @@ def plan_locomotion(
         raise UnknownName("solver", solver, SOLVERS)
     if time_limit is not None and not time_limit > 0:
         raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
-    began = time.perf_counter()
+    clock = Clock(time_limit)
     standing = stand(model, terrain=plan.terrain, pose=plan.pose)
-    spent: dict[str, float] = {}
-    problem, solution, rungs = _climb(
-        plan,
-        standing,
-        spent,
-        began=began,
-        time_limit=time_limit,
-        resume=resume,
-        ours=(OPTIONS if solver == "exact" else {}) | dict(options or {}),
-        solver=solver,
-        progress=progress,
-        checkpoint=checkpoint,
+    ours = (OPTIONS if solver == "exact" else {}) | dict(options or {})
+    finish = FINISH if solver == "exact" else {}
+    climb = climb_penalty(
+        lambda weight: locomotion_program(plan, standing, slack_weight=weight),
+        plan.weights.slack,
+        start_from(resume, lambda program: first_guess(plan, standing, program)),
+        partial(solve, solver=solver, progress=progress, checkpoint=checkpoint),
+        options=lambda program, x, later: ours | (finish if later else {}),
+        done=_settled,
+        clock=clock,
     )
-    spent["total"] = time.perf_counter() - began
+    problem, solution = climb.problem, _judged(climb)
+    timings = clock.timings()
     data = locomotion_data(problem, solution, standing)
     return plan_result(
         problem,
         solution,
-        metrics=_metrics(plan, standing, problem, solution, data) | {"rungs": rungs},
+        metrics=_metrics(plan, standing, problem, solution, data)
+        | {"rungs": [_figures(rung) for rung in climb.rungs]},
         options=_plain(plan) | {"solver": solver},
         data=data,
-        timings=spent,
+        timings=timings,
     )
 
 
-def _climb(plan, standing, spent, *, began, time_limit, resume, ours, **to):
-    """Solves with one penalty weight after the other until contacts are hard."""
-    problem = solution = None
-    rungs, failed = [], 0
-    for weight in plan.weights.slack:
-        problem_now, program = locomotion_program(plan, standing, slack_weight=weight)
-        if solution is not None:
-            x = solution.x
-        elif resume is not None:
-            x = load_checkpoint(resume, program)
-        else:
-            x = first_guess(plan, standing, program)
-        left = None if time_limit is None else time_limit + began - time.perf_counter()
-        if left is not None and left <= 0:
-            if solution is None:
-                raise InvalidInput(
-                    f"the time limit of {time_limit:g} s was over before the solver "
-                    "began; give it more"
-                )
-            if not solution.ok or solution.parts["s"].max() > HARD:
-                solution = replace(
-                    solution,
-                    verdict=Verdict.TIME_LIMIT,
-                    message="stopped at the time limit before slack weight "
-                    f"{weight:g}; raise the limit to make contacts hard",
-                )
-            break
-        later = FINISH if solution is not None and to["solver"] == "exact" else {}
-        problem = problem_now
-        solution = solve(program, x, options={**ours, **later}, time_limit=left, **to)
-        for key, value in solution.seconds.items():
-            if key != "total":
-                spent[key] = spent.get(key, 0.0) + value
-        slack = float(solution.parts["s"].max())
-        rungs.append(
-            {
-                "slack_weight": weight,
-                "status": solution.status,
-                "iterations": solution.iterations,
-                "slack": slack,
-                "objective": solution.objective,
-            }
-        )
-        if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
-            break
-        # The penalty is exact: once the slack is gone, heavier ones change nothing.
-        if solution.ok and slack <= HARD:
-            break
-        # Nor does a heavier penalty mend rows that cannot be met.
-        failed = 0 if solution.ok else failed + 1
-        if failed == 2:
-            break
-    return problem, _judged(problem, solution), rungs
+def _settled(rungs: Sequence[PenaltyRung]) -> bool:
+    last = rungs[-1]
+    # The penalty is exact: once the slack is gone, heavier ones change nothing.
+    # Nor do they mend rows that cannot be met.
+    hopeless = len(rungs) > 1 and not (last.ok or rungs[-2].ok)
+    return (last.ok and last.slack <= HARD) or hopeless
 
 
-def _judged(problem: ContactImplicit, solution: Solution) -> Solution:
+def _figures(rung: PenaltyRung) -> dict[str, Any]:
+    return {
+        "slack_weight": rung.weight,
+        "status": rung.status,
+        "iterations": rung.iterations,
+        "slack": rung.slack,
+        "objective": rung.objective,
+    }
+
+
+def _judged(climb: PenaltyClimb) -> Solution:
     """Soft contacts are no success; failures name their worst rows."""
+    problem, solution = climb.problem, climb.solution
+    if climb.missed is not None:
+        return climb.out_of_time()
     products = audit(problem, solution)["complementarity_max"]
     slack = solution.parts["s"][:, 0]
     if solution.ok and slack.max() > HARD:

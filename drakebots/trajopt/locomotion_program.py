@@ -25,6 +25,7 @@ from drakebots.trajopt.contact_implicit import (
     ContactImplicitBuilder,
     Scales,
 )
+from drakebots.trajopt.costs import cost_friction_power, cost_velocity_steps
 from drakebots.trajopt.locomotion_plan import (
     SWING,
     LocomotionPlan,
@@ -237,7 +238,7 @@ def lifts(plan: LocomotionPlan, standing: Standing) -> dict[str, list[int]]:
 
 
 def _add_costs(b: ContactImplicitBuilder, plan, standing: Standing) -> None:
-    w, mu = plan.weights, plan.friction
+    w = plan.weights
     q, h = b["q"].indices, b["h"].indices
     held = list(standing.joints)
     held += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
@@ -252,16 +253,8 @@ def _add_costs(b: ContactImplicitBuilder, plan, standing: Standing) -> None:
         {"h": h, "q": q[1:, held]},
         lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
     )
-    b.cost(
-        "smooth",
-        {"a": q[:-2], "b": q[1:-1], "c": q[2:], "h": h[1:]},
-        lambda a, b, c, h: w.smooth * ca.sumsqr((a - 2 * b + c) / h),
-    )
-    b.cost(
-        "friction",
-        {"h": h, "gam": b["gam"].indices, "psi": b["psi"].indices},
-        lambda h, gam, psi: w.friction * mu * h * ca.dot(gam, psi),
-    )
+    cost_velocity_steps(b, w.smooth)
+    cost_friction_power(b, w.friction)
 
 
 def first_guess(

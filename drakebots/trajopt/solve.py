@@ -19,6 +19,7 @@ import numpy as np
 from drakebots.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.results import Verdict
 from drakebots.trajopt.checkpoint import save_checkpoint
+from drakebots.trajopt.drake_solvers import solve_drake
 from drakebots.trajopt.ipopt_exact import Iteration, Monitor, Raw, solve_exact
 from drakebots.trajopt.program import Program
 
@@ -227,8 +228,6 @@ def _run(program, x0, solver, options, watch, multipliers, time_limit) -> Raw:
         return solve_exact(
             program, x0, options=options, monitor=watch, multipliers=multipliers
         )
-    from drakebots.trajopt.drake_solvers import solve_drake
-
     return solve_drake(
         program,
         x0,

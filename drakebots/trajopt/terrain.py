@@ -50,7 +50,7 @@ class Terrain(ABC):
         n = ez, and without a jump wherever n points up.
         """
         n = self.gradient(p)
-        return _frame(n / ca.norm_2(n))
+        return frame_about(n / ca.norm_2(n))
 
     def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi (n,) and its gradient (n, 3) at points (n, 3), as numbers."""
@@ -94,7 +94,7 @@ class Flat(Terrain):
         return z, x, y
 
     def scaled(self, length_unit: float) -> Flat:
-        return Flat(self.height / _unit(length_unit))
+        return Flat(self.height / checked_unit(length_unit))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Slope(Terrain):
         return tuple(ca.SX(np.array(v)) for v in ((s, 0, c), (c, 0, -s), (0, 1.0, 0)))
 
     def scaled(self, length_unit: float) -> Slope:
-        _unit(length_unit)
+        checked_unit(length_unit)
         return self
 
 
@@ -191,86 +191,8 @@ class Step(Terrain):
         return n, ca.vertcat(n[2], 0, -n[0]), ca.SX(np.array([0, 1.0, 0]))
 
     def scaled(self, length_unit: float) -> Step:
-        L = _unit(length_unit)
+        L = checked_unit(length_unit)
         return Step(self.start / L, self.end / L, self.height / L, self.rounding / L)
-
-
-@dataclass(frozen=True, eq=False)
-class HeightField(Terrain):
-    """Ground z = h(x, y) through heights on a regular grid.
-
-    h is the bicubic spline through them (twice continuously differentiable,
-    not-a-knot ends, exact for cubics), continued straight on outside the grid.
-    phi is the distance to first order,
-
-        phi = (z - h) / sqrt(1 + |grad h|^2)
-
-    exact for planes and with |grad phi| = 1 on any surface; it has continuous
-    first derivatives, and second ones that jump at grid lines off the surface.
-
-    The expression has a term for each grid point: for a program keep grids to
-    some fifty lines a side.
-
-    Attributes:
-        x, y: increasing, evenly spaced coordinates of the grid lines [m].
-        z: heights (len(x), len(y)) [m].
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-
-    def __post_init__(self):
-        for name in ("x", "y", "z"):
-            object.__setattr__(self, name, _array(getattr(self, name), name))
-        for name in ("x", "y"):
-            lines = getattr(self, name)
-            if lines.ndim != 1 or len(lines) < 2:
-                raise InvalidInput(f"terrain {name} needs two or more grid lines")
-            gaps = np.diff(lines)
-            if not (gaps > 0).all() or np.ptp(gaps) > 1e-6 * gaps.mean():
-                raise InvalidInput(
-                    f"terrain {name} must be increasing and evenly spaced"
-                )
-        if self.z.shape != (len(self.x), len(self.y)):
-            raise InvalidInput(
-                f"terrain z must be of shape {(len(self.x), len(self.y))} for its "
-                f"grid, got {self.z.shape}"
-            )
-
-    @cached_property
-    def _coefficients(self) -> np.ndarray:
-        across_x = _spline_matrix(len(self.x))
-        across_y = _spline_matrix(len(self.y))
-        return across_x @ self.z @ across_y.T
-
-    def height(self, p: ca.SX) -> ca.SX:
-        """h below p."""
-        return self._height_and_slopes(p)[0]
-
-    def _height_and_slopes(self, p):
-        (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
-        rows = ca.DM(self._coefficients)
-        along = ca.mtimes(rows, Y)
-        return (
-            ca.dot(X, along),
-            ca.dot(dX, along),
-            ca.dot(X, ca.mtimes(rows, dY)),
-        )
-
-    def distance(self, p: ca.SX) -> ca.SX:
-        h, hx, hy = self._height_and_slopes(p)
-        return (p[2] - h) / ca.sqrt(1 + hx**2 + hy**2)
-
-    def frame(self, p: ca.SX) -> Frame:
-        """Of the ground straight below p."""
-        _, hx, hy = self._height_and_slopes(p)
-        n = ca.vertcat(-hx, -hy, 1)
-        return _frame(n / ca.norm_2(n))
-
-    def scaled(self, length_unit: float) -> HeightField:
-        L = _unit(length_unit)
-        return HeightField(self.x / L, self.y / L, self.z / L)
 
 
 @dataclass(frozen=True)
@@ -301,11 +223,12 @@ class SignedDistance(Terrain):
         return self.function(p)
 
     def scaled(self, length_unit: float) -> SignedDistance:
-        L = _unit(length_unit)
+        L = checked_unit(length_unit)
         return SignedDistance(lambda p: self.function(p * L) / L)
 
 
-def _frame(n: ca.SX) -> Frame:
+def frame_about(n: ca.SX) -> Frame:
+    """A frame with normal n, of length one; see :meth:`Terrain.frame`."""
     sign = ca.if_else(n[2] >= 0, 1, -1)
     a = -1 / (sign + n[2])
     b = n[0] * n[1] * a
@@ -324,37 +247,6 @@ def _hypot(a: ca.SX, b: ca.SX, where: ca.SX) -> ca.SX:
     return ca.sqrt(ca.if_else(where, a**2 + b**2, 1))
 
 
-def _basis(x: ca.SX, lines: np.ndarray) -> tuple[ca.SX, ca.SX]:
-    """Cubic B-splines centred on the grid lines and one beyond each end, and
-    their slopes, at x; straight lines outside the grid."""
-    step = (lines[-1] - lines[0]) / (len(lines) - 1)
-    u = (x - lines[0]) / step
-    inside = ca.fmin(ca.fmax(u, 0), len(lines) - 1)
-    # (w + 2)^3 - 4 (w + 1)^3 + ..., each from where it is positive on.
-    knots = [(-2, 1), (-1, -4), (0, 6), (1, -4)]
-    values, slopes = [], []
-    for centre in range(-1, len(lines) + 1):
-        w = ca.fmin(ca.fmax(inside - centre, -2), 2)
-        ramps = [(ca.fmax(w - knot, 0), factor / 6) for knot, factor in knots]
-        slope = sum(3 * factor * ramp**2 for ramp, factor in ramps)
-        value = sum(factor * ramp**3 for ramp, factor in ramps)
-        values.append(value + slope * (u - inside))
-        slopes.append(slope / step)
-    return ca.vertcat(*values), ca.vertcat(*slopes)
-
-
-def _spline_matrix(n: int) -> np.ndarray:
-    """Takes n heights to the n + 2 coefficients of the spline through them."""
-    A = np.zeros((n + 2, n + 2))
-    for row in range(n):
-        A[row, row : row + 3] = np.array([1, 4, 1]) / 6
-    # Not a knot: the highest differences at either end vanish.
-    order = min(n, 4)
-    difference = np.diff(np.eye(order + 1), order, axis=0)[0]
-    A[n, : order + 1] = A[n + 1, -order - 1 :] = difference
-    return np.linalg.solve(A, np.eye(n + 2)[:, :n])
-
-
 def _finite(terrain, *names: str) -> None:
     for name in names:
         value = getattr(terrain, name)
@@ -362,18 +254,12 @@ def _finite(terrain, *names: str) -> None:
             raise InvalidInput(f"terrain {name} must be a finite number, got {value!r}")
 
 
-def _array(values, name: str) -> np.ndarray:
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if not array.size or not np.isfinite(array).all():
-        raise InvalidInput(f"terrain {name} must be finite numbers, one or more")
-    array.setflags(write=False)
-    return array
+def checked_unit(length_unit: float) -> float:
+    """A unit of length [m] as a float.
 
-
-def _unit(length_unit: float) -> float:
+    Raises:
+        InvalidInput: when it is no positive number.
+    """
     if not (isinstance(length_unit, Real) and 0 < length_unit < np.inf):
         raise InvalidInput(f"length unit must be > 0 m, got {length_unit!r}")
     return float(length_unit)

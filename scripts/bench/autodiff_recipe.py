@@ -30,25 +30,11 @@ from drakebots.trajopt.program import Program
 from drakebots.trajopt.system import ContactSystem, joint_inputs
 
 sys.path.append(str(Path(__file__).parent))
-from derivatives import STEP, AutoDiffRow
+from derivatives import AutoDiffRow
 
 SLOWEST = 1e-3
-"""Speed, plant units, below which the differences' step stops to grow."""
-
-
-class Midpoint(AutoDiffRow):
-    """Slopes of L at a midpoint, also where nothing moves."""
-
-    def midpoint(self, q, v):
-        """D1L (n,), and d(D1L)/d(q, v), d(D2L)/d(q, v), both (n, 2n)."""
-        e = STEP / max(np.abs(v).max(), SLOWEST)
-        P = self.momentum_slope(q, v)
-        b, db = self.bias(q, v)
-        ahead, behind = q + e * v, q - e * v
-        dP = self.momentum_slope(ahead, v) - self.momentum_slope(behind, v)
-        dM = self.mass(ahead) - self.mass(behind)
-        slope = np.hstack([dP / (2 * e), P + dM / (2 * e)]) - db
-        return P @ v - b, slope, np.hstack([P, self.mass(q)])
+"""Speed, plant units, below which the differences' step stops to grow: robots
+at rest have slopes too."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +68,7 @@ class Recipe:
         self.system, self.n = system, system.nq
         plant, twin = system.robot.plant, system.twin
         self.damping = twin.joint_damping()
-        self.row = Midpoint(plant, self.damping)
+        self.row = AutoDiffRow(plant, self.damping, SLOWEST)
         self.B = twin.actuation_matrix()
         smooth, unit = self.row.smooth, system.robot.scaling.length
         self.feet = [

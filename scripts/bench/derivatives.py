@@ -90,16 +90,22 @@ def compiled(function: ca.Function, folder: Path) -> tuple[ca.Function, float] |
 
 
 class AutoDiffRow:
-    """The same Jacobian from Drake's plants; see the top of this file."""
+    """The same Jacobian from Drake's plants; see the top of this file.
 
-    def __init__(self, plant, damping: np.ndarray):
+    Args:
+        plant: finalized, in doubles.
+        damping: of the joints (nv,).
+        slowest: speed below which the differences' step stops to grow.
+    """
+
+    def __init__(self, plant, damping: np.ndarray, slowest: float = 0.0):
         self.plant, self.context = plant, plant.CreateDefaultContext()
         self.smooth = plant.ToAutoDiffXd()
         self.smooth_context = self.smooth.CreateDefaultContext()
         scalar = type(InitializeAutoDiff(np.zeros(1))[0, 0])
         self.applied = MultibodyForces_[scalar](self.smooth)
         self.none = MultibodyForces_[scalar](self.smooth)
-        self.damping = damping
+        self.damping, self.slowest = damping, slowest
         self.rest = np.zeros(plant.num_velocities())
         self.inside = 0.0  # seconds in Drake's dynamics so far
 
@@ -137,7 +143,7 @@ class AutoDiffRow:
 
     def midpoint(self, q, v):
         """D1L (n,), and d(D1L)/d(q, v), d(D2L)/d(q, v), both (n, 2n)."""
-        e = STEP / np.abs(v).max()
+        e = STEP / max(np.abs(v).max(), self.slowest)
         P = self.momentum_slope(q, v)
         b, db = self.bias(q, v)
         ahead, behind = q + e * v, q - e * v

@@ -17,7 +17,8 @@ from pydrake.systems.framework import DiagramBuilder
 import drakebots
 from drakebots import build_robot
 from drakebots.errors import InvalidInput
-from drakebots.multibody.scaled import copy_scaled, scaled_shape
+from drakebots.multibody.scaled import copy_scaled
+from drakebots.multibody.scaled_geometry import scaled_shape
 from drakebots.units import MM_G_MS, SI, Scaling
 
 ODD = Scaling(length=0.02, mass=3e-3, time=0.7)

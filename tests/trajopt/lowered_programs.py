@@ -7,7 +7,7 @@ import drakebots
 from drakebots import build_robot
 from drakebots.trajopt.block import Block
 from drakebots.trajopt.contact_implicit import ContactImplicit, Scales
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 from drakebots.trajopt.system import ContactSystem
 
 _INERTIA = "<inertia ixx='0.01' iyy='0.01' izz='0.01' ixy='0' ixz='0' iyz='0'/>"

@@ -10,7 +10,7 @@ from drakebots.errors import InvalidInput
 from drakebots.trajopt.block import Block
 from drakebots.trajopt.ladder import Rung, climb
 from drakebots.trajopt.multi_start import multi_start
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 
 
 def corner(relaxed: float, weight: float = 1.0, size: int = 2, least: float = 0.0):

@@ -14,7 +14,7 @@ from drakebots.errors import InvalidInput
 from drakebots.trajopt.bindings import Compute, key_of
 from drakebots.trajopt.block import Block
 from drakebots.trajopt.mathematical_program import lower
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 
 
 @pytest.fixture(scope="module", params=["chain", "hopper"])

@@ -8,7 +8,7 @@ import pytest
 from drakebots.errors import InvalidInput, UnknownName
 from drakebots.trajopt.assemble import assemble
 from drakebots.trajopt.block import Block
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 
 
 def chain_block(name="link"):

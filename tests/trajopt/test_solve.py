@@ -8,7 +8,7 @@ from drakebots.errors import FileProblem, InvalidInput, NoSolution, UnknownName
 from drakebots.results import Verdict
 from drakebots.trajopt.block import Block
 from drakebots.trajopt.checkpoint import load_checkpoint, save_checkpoint
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program_builder import ProgramBuilder
 from drakebots.trajopt.solve import solve
 
 

@@ -14,9 +14,10 @@ from drakebots.robots.hamr.piezo import hamr_benders
 from drakebots.robots.hamr.reference import reference_robot
 from drakebots.trajopt.contact_implicit import ContactImplicit
 from drakebots.trajopt.dynamics import INTEGRATORS
+from drakebots.trajopt.height_field import HeightField
 from drakebots.trajopt.stepping import MULTIPLIERS, VariationalStepper
 from drakebots.trajopt.system import ContactSystem
-from drakebots.trajopt.terrain import Flat, HeightField, Slope, Step
+from drakebots.trajopt.terrain import Flat, Slope, Step
 
 GRAVITY = 9.81
 

@@ -7,13 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.errors import InvalidInput
-from drakebots.trajopt.terrain import (
-    Flat,
-    HeightField,
-    SignedDistance,
-    Slope,
-    Step,
-)
+from drakebots.trajopt.height_field import HeightField
+from drakebots.trajopt.terrain import Flat, SignedDistance, Slope, Step
 
 X, Y = np.linspace(-0.5, 0.7, 13), np.linspace(-0.3, 0.3, 7)
 

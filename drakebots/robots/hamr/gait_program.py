@@ -21,10 +21,16 @@ import casadi as ca
 import numpy as np
 
 from drakebots.errors import InvalidInput
-from drakebots.robots.hamr.diagram import friction_of
 from drakebots.robots.hamr.gaits import make_waveform
+from drakebots.robots.hamr.grounded_plan import GroundedPlan
 from drakebots.robots.hamr.plan_system import SCALES, base_coordinates, hamr_system
 from drakebots.trajopt.contact_implicit import ContactImplicit, ContactImplicitBuilder
+from drakebots.trajopt.costs import (
+    cost_friction_power,
+    cost_input_steps,
+    cost_loop_forces,
+    cost_velocity_steps,
+)
 from drakebots.trajopt.program import Program
 
 TILT = 0.15
@@ -56,7 +62,7 @@ class GaitWeights:
 
 
 @dataclass(frozen=True)
-class GaitPlan:
+class GaitPlan(GroundedPlan):
     """A gait to be planned.
 
     Attributes:
@@ -90,23 +96,13 @@ class GaitPlan:
         if not make_waveform(self.gait).periodic:
             raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
         make_waveform(self.gait, self.frequency)
-        if self.friction is None:
-            friction_of(self.surface)
-        elif not 0 <= self.friction < np.inf:
-            raise InvalidInput(f"friction must be >= 0, got {self.friction}")
-        if int(self.knots) != self.knots or self.knots < 5:
-            raise InvalidInput(f"knots must be a whole number >= 5, got {self.knots}")
+        self.check_ground_and_knots()
         if not 0 < self.stride < 0.05:
             raise InvalidInput(f"stride must be within 0..0.05 m, got {self.stride}")
         if not 0 <= self.free_period < 0.5:
             raise InvalidInput(
                 f"free_period must be within 0..0.5, got {self.free_period}"
             )
-
-    @property
-    def mu(self) -> float:
-        """The friction coefficient."""
-        return friction_of(self.surface) if self.friction is None else self.friction
 
     @property
     def name(self) -> str:
@@ -162,11 +158,8 @@ def gait_program(
 
 
 def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> None:
-    system = b.system
-    unit = system.robot.scaling
-    q, u, h = (b[name].indices for name in ("q", "u", "h"))
-    stride = plan.stride / unit.length
-    per_volt = ca.SX(system.inputs.per_volt)
+    q = b["q"].indices
+    stride = plan.stride / b.system.robot.scaling.length
     b.cost("goal", {"x": q[-1:, :1]}, lambda x: weights.goal * (x - stride) ** 2)
     target = ca.SX(np.asarray(pose)[2:])
     b.cost(
@@ -174,27 +167,10 @@ def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> N
         {"q": q[-1:, 2:]},
         lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
     )
-    around = np.vstack([u, u[:1]])
-    b.cost(
-        "effort",
-        {"a": around[:-1], "b": around[1:]},
-        lambda a, b: 0.5 * weights.effort * ca.sumsqr(per_volt * (b - a)),
-    )
-    b.cost(
-        "smooth",
-        {"a": q[:-2], "b": q[1:-1], "c": q[2:], "h": h[1:]},
-        lambda a, b, c, h: weights.smooth * ca.sumsqr((a - 2 * b + c) / h),
-    )
-    b.cost(
-        "friction",
-        {"h": h, "gam": b["gam"].indices, "psi": b["psi"].indices},
-        lambda h, gam, psi: weights.friction * plan.mu * h * ca.dot(gam, psi),
-    )
-    b.cost(
-        "loop_forces",
-        {"lam": b["lam"].indices},
-        lambda lam: weights.loops * ca.sumsqr(lam),
-    )
+    cost_input_steps(b, weights.effort, b.system.inputs.per_volt)
+    cost_velocity_steps(b, weights.smooth)
+    cost_friction_power(b, weights.friction)
+    cost_loop_forces(b, weights.loops)
 
 
 def _mirror_inputs(b: ContactImplicitBuilder) -> None:

@@ -4,7 +4,7 @@ The robot stands still for an interval, stores energy in its flexures by
 crouching, and leaves the ground; the last knot is the apex. The cost is
 
     w_goal (z_N - z_1 - rise)^2 + w_level int |rpy|^2 dt + w_swing int |q_s|^2 dt
-    + w_du/2 sum |dV|^2 + w_dv sum |v_k+1 - v_k|^2 h + w_slip sum h psi'mu gam
+    + w_du/2 sum |dV|^2 + w_dv sum |v_k+1 - v_k|^2 + w_slip sum h psi'mu gam
     + w_lam sum |lam|^2 + s_weight sum s
 
 with q_s the swing actuators.
@@ -15,18 +15,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import casadi as ca
-import numpy as np
 
 from drakebots.errors import InvalidInput
-from drakebots.robots.hamr.diagram import friction_of
 from drakebots.robots.hamr.gait_program import TILT
+from drakebots.robots.hamr.grounded_plan import GroundedPlan
 from drakebots.robots.hamr.plan_system import SCALES, base_coordinates, hamr_system
 from drakebots.trajopt.contact_implicit import ContactImplicit
+from drakebots.trajopt.costs import (
+    cost_friction_power,
+    cost_input_steps,
+    cost_loop_forces,
+    cost_velocity_steps,
+)
 from drakebots.trajopt.program import Program
 
 
 @dataclass(frozen=True)
-class JumpPlan:
+class JumpPlan(GroundedPlan):
     """A jump to be planned.
 
     Attributes:
@@ -56,21 +61,11 @@ class JumpPlan:
     slack: tuple[float, ...] = (50.0, 500.0, 5e3, 5e4)
 
     def __post_init__(self):
-        if self.friction is None:
-            friction_of(self.surface)
-        elif not 0 <= self.friction < np.inf:
-            raise InvalidInput(f"friction must be >= 0, got {self.friction}")
-        if int(self.knots) != self.knots or self.knots < 5:
-            raise InvalidInput(f"knots must be a whole number >= 5, got {self.knots}")
+        self.check_ground_and_knots()
         for name in ("rise", "duration"):
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise InvalidInput(f"{name} must be within 0..1, got {value}")
-
-    @property
-    def mu(self) -> float:
-        """The friction coefficient."""
-        return friction_of(self.surface) if self.friction is None else self.friction
 
     @property
     def name(self) -> str:
@@ -103,7 +98,7 @@ def jump_program(
     b.bound("q", 0, 0.0, 0.0, labels=[base[n] for n in ("x", "y", "yaw")])
     turns = [base[name] for name in ("yaw", "pitch", "roll")]
     b.bound("q", slice(None), -TILT, TILT, labels=turns)
-    q, u, h = (b[name].indices for name in ("q", "u", "h"))
+    q, h = b["q"].indices, b["h"].indices
     # At rest for an interval with the actuators in the middle, so that the first
     # knot is the equilibrium of standing and no energy is stored yet.
     middle = system.inputs.bias / 2
@@ -127,25 +122,8 @@ def jump_program(
         {"q": q[1:, swings], "h": h},
         lambda q, h: plan.swing * h * ca.sumsqr(q) / 100,
     )
-    per_volt = ca.SX(system.inputs.per_volt)
-    b.cost(
-        "effort",
-        {"a": u[:-1], "b": u[1:]},
-        lambda a, b: 0.5 * plan.effort * ca.sumsqr(per_volt * (b - a)),
-    )
-    b.cost(
-        "smooth",
-        {"a": q[:-2], "b": q[1:-1], "c": q[2:], "h": h[1:]},
-        lambda a, b, c, h: plan.smooth * ca.sumsqr((a - 2 * b + c) / h),
-    )
-    b.cost(
-        "friction",
-        {"h": h, "gam": b["gam"].indices, "psi": b["psi"].indices},
-        lambda h, gam, psi: plan.slip * plan.mu * h * ca.dot(gam, psi),
-    )
-    b.cost(
-        "loop_forces",
-        {"lam": b["lam"].indices},
-        lambda lam: plan.loops * ca.sumsqr(lam),
-    )
+    cost_input_steps(b, plan.effort, system.inputs.per_volt)
+    cost_velocity_steps(b, plan.smooth)
+    cost_friction_power(b, plan.slip)
+    cost_loop_forces(b, plan.loops)
     return problem, b.build()

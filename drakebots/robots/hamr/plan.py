@@ -6,8 +6,9 @@ track(Tracking(plan_reference(result)))
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,10 @@ from drakebots.robots.hamr.warm_start import (
     simulated_jump,
 )
 from drakebots.trajopt.audit import audit
-from drakebots.trajopt.checkpoint import load_checkpoint
 from drakebots.trajopt.contact_implicit import ContactImplicit
+from drakebots.trajopt.penalty import Clock, PenaltyRung, climb_penalty, start_from
 from drakebots.trajopt.plan_result import plan_dataset, plan_result
+from drakebots.trajopt.program import Program
 from drakebots.trajopt.solve import Progress, Solution, solve
 
 OPTIONS = {
@@ -83,25 +85,17 @@ def plan_gait(
         UnknownName, InvalidInput: for a problem that cannot be built.
         FileProblem: for a checkpoint that is none or of another program.
     """
-    began = time.perf_counter()
+    clock = Clock(time_limit)
     guess = guess or simulated_gait(plan)
-    spent = {"warm start": time.perf_counter() - began}
-
-    def build(weight):
-        return gait_program(plan, guess.q[-1], slack_weight=weight)
-
-    climb = _climb(
-        build,
+    clock.add({"warm start": clock.elapsed})
+    problem, solution = _climb(
+        lambda weight: gait_program(plan, guess.q[-1], slack_weight=weight),
         plan.weights.slack,
-        lambda program: packed(program, guess) if x0 is None else x0,
-        spent,
-        began=began,
-        time_limit=time_limit,
-        progress=progress,
-        checkpoint=checkpoint,
-        resume=resume,
+        start_from(resume, lambda program: _first(program, guess, x0)),
+        partial(solve, progress=progress, checkpoint=checkpoint),
+        clock,
     )
-    problem, solution = climb
+    timings = clock.timings()
     data = hamr_plan_data(problem, solution)
     stride = float(data.base_position.values[-1, 0] - data.base_position.values[0, 0])
     metrics = {
@@ -112,8 +106,8 @@ def plan_gait(
         "warm_start_stride_mm": 1e3 * guess.stride,
         "periodic": True,
     }
-    metrics |= _ground(plan) | plan_metrics(problem, solution, data)
-    return _result(problem, solution, plan, spent, data, metrics)
+    metrics |= plan.ground | plan_metrics(problem, solution, data)
+    return _result(problem, solution, plan, timings, data, metrics)
 
 
 def plan_jump(
@@ -127,20 +121,17 @@ def plan_jump(
     resume: str | Path | None = None,
 ) -> Result:
     """Plans a jump; arguments and errors as in :func:`plan_gait`."""
-    began = time.perf_counter()
+    clock = Clock(time_limit)
     guess = guess or simulated_jump(plan)
-    spent = {"warm start": time.perf_counter() - began}
+    clock.add({"warm start": clock.elapsed})
     problem, solution = _climb(
         lambda weight: jump_program(plan, slack_weight=weight),
         plan.slack,
-        lambda program: packed(program, guess) if x0 is None else x0,
-        spent,
-        began=began,
-        time_limit=time_limit,
-        progress=progress,
-        checkpoint=checkpoint,
-        resume=resume,
+        start_from(resume, lambda program: _first(program, guess, x0)),
+        partial(solve, progress=progress, checkpoint=checkpoint),
+        clock,
     )
+    timings = clock.timings()
     data = hamr_plan_data(problem, solution)
     height = data.base_position.values[:, 2]
     metrics = {
@@ -150,56 +141,38 @@ def plan_jump(
         "spring_energy_mJ": (1e3 * spring_energy(problem, solution)).tolist(),
         "periodic": False,
     }
-    metrics |= _ground(plan) | plan_metrics(problem, solution, data)
-    return _result(problem, solution, plan, spent, data, metrics)
+    metrics |= plan.ground | plan_metrics(problem, solution, data)
+    return _result(problem, solution, plan, timings, data, metrics)
+
+
+def _first(program: Program, guess: Guess, x0: np.ndarray | None) -> np.ndarray:
+    return packed(program, guess) if x0 is None else x0
+
+
+def _options(program: Program, x: np.ndarray, later: bool) -> dict:
+    """A first guess that is feasible already (an earlier plan, a checkpoint) is
+    not torn from where it is."""
+    near = later or max(program.residuals(x).values()) < NEAR
+    return OPTIONS | (FINISH if near else {})
+
+
+def _closed(rungs: Sequence[PenaltyRung]) -> bool:
+    """Two weights are always tried, see `GaitWeights`."""
+    return len(rungs) > 1 and rungs[-1].ok and rungs[-1].slack < CLOSED
 
 
 def _climb(
-    build, weights, first, spent, *, began, time_limit, checkpoint, resume, **to
-):
-    """Solves with one penalty weight after the other, each from the last.
-
-    A first guess that is feasible already (an earlier plan, a checkpoint) is
-    not torn from where it is.
-    """
-    solution = problem = None
-    for rung, weight in enumerate(weights):
-        if rung >= 2 and solution.ok and solution.parts["s"].max() < CLOSED:
-            break
-        problem_now, program = build(weight)
-        if solution is None:
-            x = first(program) if resume is None else load_checkpoint(resume, program)
-        else:
-            x = solution.x
-        left = None if time_limit is None else time_limit + began - time.perf_counter()
-        if left is not None and left <= 0:
-            if solution is None:
-                raise InvalidInput(
-                    f"the time limit of {time_limit:g} s was over before the solver "
-                    "began; give it more"
-                )
-            break
-        near = solution is not None or max(program.residuals(x).values()) < NEAR
-        later = FINISH if near else {}
-        problem, solution = (
-            problem_now,
-            solve(
-                program,
-                x,
-                options=OPTIONS | later,
-                time_limit=left,
-                checkpoint=checkpoint,
-                **to,
-            ),
-        )
-        for key, value in solution.seconds.items():
-            if key != "total":
-                spent[key] = spent.get(key, 0.0) + value
-        if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
-            break
-    spent["total"] = time.perf_counter() - began
+    build, weights, start, solver, clock: Clock
+) -> tuple[ContactImplicit, Solution]:
+    """The last rung's problem and solution; soft contact is no success."""
+    climb = climb_penalty(
+        build, weights, start, solver, options=_options, done=_closed, clock=clock
+    )
+    problem, solution = climb.problem, climb.solution
     worst = audit(problem, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
+        if climb.missed is not None:
+            return problem, climb.out_of_time()
         # The solver is content with its penalty; contact is not hard.
         solution = replace(
             solution,
@@ -210,20 +183,15 @@ def _climb(
     return problem, solution
 
 
-def _ground(plan) -> dict:
-    custom = plan.friction is not None
-    return {"surface": "custom" if custom else plan.surface, "friction": plan.mu}
-
-
-def _result(problem, solution: Solution, plan, spent, data, metrics) -> Result:
+def _result(problem, solution: Solution, plan, timings, data, metrics) -> Result:
     return plan_result(
         problem,
         solution,
-        metrics=metrics | {"seconds": spent["total"]},
+        metrics=metrics | {"seconds": timings["total"]},
         options=asdict(plan),
         data=data,
         seed=getattr(plan, "seed", None),
-        timings=spent,
+        timings=timings,
     )
 
 

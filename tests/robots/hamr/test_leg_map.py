@@ -8,27 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drakebots import build_robot, load
-from drakebots.multibody.kinematics import ClosedChain
+from drakebots import load
 from drakebots.robots.hamr.gaits import FORWARD, UP
 from drakebots.robots.hamr.leg_map import build_leg_map, hamr_leg_map
 from drakebots.robots.hamr.reference import BODY
-from drakebots.units import MM_G_MS
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "hamr"
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "hamr"
 
 
 @pytest.fixture(scope="module")
 def table():
     return hamr_leg_map()
-
-
-@pytest.fixture(scope="module")
-def chain():
-    robot = build_robot(load("hamr"), scaling=MM_G_MS, base="fixed", time_step=0)
-    plant = robot.plant
-    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-    return ClosedChain(robot, tuple(a.joint().name() for a in actuators))
 
 
 def markers(chain, tips):
