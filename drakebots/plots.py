@@ -22,6 +22,8 @@ _COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26")
 def plot_summary(result: Result, path: str | Path) -> Path:
     """Draws a simulation's summary into a PNG, PDF or SVG, atomically.
 
+    A gecko's run and its velocity space have pictures of their own.
+
     Raises:
         InvalidInput: when the result holds no base motion, or the file's
             ending is none of the three.
@@ -31,6 +33,13 @@ def plot_summary(result: Result, path: str | Path) -> Path:
     ending = path.suffix.lower().lstrip(".")
     if ending not in ("png", "pdf", "svg"):
         raise InvalidInput(f"{path}: a plot ends in .png, .pdf or .svg")
+    if result.model == "gecko" and "alpha" in result.data:
+        # Loaded only when needed: the planner compiles with numba.
+        from drakebots.plots_gecko_course import plot_course
+        from drakebots.plots_gecko_space import plot_velocity_space
+
+        space = result.kind == "velocity space"
+        return (plot_velocity_space if space else plot_course)(result, path)
     if "base_position" not in result.data:
         raise InvalidInput("the result holds no motion to plot")
     figure = summary_figure(result)

@@ -56,22 +56,17 @@ _LIGHT = [  # with the model scaled to a half diagonal of 0.5 m
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A model shown in Meshcat.
+class Stage:
+    """A lit ground in Meshcat for things of a known size.
 
     Attributes:
         meshcat: the server.
-        plant: in SI, base as in the file.
-        diagram, context: to publish with.
-        low, high: corners of the model's visual geometry at first (3,) [m].
+        low, high: corners of what is shown at first (3,) [m].
         scale: of the scene.
         ground: the point that is drawn at the scene's origin (3,) [m].
     """
 
     meshcat: Meshcat
-    plant: MultibodyPlant
-    diagram: Diagram
-    context: Context
     low: np.ndarray
     high: np.ndarray
     scale: float
@@ -79,19 +74,13 @@ class Scene:
 
     @property
     def middle(self) -> np.ndarray:
-        """Of the model (3,) [m]."""
+        """Of what is shown (3,) [m]."""
         return (self.low + self.high) / 2
 
     @property
     def reach(self) -> float:
-        """Half the diagonal of the model [m]."""
+        """Half the diagonal of what is shown [m]."""
         return float(np.linalg.norm(self.high - self.low)) / 2
-
-    def show(self, q: np.ndarray, time: float = 0.0) -> None:
-        """Publishes positions (nq,) in SI; recorded at `time` if recording."""
-        self.plant.SetPositions(self.plant.GetMyContextFromRoot(self.context), q)
-        self.context.SetTime(time)
-        self.diagram.ForcedPublish(self.context)
 
     def look(self, camera=None, target=None) -> None:
         """Places the camera; both (3,) in the world [m]."""
@@ -108,6 +97,26 @@ class Scene:
     def html(self) -> str:
         """One self-contained page, with the published recording if any."""
         return self.meshcat.StaticHtml()
+
+
+@dataclass(frozen=True)
+class Scene(Stage):
+    """A model shown in Meshcat.
+
+    Attributes:
+        plant: in SI, base as in the file.
+        diagram, context: to publish with.
+    """
+
+    plant: MultibodyPlant
+    diagram: Diagram
+    context: Context
+
+    def show(self, q: np.ndarray, time: float = 0.0) -> None:
+        """Publishes positions (nq,) in SI; recorded at `time` if recording."""
+        self.plant.SetPositions(self.plant.GetMyContextFromRoot(self.context), q)
+        self.context.SetTime(time)
+        self.diagram.ForcedPublish(self.context)
 
 
 def make_scene(
@@ -143,6 +152,41 @@ def make_scene(
     low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context), role)
     if not np.all(low < high):
         raise InvalidInput(f"{model.path}: has no geometry to draw; give a <visual>")
+    stage = set_stage(meshcat, low, high, ground_height)
+    scene = Scene(**vars(stage), plant=plant, diagram=diagram, context=context)
+    scene.look()
+    diagram.ForcedPublish(context)
+    return scene
+
+
+def make_stage(
+    low, high, *, ground_height: float | None = None, port: int | None = None
+) -> Stage:
+    """An empty lit stage in a new Meshcat server, for things within a box.
+
+    Args:
+        low, high: corners of the box (3,) [m].
+        ground_height, port: as in :func:`make_scene`.
+
+    Raises:
+        InvalidInput: unless the corners are finite and low < high.
+    """
+    low, high = (np.array(corner, float) for corner in (low, high))
+    good = low.shape == high.shape == (3,) and np.isfinite([low, high]).all()
+    if not (good and np.all(low < high)):
+        raise InvalidInput(f"the stage needs corners low < high, got {low}, {high}")
+    stage = set_stage(
+        Meshcat(MeshcatParams(show_stats_plot=False, port=port)),
+        low,
+        high,
+        ground_height,
+    )
+    stage.look()
+    return stage
+
+
+def set_stage(meshcat: Meshcat, low, high, ground_height: float | None) -> Stage:
+    """Scales, grounds and lights a server for a box; as :func:`make_stage`."""
     middle = (low + high) / 2
     height = low[2] if ground_height is None else ground_height
     ground = np.array([middle[0], middle[1], height])
@@ -153,10 +197,7 @@ def make_scene(
     for path, name, value in _LIGHT:
         meshcat.SetProperty(path, name, value)
     meshcat.SetProperty("/Lights/SpotLight/<object>", "angle", 0.6)
-    scene = Scene(meshcat, plant, diagram, context, low, high, scale, ground)
-    scene.look()
-    diagram.ForcedPublish(context)
-    return scene
+    return Stage(meshcat, low, high, scale, ground)
 
 
 def _drawn_role(scene_graph) -> Role:

@@ -3,8 +3,6 @@ what was logged into a labelled dataset in SI."""
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.analysis import Simulator
 
 from drakebots.errors import InvalidInput
+from drakebots.interrupt import CtrlC
 from drakebots.multibody.loops import find_body
 from drakebots.multibody.plant import Robot
 from drakebots.results import Verdict
@@ -78,35 +77,32 @@ def advance(
     context = simulator.get_mutable_context()
     plant_context = robot.plant.GetMyContextFromRoot(context)
 
-    stop = _CtrlC()
-
     def end(verdict: Verdict, message: str) -> RunEnd:
         reached = context.get_time() * unit
         return RunEnd(verdict, message, reached, time.perf_counter() - start)
 
     try:
-        stop.listen()
-        for k in range(1, chunks + 1):
-            simulator.AdvanceTo(duration * k / chunks / unit)
-            if stop.asked:
-                raise KeyboardInterrupt
-            if not np.isfinite(
-                robot.plant.GetPositionsAndVelocities(plant_context)
-            ).all():
-                return end(
-                    Verdict.FAILED,
-                    f"the state diverged before {duration * k / chunks:.4g} s; "
-                    "reduce the time step",
-                )
-            if progress is not None:
-                progress(context.get_time() * unit, duration)
-            late = time_limit is not None and time.perf_counter() - start > time_limit
-            if late and k < chunks:
-                return end(
-                    Verdict.TIME_LIMIT,
-                    f"stopped at the time limit of {time_limit:g} s; "
-                    "raise it to go on further",
-                )
+        with CtrlC() as stop:
+            for k in range(1, chunks + 1):
+                simulator.AdvanceTo(duration * k / chunks / unit)
+                stop.check()
+                if not np.isfinite(
+                    robot.plant.GetPositionsAndVelocities(plant_context)
+                ).all():
+                    return end(
+                        Verdict.FAILED,
+                        f"the state diverged before {duration * k / chunks:.4g} s; "
+                        "reduce the time step",
+                    )
+                if progress is not None:
+                    progress(context.get_time() * unit, duration)
+                spent = time.perf_counter() - start
+                if time_limit is not None and spent > time_limit and k < chunks:
+                    return end(
+                        Verdict.TIME_LIMIT,
+                        f"stopped at the time limit of {time_limit:g} s; "
+                        "raise it to go on further",
+                    )
     except KeyboardInterrupt:
         return end(Verdict.INTERRUPTED, "interrupted; what was reached is kept")
     except RuntimeError as error:
@@ -114,35 +110,7 @@ def advance(
         return end(
             Verdict.FAILED, f"the simulation failed ({reason}); reduce the time step"
         )
-    finally:
-        stop.forget()
     return end(Verdict.SUCCESS, f"reached {duration:g} s")
-
-
-class _CtrlC:
-    """Ctrl-C noted between steps of the simulator instead of inside one.
-
-    An exception raised in the middle of a Python system's callback passes
-    through C++, and does not always arrive as KeyboardInterrupt. A second
-    Ctrl-C raises at once. Outside the main thread nothing changes.
-    """
-
-    def __init__(self):
-        self.asked, self._before = False, None
-
-    def listen(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
-
-    def forget(self) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
-
-    def _note(self, number, frame) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
 
 
 def trajectory_dataset(

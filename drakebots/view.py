@@ -14,7 +14,7 @@ from drakebots.errors import InvalidInput, UnknownName
 from drakebots.models import Model, available_models, load
 from drakebots.results import Result
 from drakebots.results.container import replacing
-from drakebots.scene import ROOT, Scene, make_scene
+from drakebots.scene import ROOT, Scene, Stage, make_scene
 
 MAX_FRAMES = 1500
 """A recording has at most so many frames."""
@@ -90,17 +90,18 @@ def record(
     slow: float | None = None,
     frames_per_second: float = 30.0,
     port: int | None = None,
-) -> Scene:
+) -> Stage:
     """Records a result's motion in a new Meshcat scene.
 
     Shown are the robot, the path of its base, a red mark under each foot that
-    carries load, and lines on the ground in a round distance.
+    carries load, and lines on the ground in a round distance. A gecko's run is
+    shown by :func:`drakebots.view_gecko.record_gecko`.
 
     Args:
         result: of a simulation.
         model: that was simulated; found by the result's name if None.
         slow: how many times slower than real; None chooses one so that a
-            stride takes half a second.
+            stride takes half a second; a gecko is shown in real time.
         frames_per_second: of the playback.
         port: of the server.
 
@@ -108,6 +109,13 @@ def record(
         InvalidInput: when the result holds no motion.
     """
     data = result.data
+    if result.model == "gecko" and "alpha" in data:
+        # Loaded only when needed.
+        from drakebots.view_gecko import record_gecko
+
+        return record_gecko(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
     if "position" not in data or data.sizes.get("time", 0) < 2:
         raise InvalidInput("the result holds no motion to show")
     if slow is None:
@@ -220,7 +228,7 @@ def _look_at_path(scene: Scene, data: xr.Dataset) -> None:
     scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
 
 
-def write_html(scene: Scene, path: str | Path) -> Path:
+def write_html(scene: Stage, path: str | Path) -> Path:
     """Writes the scene as one self-contained page, atomically.
 
     Raises:
@@ -232,7 +240,7 @@ def write_html(scene: Scene, path: str | Path) -> Path:
     return path
 
 
-def serve(scene: Scene, *, seconds: float | None = None) -> None:
+def serve(scene: Stage, *, seconds: float | None = None) -> None:
     """Keeps the server up until Ctrl-C, or for some seconds."""
     end = None if seconds is None else time.monotonic() + seconds
     try:

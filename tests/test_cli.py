@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from drakebots.cli import main, make_parser
-from drakebots.cli.commands import COMMANDS
+from drakebots.cli import COMMANDS, main, parse
 from drakebots.results import load_result
 
 BOX = """<robot name="box"><link name="box">
@@ -159,14 +159,19 @@ def test_time_limit_keeps_what_was_reached(tmp_path, capsys):
     assert result.data.sizes["time"] > 1
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.name)
-def test_help_has_an_example_that_parses(command, capsys):
+BY_NAME = {c.name: c for c in COMMANDS}
+FORMS = [(c.name, v) for c in COMMANDS for v in (c, *c.robots.values())]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda x: getattr(x, "help", x))
+def test_help_has_an_example_that_parses(name, form, capsys):
     """Every command's help ends with an example the parser takes."""
+    words = shlex.split(form.example)[1:]
+    robot = [words[1]] if form.example != BY_NAME[name].example else []
     with pytest.raises(SystemExit):
-        main([command.name, "--help"])
-    assert command.example in " ".join(capsys.readouterr().out.split())
-    args = make_parser().parse_args(command.example.split()[1:])
-    assert args.command == command.name
+        main([name, *robot, "--help"])
+    assert form.example in " ".join(capsys.readouterr().out.split())
+    assert parse(words).command == name
 
 
 def test_packages_are_all_listed():

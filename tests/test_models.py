@@ -28,6 +28,16 @@ COUNTS = {
         "feet": 8,
         "mass": 1.0,
     },
+    "gecko": {
+        "velocities": 38,
+        "bodies": 37,
+        "actuators": 35,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 4,
+        "mass": 0.22,
+    },
     "hamr": {
         "velocities": 38,
         "bodies": 33,

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from drakebots.cli import main
-from drakebots.cli.plan_commands import PLAN_COMMANDS
 from drakebots.results import load_result
 
 WALKER = """<robot name="walker"><link name="trunk"><inertial><mass value="1"/>
@@ -89,10 +88,3 @@ def test_bad_input_is_one_line_and_exit_2(argv, words, walker, capsys, tmp_path)
     assert len(err.splitlines()) == 1
     assert words in err
     assert set(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("command", PLAN_COMMANDS, ids=lambda c: c.name)
-def test_help_ends_with_an_example(command, capsys):
-    with pytest.raises(SystemExit):
-        main([command.name, "--help"])
-    assert command.example in capsys.readouterr().out

@@ -179,3 +179,53 @@ def test_hamr_jump(tmp_path, capsys):
     assert facts["executed_apex_rise_mm"] > 6
     assert facts["spring_energy_most_mJ"] > 10 * facts["spring_energy_at_start_mJ"]
     assert (tmp_path / "jump.png").stat().st_size > 5000
+
+
+def test_bench_gecko(capsys):
+    """The last line is one JSON object; SLSQP is slower and never better."""
+    result = script("bench/gecko.py").main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert set(last) == {
+        "pose_step_ms",
+        "planner_ms",
+        "drake_real_time_factor",
+        "pose_step_vs_slsqp_ratio",
+    }
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert last["pose_step_vs_slsqp_ratio"]["value"] > 5
+
+
+def test_gecko_course(capsys, tmp_path):
+    """All four targets, in about as many steps as the paper's robot."""
+    picture = tmp_path / "course.png"
+    rows = script("gecko_course.py").main(["--quick", "--plot", str(picture)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows[0]["targets_reached"] == 4
+    assert 30 < rows[0]["half_cycles"] < 60
+    assert picture.stat().st_size > 20000
+
+
+def test_gecko_figures(capsys, tmp_path):
+    """Fig. 10's minima, with the sum as printed."""
+    facts = script("gecko_figures.py").main(["--quick", "-o", str(tmp_path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    back = facts["fig10"]["B, paper"]
+    assert (back["q1_deg"], back["q2"]) == (50, -0.5)
+    assert back["d_cm"] == pytest.approx(46.2, abs=0.1)
+    assert facts["fig10"]["C, paper"]["q2"] == 0.5
+    assert (tmp_path / "gecko_fig10.png").stat().st_size > 20000
+
+
+def test_gecko_climb(capsys):
+    """Up 84 degrees with enough suction, down with too little."""
+    rows = script("gecko_climb.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows[0]["verdict"] == "success"
+    assert rows[0]["forward_cm_per_cycle"] > 5
+    assert rows[1]["verdict"] == "failed"
+
+
+def test_make_gecko_model(capsys):
+    """The model's files are those that its parameters give."""
+    assert not script("make_gecko_model.py").main(["--check"])

@@ -1,7 +1,8 @@
-"""The command `drakebots`: models, show, simulate, plan, track, export,
+"""The command `drakebots`: models, show, simulate, plan, track, export, limbs,
 view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
+    drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
     drakebots plan hamr --frequency 10 --surface card -o plan.nc
     drakebots track plan.nc -o run.nc
     drakebots view run.nc --html run.html
@@ -16,17 +17,27 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from drakebots import __version__
-from drakebots.cli.commands import COMMANDS
+from drakebots.cli.commands import LOOK_COMMANDS
+from drakebots.cli.limbs_command import LIMBS
 from drakebots.cli.plan_commands import PLAN_COMMANDS
-from drakebots.errors import DrakebotsError
+from drakebots.cli.simulate_commands import SIMULATE
+from drakebots.errors import DrakebotsError, InvalidInput
+
+COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of all commands.
+
+    Args:
+        words: the command line; a robot named in it gives its command options
+            of its own.
+    """
     parser = argparse.ArgumentParser(
         prog="drakebots",
         description=__doc__,
@@ -36,28 +47,67 @@ def make_parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"drakebots {__version__}"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (*COMMANDS, *PLAN_COMMANDS):
+    for command in COMMANDS:
+        variant = command.variant(words)
+        epilog = f"example:\n  {variant.example}"
+        if command.robots and variant is command:
+            known = ", ".join(command.robots)
+            epilog += (
+                f"\n\nThese robots have options of their own: {known};\n"
+                f"see `drakebots {command.name} {next(iter(command.robots))} --help`."
+            )
         sub = commands.add_parser(
             command.name,
             help=command.help,
-            description=command.help,
-            epilog=f"example:\n  {command.example}",
+            description=variant.help,
+            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.arguments(sub)
+        variant.arguments(sub)
         sub.add_argument(
             "--json", action="store_true", help="print one JSON object last"
         )
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(run=variant.run)
     return parser
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line.
+
+    Raises:
+        InvalidInput: for an option that the command does not have for its model.
+    """
+    argv = _joined(argv)
+    args, unknown = make_parser(argv).parse_known_args(argv)
+    if unknown:
+        model = getattr(args, "model", "")
+        raise InvalidInput(
+            f"{unknown[0]} does not apply to `drakebots {args.command} {model}`; see "
+            f"`drakebots {args.command} {model} --help`"
+        )
+    return args
+
+
+_NEGATIVE_POINT = re.compile(r"-[0-9.]+,.*")
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """`--targets -35,-20` as `--targets=-35,-20`: argparse sees an option there."""
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1].startswith("--") and _NEGATIVE_POINT.fullmatch(word):
+            words[-1] += "=" + word
+        else:
+            words.append(word)
+    return words
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit code; errors are one line."""
-    args = make_parser().parse_args(argv)
     # Drake's own chatter (a port it listens on, ...) is not for this user.
     logging.getLogger("drake").setLevel(logging.ERROR)
     try:
+        args = parse(sys.argv[1:] if argv is None else argv)
         return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)

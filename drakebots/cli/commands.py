@@ -1,67 +1,23 @@
-"""The commands: arguments and what they run. Parsing only; work is elsewhere."""
+"""The commands that look: models, show, view, report. Parsing only."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
 
+from drakebots.cli.command import Command, load_model, model_argument
 from drakebots.cli.output import (
-    SYSTEMS,
     model_table,
     print_json,
     print_report,
     print_table,
-    progress_bar,
     report_of,
 )
-from drakebots.errors import InvalidInput, UnknownName
+from drakebots.errors import InvalidInput
 from drakebots.models import available_models, load
 from drakebots.plots import plot_summary
-from drakebots.results import Result, check_output, load_result
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.robots.passive import PassiveSimulation, simulate_passive
+from drakebots.results import check_output, load_result
 from drakebots.view import make_scene, record, serve, write_html
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command of the command line."""
-
-    name: str
-    help: str
-    example: str
-    arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-
-
-def model_argument(parser: argparse.ArgumentParser) -> None:
-    """The model and its units."""
-    parser.add_argument(
-        "model", help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
-    )
-    parser.add_argument(
-        "--units",
-        default="SI",
-        metavar="U",
-        help=f"of a URDF in the old Drake format: {', '.join(SYSTEMS)} (default SI)",
-    )
-
-
-def load_model(args: argparse.Namespace):
-    """The model that the arguments name."""
-    if args.units not in SYSTEMS:
-        raise UnknownName("units", args.units, SYSTEMS)
-    feet = getattr(args, "feet", None)
-    return load(
-        args.model,
-        units=SYSTEMS[args.units],
-        feet=feet.split(",") if feet else None,
-    )
-
 
 # --- models, show -----------------------------------------------------------
 
@@ -95,128 +51,6 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print_json(model.report())
     return 0
-
-
-# --- simulate ---------------------------------------------------------------
-
-_HAMR_HELP = {
-    "gait": "trot, pronk, bound, pace or jump",
-    "frequency": "stride frequency [Hz] (default 10)",
-    "surface": "teflon, card or sandpaper",
-    "cycles": "cycles after the gait's ramp",
-    "swing_voltage": "swing amplitude about 112.5 V [V]",
-    "lift_voltage": "lift amplitude about 112.5 V [V]",
-    "encoder_noise": "standard deviation of the encoders' current [A]",
-    "seed": "of the encoder noise",
-}
-_PASSIVE_HELP = {
-    "duration": "[s]",
-    "height": "of the base at the start [m]",
-}
-_SHARED_HELP = {
-    "friction": "coefficient of the ground",
-    "time_step": "of the plant [s]",
-    "log_period": "between samples [s]",
-    "time_limit": "of wall time [s]; the best is kept",
-}
-_TYPES = {"int": int, "str": str}
-
-
-def _option_fields() -> dict[str, tuple[Any, str]]:
-    """Options of simulate: the fields of the two problems, by name."""
-    found = {}
-    for problem, texts in (
-        (HamrSimulation, _HAMR_HELP | _SHARED_HELP),
-        (PassiveSimulation, _PASSIVE_HELP | _SHARED_HELP),
-    ):
-        for field in fields(problem):
-            found.setdefault(field.name, (field, texts[field.name]))
-    return found
-
-
-def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
-    hamr = parser.add_argument_group("HAMR")
-    other = parser.add_argument_group("other models (no control)")
-    both = parser.add_argument_group("any model")
-    for name, (field, text) in _option_fields().items():
-        group = hamr if name in _HAMR_HELP else other if name in _PASSIVE_HELP else both
-        default = field.default
-        if default is not MISSING and default is not None and name not in _SHARED_HELP:
-            text += f" (default {default})"
-        kind = _TYPES.get(str(field.type).split(" ")[0], float)
-        group.add_argument(
-            "--" + name.replace("_", "-"), type=kind, default=None, help=text
-        )
-    output_arguments(parser)
-
-
-def output_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files a run can write."""
-    parser.add_argument("-o", "--output", type=Path, help="result file (.nc)")
-    parser.add_argument("--csv", type=Path, help="also as a table")
-    parser.add_argument("--html", type=Path, help="also as a Meshcat page")
-    parser.add_argument("--plot", type=Path, help="also as a picture (.png)")
-
-
-def _chosen(args: argparse.Namespace, problem: type, other: type) -> dict[str, Any]:
-    known = {field.name for field in fields(problem)}
-    extra = {field.name for field in fields(other)} - known
-    for name in sorted(extra):
-        if getattr(args, name) is not None:
-            raise InvalidInput(
-                f"--{name.replace('_', '-')} does not apply to {args.model}; "
-                "leave it out"
-            )
-    given = {name: getattr(args, name) for name in known}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _simulate(args: argparse.Namespace) -> int:
-    for path in (args.output, args.csv, args.html, args.plot):
-        if path is not None:
-            check_output(path)
-    is_hamr = args.model == "hamr"
-    if is_hamr:
-        problem = HamrSimulation(**_chosen(args, HamrSimulation, PassiveSimulation))
-    else:
-        problem = PassiveSimulation(**_chosen(args, PassiveSimulation, HamrSimulation))
-    model = load_model(args)
-    with progress_bar(model.name) as progress:
-        if is_hamr:
-            result = simulate(problem, model=model, progress=progress)
-        else:
-            result = simulate_passive(model, problem, progress=progress)
-    written = write_outputs(args, result, model)
-    print_report(result)
-    for path in written:
-        print(path)
-    if args.json:
-        print_json(report_of(result) | {"files": [str(path) for path in written]})
-    return exit_code(result)
-
-
-def write_outputs(args: argparse.Namespace, result: Result, model) -> list[Path]:
-    """Writes the files that were asked for."""
-    written = []
-    if args.output is not None:
-        written.append(result.save(args.output))
-    if args.csv is not None:
-        written.append(result.to_csv(args.csv))
-    if args.html is not None:
-        written.append(write_html(record(result, model=model), args.html))
-    if args.plot is not None:
-        written.append(plot_summary(result, args.plot))
-    return written
-
-
-def exit_code(result: Result) -> int:
-    """0 for success; says on stderr why not."""
-    if result.ok:
-        return 0
-    print(f"drakebots: {result.verdict}: {result.message}", file=sys.stderr)
-    return 130 if result.verdict == "interrupted" else 1
 
 
 # --- view, report -----------------------------------------------------------
@@ -279,7 +113,7 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = (
+LOOK_COMMANDS = (
     Command(
         "models",
         "list the models that came with drakebots",
@@ -293,14 +127,6 @@ COMMANDS = (
         "drakebots show HAMR.urdf --units mm-g-ms",
         _show_arguments,
         _show,
-    ),
-    Command(
-        "simulate",
-        "simulate a model: HAMR with a gait, any other without control",
-        "drakebots simulate hamr --gait trot --frequency 10 --surface card "
-        "--cycles 15 -o run.nc",
-        _simulate_arguments,
-        _simulate,
     ),
     Command(
         "view",

@@ -10,15 +10,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from drakebots.cli.commands import (
+from drakebots.cli.command import (
     Command,
-    exit_code,
+    Variant,
+    check_outputs,
+    field_options,
+    finish,
+    given,
     load_model,
     model_argument,
     output_arguments,
+    refuse,
     write_outputs,
 )
-from drakebots.cli.output import print_json, print_report, progress_bar, report_of
+from drakebots.cli.gecko_commands import GECKO_PLAN
+from drakebots.cli.output import print_json, progress_bar
 from drakebots.errors import InvalidInput
 from drakebots.models import load
 from drakebots.plots_plan import plot_convergence
@@ -55,159 +61,139 @@ def iterations(label: str):
 
 # --- plan -------------------------------------------------------------------
 
-_HAMR_ONLY = ("gait", "frequency", "surface", "jump", "stride", "rise", "symmetric")
-_OTHER_ONLY = ("forward", "hop", "turn", "duration")
+_COMMON = {
+    "friction": "coefficient of the ground",
+    "knots": "of the trajectory",
+}
+_GAIT = {
+    "gait": "whose waveform starts the search",
+    "frequency": "of the stride [Hz]",
+    "stride": "goal of a cycle [m]",
+    "symmetric": "right legs mirror the left ones",
+}
+_JUMP = {"rise": "of the jump [m]"}
+_MOTION = {
+    "forward": "distance to walk [m]",
+    "hop": "height to hop [m]",
+    "turn": "angle to turn [rad]",
+    "duration": "of the motion [s]",
+}
+_TO = ("time_limit", "checkpoint", "resume")
 
 
-def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
-    hamr = parser.add_argument_group("HAMR")
-    hamr.add_argument("--gait", help="whose waveform starts the search (default trot)")
-    hamr.add_argument("--frequency", type=float, help="of the stride [Hz] (default 10)")
-    hamr.add_argument("--surface", help="teflon, card or sandpaper (default card)")
-    hamr.add_argument("--stride", type=float, help="goal of a cycle [m] (default 0.01)")
-    hamr.add_argument(
-        "--symmetric",
-        action="store_const",
-        const=True,
-        help="right legs mirror the left ones",
-    )
-    hamr.add_argument(
-        "--jump", action="store_const", const=True, help="plan a jump instead"
-    )
-    hamr.add_argument("--rise", type=float, help="of the jump [m] (default 0.012)")
-    other = parser.add_argument_group("other models")
-    other.add_argument("--forward", type=float, help="distance to walk [m]")
-    other.add_argument("--hop", type=float, help="height to hop [m]")
-    other.add_argument("--turn", type=float, help="angle to turn [rad]")
-    other.add_argument("--duration", type=float, help="of the motion [s]")
-    both = parser.add_argument_group("any model")
-    both.add_argument("--friction", type=float, help="coefficient of the ground")
-    both.add_argument("--knots", type=int, help="of the trajectory")
-    both.add_argument("--time-limit", type=float, help="of wall time [s]")
-    both.add_argument("--checkpoint", type=Path, help="keeps the best iterate (.npz)")
-    both.add_argument("--resume", type=Path, help="checkpoint to go on from")
+def _solver_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--time-limit", type=float, help="of wall time [s]")
+    parser.add_argument("--checkpoint", type=Path, help="keeps the best iterate (.npz)")
+    parser.add_argument("--resume", type=Path, help="checkpoint to go on from")
     output_arguments(parser)
     parser.add_argument(
         "--convergence", type=Path, help="also the solver's progress (.png)"
     )
 
 
-def _given(args, names) -> dict:
-    found = {name: getattr(args, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+def _hamr_arguments(parser: argparse.ArgumentParser) -> None:
+    model_argument(parser)
+    gait = parser.add_argument_group("a gait")
+    field_options(gait, GaitPlan, _GAIT)
+    jump = parser.add_argument_group("the jump")
+    jump.add_argument(
+        "--jump", action="store_const", const=True, help="plan it instead of a gait"
+    )
+    field_options(jump, JumpPlan, _JUMP)
+    both = parser.add_argument_group("both")
+    field_options(both, GaitPlan, {"surface": "teflon, card or sandpaper"} | _COMMON)
+    _solver_arguments(parser)
 
 
-def _refuse(args, names, why: str) -> None:
-    for name in names:
-        if getattr(args, name) is not None:
-            raise InvalidInput(
-                f"--{name.replace('_', '-')} does not apply to {why}; leave it out"
-            )
-
-
-def _plan(args: argparse.Namespace) -> int:
-    for path in (args.output, args.csv, args.html, args.plot, args.convergence):
-        if path is not None:
-            check_output(path)
-    if args.checkpoint is not None:
-        check_output(args.checkpoint)
-    to = _given(args, ("time_limit", "checkpoint", "resume"))
-    common = _given(args, ("friction", "knots"))
-    if args.model == "hamr":
-        _refuse(args, _OTHER_ONLY, "hamr")
-        result, model = _plan_hamr(args, common, to), load("hamr")
-    else:
-        _refuse(args, _HAMR_ONLY, args.model)
-        model = load_model(args)
-        problem = locomotion_plan(args, common)
-        with iterations(model.name) as progress:
-            result = plan_locomotion(model, problem, progress=progress, **to)
-    written = write_outputs(args, result, model)
-    if args.convergence is not None:
-        written.append(plot_convergence(result, args.convergence))
-    return _finish(args, result, written)
-
-
-def _plan_hamr(args, common, to) -> Result:
+def _plan_hamr(args: argparse.Namespace) -> int:
+    check_outputs(args, args.convergence, args.checkpoint)
+    to, common = given(args, _TO), given(args, ("surface", *_COMMON))
     if args.jump:
-        _refuse(args, ("gait", "frequency", "stride", "symmetric"), "a jump")
-        problem = JumpPlan(**common, **_given(args, ("surface", "rise")))
-        with iterations(f"hamr {problem.name}") as progress:
-            return plan_jump(problem, progress=progress, **to)
-    _refuse(args, ("rise",), "a gait")
-    chosen = _given(args, ("gait", "frequency", "surface", "stride", "symmetric"))
-    problem = GaitPlan(**common, **chosen)
+        refuse(args, _GAIT, "a jump")
+        problem, plan = JumpPlan(**common, **given(args, _JUMP)), plan_jump
+    else:
+        refuse(args, _JUMP, "a gait")
+        problem, plan = GaitPlan(**common, **given(args, _GAIT)), plan_gait
     with iterations(f"hamr {problem.name}") as progress:
-        return plan_gait(problem, progress=progress, **to)
+        result = plan(problem, progress=progress, **to)
+    return _write(args, result, load("hamr"))
 
 
-def locomotion_plan(args, common) -> LocomotionPlan:
+def _any_arguments(parser: argparse.ArgumentParser) -> None:
+    model_argument(parser)
+    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
+    for name, text in _MOTION.items():
+        parser.add_argument("--" + name, type=float, help=text)
+    parser.add_argument("--friction", type=float, help=_COMMON["friction"])
+    parser.add_argument("--knots", type=int, help=_COMMON["knots"])
+    _solver_arguments(parser)
+
+
+def _plan_any(args: argparse.Namespace) -> int:
+    check_outputs(args, args.convergence, args.checkpoint)
+    model = load_model(args)
+    problem = locomotion_plan(args)
+    with iterations(model.name) as progress:
+        result = plan_locomotion(model, problem, progress=progress, **given(args, _TO))
+    return _write(args, result, model)
+
+
+def locomotion_plan(args: argparse.Namespace) -> LocomotionPlan:
     """The plan that the options ask for.
 
     Raises:
         InvalidInput: when they ask for nothing, or for several things.
     """
-    wishes = _given(args, ("forward", "hop", "turn"))
+    wishes = given(args, ("forward", "hop", "turn"))
     if not wishes:
         raise InvalidInput("say what to plan: --forward, --hop or --turn")
     if len(wishes) > 1:
         raise InvalidInput(f"choose one of {', '.join('--' + w for w in wishes)}")
     kind = {"forward": "walk", "hop": "hop", "turn": "turn"}[next(iter(wishes))]
     plan = LocomotionPlan(kind=kind, **wishes)
-    return replace(plan, **common, **_given(args, ("duration",)))
+    return replace(plan, **given(args, ("duration", *_COMMON)))
 
 
-def _finish(args, result: Result, written: list[Path]) -> int:
-    print_report(result)
-    for path in written:
-        print(path)
-    if args.json:
-        print_json(report_of(result) | {"files": [str(path) for path in written]})
-    return exit_code(result)
+def _write(args: argparse.Namespace, result: Result, model) -> int:
+    written = write_outputs(args, result, model)
+    if args.convergence is not None:
+        written.append(plot_convergence(result, args.convergence))
+    return finish(args, result, written)
 
 
 # --- track ------------------------------------------------------------------
 
 
+_TRACKING = {
+    "cycles": "to execute",
+    "contact": "sap or stepping",
+    "kp": "feedback of leg position [V/m]",
+    "kd": "feedback of leg velocity [V s/m]",
+    "kf": "share of the planned voltages",
+    "friction_scale": "of the plan's coefficient",
+    "stiffness_scale": "of the flexures",
+    "serial_stiffness": "of a twist in series with the legs [N m/rad]",
+    "mocap_noise": "standard deviation [m]",
+    "encoder_noise": "standard deviation [A]",
+    "seed": "of the noise",
+    "time_step": "of the simulation [s]",
+    "time_limit": "of wall time [s]",
+}
+
+
 def _track_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="a plan of hamr (.nc)")
-    defaults = Tracking.__dataclass_fields__
-    for name, kind, text in (
-        ("cycles", int, "to execute"),
-        ("contact", str, "sap or stepping"),
-        ("kp", float, "feedback of leg position [V/m]"),
-        ("kd", float, "feedback of leg velocity [V s/m]"),
-        ("kf", float, "share of the planned voltages"),
-        ("friction_scale", float, "of the plan's coefficient"),
-        ("stiffness_scale", float, "of the flexures"),
-        ("serial_stiffness", float, "of a twist in series with the legs [N m/rad]"),
-        ("mocap_noise", float, "standard deviation [m]"),
-        ("encoder_noise", float, "standard deviation [A]"),
-        ("seed", int, "of the noise"),
-        ("time_step", float, "of the simulation [s]"),
-        ("time_limit", float, "of wall time [s]"),
-    ):
-        default = defaults[name].default
-        shown = "" if default is None else f" (default {default})"
-        parser.add_argument(
-            "--" + name.replace("_", "-"), type=kind, default=None, help=text + shown
-        )
+    field_options(parser, Tracking, _TRACKING)
     output_arguments(parser)
 
 
 def _track(args: argparse.Namespace) -> int:
-    for path in (args.output, args.csv, args.html, args.plot):
-        if path is not None:
-            check_output(path)
-    names = [n for n in Tracking.__dataclass_fields__ if hasattr(args, n)]
+    check_outputs(args)
     reference = plan_reference(load_result(args.plan))
-    problem = Tracking(reference, **_given(args, names))
+    problem = Tracking(reference, **given(args, _TRACKING))
     with progress_bar(f"track {reference.name}") as progress:
         result = track(problem, progress=progress)
-    written = write_outputs(args, result, load("hamr"))
-    return _finish(args, result, written)
+    return finish(args, result, write_outputs(args, result, load("hamr")))
 
 
 # --- export -----------------------------------------------------------------
@@ -235,13 +221,21 @@ def _export(args: argparse.Namespace) -> int:
     return 0
 
 
+HAMR_PLAN = Variant(
+    "plan a gait or the jump of HAMR by contact-implicit optimization",
+    "drakebots plan hamr --gait trot --frequency 10 --surface card -o plan.nc",
+    _hamr_arguments,
+    _plan_hamr,
+)
+
 PLAN_COMMANDS = (
     Command(
         "plan",
-        "plan a motion by contact-implicit optimization",
-        "drakebots plan hamr --gait trot --frequency 10 --surface card -o plan.nc",
-        _plan_arguments,
-        _plan,
+        "plan: motions of hamr and of any legged model, the gecko's velocity space",
+        "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
+        _any_arguments,
+        _plan_any,
+        {"hamr": HAMR_PLAN, "gecko": GECKO_PLAN},
     ),
     Command(
         "track",

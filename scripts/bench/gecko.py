@@ -1,0 +1,175 @@
+"""The gecko's speeds: pose step beside SciPy's SLSQP, decisions, Drake.
+
+python scripts/bench/gecko.py            # about a minute
+python scripts/bench/gecko.py --quick
+
+Pose step and SLSQP solve the same steps of random gaits in this process, in
+turns; SLSQP minimises the raw norms (with kinks) from the same start, its
+gradients by finite differences, as the first thing one would try.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+
+from drakebots.cli.output import plain, print_table
+from drakebots.errors import NoSolution
+from drakebots.robots.gecko.drake_run import DrakeGecko
+from drakebots.robots.gecko.drake_run import run as run_drake
+from drakebots.robots.gecko.gait_law import fixation, gait_law
+from drakebots.robots.gecko.generator import GaitPatternGenerator
+from drakebots.robots.gecko.kinematics import Pose, pose_at
+from drakebots.robots.gecko.parameters import gecko
+from drakebots.robots.gecko.pose_step import pose_step
+
+CM, DEG = 1e-2, np.pi / 180
+ROBOT = gecko()
+
+
+def random_steps(count: int, seed: int = 0) -> list[tuple]:
+    """(pose, reference, feet that hold) of a walk whose gait changes all the time."""
+    random, found = np.random.default_rng(seed), []
+    pose, sign = pose_at(ROBOT, gait_law(-1.0, 0.0)), 1
+    while len(found) < count:
+        q1, q2 = sign * random.uniform(50, 90) * DEG, random.uniform(-0.5, 0.5)
+        found.append((pose, gait_law(q1, q2), fixation(q1)))
+        pose, sign = pose_step(ROBOT, *found[-1]).pose, -sign
+    return found
+
+
+def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
+    """SLSQP on the raw norms, in cm and deg; its answer (13,) and objective."""
+    weights = ROBOT.weights
+
+    def unpacked(x):
+        return Pose(x[:5] * DEG, x[5:10] * CM, x[10] * DEG, x[11:] * CM)
+
+    def objective(x):
+        there = unpacked(x)
+        turned = (there.foot_headings - pose.foot_headings)[hold]
+        return (
+            weights.length * np.linalg.norm(there.ell - ROBOT.lengths) / CM
+            + weights.orientation * np.linalg.norm(turned) / DEG
+            + weights.angle * np.linalg.norm(there.alpha - reference) / DEG
+        )
+
+    def gaps(x):
+        return ((unpacked(x).feet - pose.feet)[hold] / CM).ravel()
+
+    span = ROBOT.bend / DEG
+    bounds = [(a - span, a + span) for a in reference / DEG]
+    bounds += [
+        ((1 - ROBOT.stretch) * a, (1 + ROBOT.stretch) * a) for a in ROBOT.lengths / CM
+    ]
+    start = np.r_[pose.alpha / DEG, pose.ell / CM, pose.heading / DEG]
+    found = minimize(
+        objective,
+        np.r_[start, pose.position / CM],
+        method="SLSQP",
+        bounds=[*bounds, *[(None, None)] * 3],
+        constraints={"type": "eq", "fun": gaps},
+        options={"maxiter": 500},
+    )
+    return found.fun, float(np.abs(gaps(found.x)).max()) * CM
+
+
+def pose_steps(count: int) -> dict:
+    """Both solvers on the same steps."""
+    steps = random_steps(count)
+    ours, theirs, better, worse, loose = [], [], 0, [], 0
+    for step in steps:
+        began = time.perf_counter()
+        mine = pose_step(ROBOT, *step)
+        ours.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        try:
+            objective, gap = slsqp(*step)
+        except NoSolution:
+            objective, gap = np.inf, np.inf
+        theirs.append(time.perf_counter() - began)
+        if gap > 1e-6:
+            loose += 1
+            continue
+        excess = objective - mine.objective
+        better += excess < -1e-3
+        worse.append(excess)
+    return {
+        "pose_step_ms": 1e3 * float(np.median(ours)),
+        "pose_step_99_percent_ms": 1e3 * float(np.percentile(ours, 99)),
+        "slsqp_ms": 1e3 * float(np.median(theirs)),
+        "ratio": float(np.median(np.array(theirs) / np.array(ours))),
+        "steps": count,
+        "slsqp_lets_feet_slip": loose,
+        "slsqp_lower_by_more_than_1e-3": int(better),
+        "slsqp_higher_by_more_than_1": int((np.array(worse) > 1).sum()),
+        "slsqp_excess_median": float(np.median(worse)),
+        "slsqp_excess_worst": float(np.max(worse)),
+    }
+
+
+def decisions(count: int) -> dict:
+    """The generator with the polynomial: one decision, up to four horizons."""
+    random, spent, horizons = np.random.default_rng(1), [], []
+    for _ in range(count + 20):
+        generator = GaitPatternGenerator(random.uniform(-1, 1, (1, 2)))
+        began = time.perf_counter()
+        decision = generator.decide((0.0, 0.0), random.uniform(-3, 3))
+        spent.append(time.perf_counter() - began)
+        horizons.append(0 if decision is None else decision.n)
+    spent, horizons = np.array(spent[20:]), np.array(horizons[20:])
+    longest = horizons == 4
+    return {
+        "planner_ms": 1e3 * float(np.median(spent)),
+        "planner_four_horizons_ms": 1e3 * float(np.median(spent[longest])),
+        "decisions": count,
+        "with_four_horizons": int(longest.sum()),
+    }
+
+
+def drake(cycles: int) -> dict:
+    """Simulated seconds a wall second, dt = 1 ms."""
+    plain_run = run_drake(DrakeGecko(cycles=cycles))
+    pressure = run_drake(DrakeGecko(cycles=cycles, pressure=True))
+    return {
+        "drake_real_time_factor": plain_run.metrics["real_time_factor"],
+        "with_pressure_control": pressure.metrics["real_time_factor"],
+        "simulated_s": float(plain_run.data.time[-1]),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few steps, one cycle")
+    args = parser.parse_args(argv)
+    steps, plans, cycles = (12, 100, 1) if args.quick else (300, 2000, 5)
+    # Compiled code is loaded before the clock runs.
+    random_steps(3)
+    rows = pose_steps(steps) | decisions(plans) | drake(cycles)
+    print_table("gecko", rows)
+    figures = {
+        "pose_step_ms": ("ms", 2.0),
+        "planner_ms": ("ms", 1.0),
+        "drake_real_time_factor": ("1", 1.0),
+    }
+    result = {
+        name: {"value": rows[name], "unit": unit, "target": target}
+        for name, (unit, target) in figures.items()
+    }
+    result["pose_step_vs_slsqp_ratio"] = {
+        "value": rows["ratio"],
+        "unit": "1",
+        "target": None,
+    }
+    print(json.dumps(plain(result)))
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The gecko's commands, in process: files, JSON, bad input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from drakebots.cli import main
+from drakebots.results import load_result
+
+
+def last_json(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def test_the_course_of_fig_12(tmp_path, capsys):
+    out = tmp_path / "run.nc"
+    course = "65,0 65,65 0,65 0,110"
+    argv = ["simulate", "gecko", "--engine", "pose", "--targets", course]
+    assert main([*argv, "--epsilon", "10", "-o", str(out), "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["targets_reached"] == 4
+    assert 30 < facts["half_cycles"] < 60
+    assert facts["final_distance_cm"] < 10
+    data = load_result(out).data
+    assert data.sizes["time"] == facts["half_cycles"] + 1
+    assert np.allclose(data.target.values[2], [0, 0.65])
+    assert main(["report", str(out), "--csv", str(tmp_path / "run.csv")]) == 0
+
+
+def test_around_an_obstacle_and_to_a_heading(capsys):
+    wall = "40,-30 50,-30 50,30 40,30"
+    argv = ["simulate", "gecko", "--targets", "100,0", "--heading", "0"]
+    assert main([*argv, "--obstacle", wall, "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["targets_reached"] == 1
+    assert facts["way_cm"] > 120
+    argv = ["simulate", "gecko", "--targets", "-60,30", "--heading", "180"]
+    assert main([*argv, "--final-heading", "180", "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert abs(facts["final_heading_error_deg"]) < 15
+    assert facts["final_distance_cm"] < 5
+
+
+def test_the_velocity_space(tmp_path, capsys):
+    out = tmp_path / "space.nc"
+    argv = ["plan", "gecko", "--velocity-space", "--q1", "50,70,90", "--order", "1"]
+    assert main([*argv, "-o", str(out), "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["order"] == 1
+    result = load_result(out)
+    assert result.kind == "velocity space"
+    assert np.degrees(result.data.motion.values[0, 0, 0]) == pytest.approx(
+        22.94, abs=0.01
+    )
+
+
+BAD = [
+    (["simulate", "gecko", "--engine", "lego"], "choose one of: drake, pose"),
+    (["simulate", "gecko", "--targets", "1,2,3"], "no point"),
+    (["simulate", "gecko", "--targets", "nan,0"], "not finite"),
+    (["simulate", "gecko", "--targets", ""], "targets"),
+    (["simulate", "gecko", "--epsilon", "0"], "arrival"),
+    (["simulate", "gecko", "--start", "1,2 3,4"], "--start"),
+    (["simulate", "gecko", "--motion", "magic"], "table 3"),
+    (["simulate", "gecko", "--sum", "half"], "corrected"),
+    (["simulate", "gecko", "--horizon", "0"], "horizon"),
+    (["simulate", "gecko", "--size", "tiny"], "small"),
+    (["simulate", "gecko", "--heading", "nan"], "heading"),
+    (["simulate", "gecko", "--half-cycles", "0"], "half_cycles"),
+    (["simulate", "gecko", "--final-heading", "90"], "one target"),
+    (["simulate", "gecko", "--gait", "trot"], "--gait does not apply"),
+    (
+        ["simulate", "gecko", "--targets", "45,0", "--obstacle", "40,-5 50,-5 45,9"],
+        "obstacle 0",
+    ),
+    (["simulate", "gecko", "--obstacle", "0,0 1,1"], "obstacle 0"),
+    (["plan", "gecko"], "--velocity-space"),
+    (["plan", "gecko", "--velocity-space", "--q1", "90,50"], "increase"),
+    (["plan", "gecko", "--velocity-space", "--q1", "a"], "numbers"),
+    (["plan", "gecko", "--velocity-space", "--q2", "1,2"], "-1..1"),
+    (["plan", "gecko", "--velocity-space", "--q1", "0,50"], "0..180"),
+    (["plan", "gecko", "--velocity-space", "--order", "9"], "values"),
+    (["plan", "gecko", "--velocity-space", "--html", "x.html"], "--plot"),
+]
+
+
+@pytest.mark.parametrize(("argv", "words"), BAD, ids=lambda x: " ".join(x)[:50])
+def test_bad_input_is_one_line_and_exit_2(argv, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*argv, "-o", "out.nc"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_course_too_long_fails_and_keeps_its_track(tmp_path, capsys):
+    out = tmp_path / "cut.nc"
+    assert main(["simulate", "gecko", "--half-cycles", "9", "-o", str(out)]) == 1
+    assert "target 0 was not reached" in capsys.readouterr().err
+    result = load_result(out)
+    assert result.verdict == "failed"
+    assert result.data.sizes["time"] == 10
