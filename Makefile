@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python >= 3.11 and venv:
-#   make demo    sets up, simulates a HAMR trot, ends with a page, a result and a plot
+#   make demo    sets up, simulates a HAMR trot and a gecko's course; pages, results, plots
 #   make test    sets up and runs the tests
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,6 +13,8 @@ demo: $(READY)
 	mkdir -p $(OUT)
 	$(BIN)/drakebots simulate hamr --gait trot --frequency 10 --surface card --cycles 15 \
 	  -o $(OUT)/hamr_trot.nc --html $(OUT)/hamr_trot.html --plot $(OUT)/hamr_trot.png
+	$(BIN)/drakebots simulate gecko --epsilon 10 \
+	  -o $(OUT)/gecko.nc --html $(OUT)/gecko.html --plot $(OUT)/gecko.png
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -13,6 +13,7 @@ from drakebots.robots.gecko.diagram import GeckoDiagram, build_gecko_diagram
 from drakebots.robots.gecko.drake_result import make_result
 from drakebots.robots.gecko.gait import check_gait
 from drakebots.robots.gecko.gait_law import fixation, gait_law
+from drakebots.robots.gecko.generator import GaitPatternGenerator
 from drakebots.robots.gecko.kinematics import Pose, pose_at
 from drakebots.robots.gecko.parameters import Gecko
 from drakebots.robots.gecko.pressure import Calibration, saturate
@@ -141,8 +142,6 @@ def build(problem: DrakeGecko, generator=None) -> GeckoDiagram:
     if generator is not None and problem.targets is None:
         raise InvalidInput("a generator needs a problem with targets; give them too")
     if problem.targets is not None and generator is None:
-        from drakebots.robots.gecko.generator import GaitPatternGenerator
-
         generator = GaitPatternGenerator(np.array(problem.targets))
     return build_gecko_diagram(
         problem.robot,

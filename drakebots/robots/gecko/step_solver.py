@@ -21,23 +21,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drakebots.robots.gecko.step_rows import (
-    ELL,
-    EPS,
-    NUM_X,
-    add_foot,
-    foot_limb,
-    heading_slopes,
+from drakebots.robots.gecko.step_algebra import newton_step, solve_lower
+from drakebots.robots.gecko.step_norms import (
+    NUM_ROWS,
+    norm_gradient,
+    norm_hessian,
+    objective_rows,
+    row_matrix,
+    smoothed,
+    turn_norm_duals,
 )
+from drakebots.robots.gecko.step_rows import NUM_X, add_foot
 
 SMOOTHING = np.array([30.0, 3.0, 0.3, 0.03, 3e-3, 3e-4, 3e-5])
 """d of one rung after the other, in units of the objective."""
 
 NUM_BOUNDED = 10
 """alpha and ell have bounds; heading and position have none."""
-
-NUM_ROWS = 14
-"""Of the objective: 5 lengths, 4 foot headings, 5 angles."""
 
 TOUCH = 1e-12
 """A gap of a fixed foot below this is none [cm]."""
@@ -47,36 +47,6 @@ CONVERGED = 3e-7
 
 KEEP = 0.995
 """Share of the way to a bound that a step may go."""
-
-GROUPS = np.array([0, 5, 9, 14])
-"""Where each group's rows begin and the last one's end."""
-
-
-@njit(cache=True)
-def objective_rows(x, target, A, r):
-    """Rows r = A x - target of the three norms; A is constant, see `row_matrix`."""
-    for i in range(NUM_ROWS):
-        total = -target[i]
-        for j in range(NUM_X):
-            total += A[i, j] * x[j]
-        r[i] = total
-
-
-@njit(cache=True)
-def row_matrix(weights, fixed):
-    """A (14, 13): weights are of [cm], and of [rad] for the other two groups."""
-    A = np.zeros((NUM_ROWS, NUM_X))
-    for i in range(5):
-        A[i, ELL + i] = weights[0]
-        A[9 + i, i] = weights[2]
-    for foot in range(4):
-        if fixed[foot]:
-            by_torso, by_limb = heading_slopes(foot)
-            limb = foot_limb(foot)[0]
-            A[5 + foot, EPS] = weights[1]
-            A[5 + foot, 2] = weights[1] * by_torso
-            A[5 + foot, limb] = weights[1] * by_limb
-    return A
 
 
 @njit(cache=True)
@@ -90,67 +60,6 @@ def constraints(x, fixed, anchors, lam, c, J, H):
             c[rows + 1] = p[1] - anchors[foot, 1]
             rows += 2
     return rows
-
-
-@njit(cache=True)
-def cholesky(M, n):
-    """In place, lower; False when M is not positive definite."""
-    for i in range(n):
-        for j in range(i + 1):
-            total = M[i, j]
-            for k in range(j):
-                total -= M[i, k] * M[j, k]
-            if i == j:
-                if not total > 0.0:
-                    return False
-                M[i, i] = np.sqrt(total)
-            else:
-                M[i, j] = total / M[j, j]
-    return True
-
-
-@njit(cache=True)
-def solve_lower(L, n, b):
-    """b := (L L')^-1 b."""
-    for i in range(n):
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] /= L[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            b[i] -= L[k, i] * b[k]
-        b[i] /= L[i, i]
-
-
-@njit(cache=True)
-def smoothed(r, d, s):
-    """Smoothed norms s (3,) and their sum."""
-    total = 0.0
-    for g in range(3):
-        square = d * d
-        for i in range(GROUPS[g], GROUPS[g + 1]):
-            square += r[i] * r[i]
-        s[g] = np.sqrt(square)
-        total += s[g]
-    return total
-
-
-@njit(cache=True)
-def norm_hessian(A, r, y, s, H):
-    """H += sum_g A_g' (I - (y_g r_g' + r_g y_g')/(2 s_g)) A_g / s_g."""
-    for g in range(3):
-        first, last = GROUPS[g], GROUPS[g + 1]
-        at_y, at_r = np.zeros(NUM_X), np.zeros(NUM_X)
-        for i in range(first, last):
-            for j in range(NUM_X):
-                at_y[j] += A[i, j] * y[i]
-                at_r[j] += A[i, j] * r[i]
-        for a in range(NUM_X):
-            for b in range(NUM_X):
-                total = -(at_y[a] * at_r[b] + at_r[a] * at_y[b]) / (2 * s[g])
-                for i in range(first, last):
-                    total += A[i, a] * A[i, b]
-                H[a, b] += total / s[g]
 
 
 @njit(cache=True)
@@ -264,17 +173,6 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
 
 
 @njit(cache=True)
-def norm_gradient(A, r, s):
-    """sum_g A_g' r_g / s_g (13,)."""
-    gradient = np.zeros(NUM_X)
-    for g in range(3):
-        for i in range(GROUPS[g], GROUPS[g + 1]):
-            for j in range(NUM_X):
-                gradient[j] += A[i, j] * r[i] / s[g]
-    return gradient
-
-
-@njit(cache=True)
 def lagrangian_slope(gradient, J, lam, z, rows):
     """Largest element of the Lagrangian's gradient."""
     worst = 0.0
@@ -311,24 +209,6 @@ def inside(x, step, lo, hi):
 
 
 @njit(cache=True)
-def turn_norm_duals(A, r, s, y, step, share):
-    """y += share dy from s y = r linearised, kept within the unit balls."""
-    for g in range(3):
-        first, last = GROUPS[g], GROUPS[g + 1]
-        dr, along, length = np.zeros(NUM_ROWS), 0.0, 0.0
-        for i in range(first, last):
-            for j in range(NUM_X):
-                dr[i] += A[i, j] * step[j]
-            along += r[i] * dr[i] / s[g]
-        for i in range(first, last):
-            y[i] += share * ((dr[i] - y[i] * along + r[i]) / s[g] - y[i])
-            length += y[i] * y[i]
-        if length > 1.0:
-            for i in range(first, last):
-                y[i] /= np.sqrt(length)
-
-
-@njit(cache=True)
 def move_bound_duals(x, step, lo, hi, z, d):
     """z += dz from z (x - bound) = d linearised, kept > 0."""
     dz, shrink = np.empty((NUM_BOUNDED, 2)), 1.0
@@ -342,67 +222,3 @@ def move_bound_duals(x, step, lo, hi, z, d):
     for j in range(NUM_BOUNDED):
         for k in range(2):
             z[j, k] += shrink * dz[j, k]
-
-
-@njit(cache=True)
-def newton_step(H, J, gradient, c, lam, rows):
-    """Step and new multipliers of the equality-constrained quadratic model.
-
-    rho J'J is added (it changes the multipliers, by rho c, not the step), and
-    a multiple of the identity when H is not convex on the constraints.
-
-    Returns:
-        step (13,), multipliers (8,), back = M^-1 J' by rows (8, 13), and the
-        Cholesky factor S (8, 8) of J M^-1 J'.
-    """
-    biggest = 0.0
-    for j in range(NUM_X):
-        biggest = max(biggest, abs(H[j, j]))
-    rho, extra = min(biggest, 1e4), 0.0
-    M = np.empty((NUM_X, NUM_X))
-    while True:
-        for a in range(NUM_X):
-            for b in range(NUM_X):
-                total = H[a, b]
-                for i in range(rows):
-                    total += rho * J[i, a] * J[i, b]
-                M[a, b] = total
-            M[a, a] += extra
-        if cholesky(M, NUM_X):
-            break
-        extra = max(10 * extra, 1e-2)
-    back, S, step = np.zeros((8, NUM_X)), np.zeros((8, 8)), np.empty(NUM_X)
-    for j in range(NUM_X):
-        step[j] = -gradient[j]
-        for i in range(rows):
-            step[j] -= rho * J[i, j] * c[i]
-    solve_lower(M, NUM_X, step)
-    rhs, size = np.zeros(8), 0.0
-    for i in range(rows):
-        back[i] = J[i]
-        solve_lower(M, NUM_X, back[i])
-        rhs[i] = c[i]
-        for j in range(NUM_X):
-            rhs[i] += J[i, j] * step[j]
-    for i in range(rows):
-        for k in range(rows):
-            for j in range(NUM_X):
-                S[i, k] += J[i, j] * back[k, j]
-        size = max(size, S[i, i])
-    # Feet of a stretched-out robot constrain the same direction twice.
-    nudge = 1e-14 * size
-    factor = S.copy()
-    while True:
-        for i in range(rows):
-            factor[i, : i + 1] = S[i, : i + 1]
-            factor[i, i] += nudge
-        if cholesky(factor, rows):
-            break
-        nudge *= 10
-    solve_lower(factor, rows, rhs)
-    new = lam.copy()
-    for i in range(rows):
-        for j in range(NUM_X):
-            step[j] -= back[i, j] * rhs[i]
-        new[i] = rhs[i] + rho * c[i]
-    return step, new, back, factor
