@@ -38,10 +38,12 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/scaling.py
 	$(BIN)/python scripts/bench/contact_implicit.py
 	$(BIN)/python scripts/bench/gecko.py
+	$(BIN)/python scripts/bench/voxel.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py
 	$(BIN)/python scripts/make_gecko_model.py
+	$(BIN)/python scripts/make_voxel_model.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "drakebots needs Python 3.11 or newer; set PYTHON=python3.12, say")'

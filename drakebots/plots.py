@@ -22,7 +22,8 @@ _COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26")
 def plot_summary(result: Result, path: str | Path) -> Path:
     """Draws a simulation's summary into a PNG, PDF or SVG, atomically.
 
-    A gecko's run and its velocity space have pictures of their own.
+    A gecko's run and its velocity space have pictures of their own, as has a plan
+    of a lattice's actuators.
 
     Raises:
         InvalidInput: when the result holds no base motion, or the file's
@@ -40,6 +41,10 @@ def plot_summary(result: Result, path: str | Path) -> Path:
 
         space = result.kind == "velocity space"
         return (plot_velocity_space if space else plot_course)(result, path)
+    if "node_position" in result.data and "position" not in result.data:
+        from drakebots.plots_voxel_plan import plot_actuator_plan
+
+        return plot_actuator_plan(result, path)
     if "base_position" not in result.data:
         raise InvalidInput("the result holds no motion to plot")
     figure = summary_figure(result)

@@ -95,7 +95,8 @@ def record(
 
     Shown are the robot, the path of its base, a red mark under each foot that
     carries load, and lines on the ground in a round distance. A gecko's run is
-    shown by :func:`drakebots.view_gecko.record_gecko`.
+    shown by :func:`drakebots.view_gecko.record_gecko`, a plan of a lattice's
+    actuators by :func:`drakebots.view_lattice_record.record_nodes`.
 
     Args:
         result: of a simulation.
@@ -109,11 +110,23 @@ def record(
         InvalidInput: when the result holds no motion.
     """
     data = result.data
+    if result.model == "voxel" and result.kind == "simulation":
+        from drakebots.view_voxel import record_voxel
+
+        return record_voxel(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
     if result.model == "gecko" and "alpha" in data:
         # Loaded only when needed.
         from drakebots.view_gecko import record_gecko
 
         return record_gecko(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
+    if "node_position" in data and "position" not in data:
+        from drakebots.view_lattice_record import record_nodes
+
+        return record_nodes(
             result, slow=slow, frames_per_second=frames_per_second, port=port
         )
     if "position" not in data or data.sizes.get("time", 0) < 2:
@@ -130,8 +143,8 @@ def record(
         port=port,
     )
     q = positions_in_order(scene, data)
-    _draw_ground_lines(scene, data)
-    _draw_trail(scene, data)
+    draw_ground_lines(scene, data)
+    draw_trail(scene, data)
     length = slow * (times[-1] - times[0])
     count = int(np.clip(length * frames_per_second, 2, MAX_FRAMES))
     rate = count / length
@@ -143,7 +156,7 @@ def record(
         marks.show(k, frame / rate)
     scene.meshcat.StopRecording()
     scene.meshcat.PublishRecording()
-    _look_at_path(scene, data)
+    look_at_path(scene, data)
     return scene
 
 
@@ -173,7 +186,7 @@ class _ContactMarks:
             self.scene.meshcat.SetProperty(path, "visible", state, time)
 
 
-def _draw_trail(scene: Scene, data: xr.Dataset) -> None:
+def draw_trail(scene: Scene, data: xr.Dataset) -> None:
     path = data.base_position.values.copy()
     # On the ground, where it hides nothing of the robot.
     path[:, 2] = 0.002 * scene.reach
@@ -183,7 +196,7 @@ def _draw_trail(scene: Scene, data: xr.Dataset) -> None:
     )
 
 
-def _draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
+def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
     """Lines across the way, one every round distance."""
     spacing = round_distance(0.5 * scene.reach)
     base = data.base_position.values
@@ -212,7 +225,7 @@ def round_distance(length: float) -> float:
     return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
 
 
-def _look_at_path(scene: Scene, data: xr.Dataset) -> None:
+def look_at_path(scene: Scene, data: xr.Dataset) -> None:
     base = data.base_position.values
     low, high = base.min(axis=0), base.max(axis=0)
     target = (low + high) / 2

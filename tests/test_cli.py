@@ -160,7 +160,7 @@ def test_time_limit_keeps_what_was_reached(tmp_path, capsys):
 
 
 BY_NAME = {c.name: c for c in COMMANDS}
-FORMS = [(c.name, v) for c in COMMANDS for v in (c, *c.robots.values())]
+FORMS = [(c.name, v) for c in COMMANDS for v in (c, *c.variants)]
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda x: getattr(x, "help", x))

@@ -48,6 +48,16 @@ COUNTS = {
         "feet": 4,
         "mass": 1.474991e-3,
     },
+    "voxel": {
+        "velocities": 33,
+        "bodies": 10,
+        "actuators": 0,
+        "springs": 14,
+        "constraints": 5,
+        "independent_rows": 15,
+        "feet": 6,
+        "mass": 61.828e-3,
+    },
 }
 
 models = pytest.mark.parametrize("name", available_models())

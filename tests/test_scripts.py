@@ -229,3 +229,19 @@ def test_gecko_climb(capsys):
 def test_make_gecko_model(capsys):
     """The model's files are those that its parameters give."""
     assert not script("make_gecko_model.py").main(["--check"])
+
+
+def test_voxel_walk(capsys):
+    """The robot walks forward and, reversed, backward."""
+    rows = script("voxel_walk.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows
+
+
+def test_voxel_gait_search(capsys, tmp_path):
+    """A few walks, and a table that can be walked."""
+    path = tmp_path / "best.csv"
+    facts = script("voxel_gait_search.py").main(["--quick", "-o", str(path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts["walks"] == 3
+    assert len(path.read_text().splitlines()) == 9

@@ -88,7 +88,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-_NEGATIVE_POINT = re.compile(r"-[0-9.]+,.*")
+_NEGATIVE_POINT = re.compile(r"-[0-9.].*")
 
 
 def _joined(argv: Sequence[str]) -> list[str]:

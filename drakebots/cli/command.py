@@ -11,6 +11,7 @@ from typing import Any
 
 from drakebots.cli.output import SYSTEMS, print_json, print_report, report_of
 from drakebots.errors import InvalidInput, UnknownName
+from drakebots.lattice.io import ENDINGS
 from drakebots.models import load
 from drakebots.plots import plot_summary
 from drakebots.results import Result, check_output
@@ -48,6 +49,7 @@ class Command:
         arguments: adds the options; of any model, where robots have their own.
         run: does the work, returns the exit code.
         robots: by model name, what the command is for that robot.
+        lattice: what the command is for a lattice's file.
     """
 
     name: str
@@ -56,10 +58,29 @@ class Command:
     arguments: Arguments
     run: Run
     robots: Mapping[str, Variant] = field(default_factory=dict)
+    lattice: Variant | None = None
 
     def variant(self, words: Iterable[str]) -> Command | Variant:
-        """What the command is, for the robot that a command line names."""
+        """What the command is, for the robot or lattice a command line names."""
+        words = list(words)
+        if self.lattice is not None and any(map(is_lattice, words)):
+            return self.lattice
         return next((self.robots[w] for w in words if w in self.robots), self)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """All forms beside its own."""
+        extra = () if self.lattice is None else (self.lattice,)
+        return (*self.robots.values(), *extra)
+
+
+def is_lattice(word: str) -> bool:
+    """Whether a word of a command line names a lattice's file."""
+    return (
+        not word.startswith("-")
+        and Path(word).suffix.lower() in ENDINGS
+        and not word.endswith((".dmd.yaml", ".drakebots.yaml"))
+    )
 
 
 def model_argument(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from drakebots.cli.output import (
     print_table,
     report_of,
 )
+from drakebots.cli.voxel_commands import LATTICE_SHOW
 from drakebots.errors import InvalidInput
 from drakebots.models import available_models, load
 from drakebots.plots import plot_summary
@@ -127,6 +128,7 @@ LOOK_COMMANDS = (
         "drakebots show HAMR.urdf --units mm-g-ms",
         _show_arguments,
         _show,
+        lattice=LATTICE_SHOW,
     ),
     Command(
         "view",

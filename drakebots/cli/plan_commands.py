@@ -25,6 +25,7 @@ from drakebots.cli.command import (
 )
 from drakebots.cli.gecko_commands import GECKO_PLAN
 from drakebots.cli.output import print_json, progress_bar
+from drakebots.cli.voxel_commands import LATTICE_PLAN, VOXEL_PLAN
 from drakebots.errors import InvalidInput
 from drakebots.models import load
 from drakebots.plots_plan import plot_convergence
@@ -231,11 +232,12 @@ HAMR_PLAN = Variant(
 PLAN_COMMANDS = (
     Command(
         "plan",
-        "plan: motions of hamr and of any legged model, the gecko's velocity space",
+        "plan motions: hamr, any legged model, voxels; the gecko's velocity space",
         "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
         _any_arguments,
         _plan_any,
-        {"hamr": HAMR_PLAN, "gecko": GECKO_PLAN},
+        {"hamr": HAMR_PLAN, "gecko": GECKO_PLAN, "voxel": VOXEL_PLAN},
+        LATTICE_PLAN,
     ),
     Command(
         "track",

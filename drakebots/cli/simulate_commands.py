@@ -1,4 +1,4 @@
-"""`drakebots simulate`: HAMR with a gait, the gecko on a course, any other model."""
+"""`drakebots simulate`: HAMR with a gait, and any model without control."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from drakebots.cli.command import (
 )
 from drakebots.cli.gecko_commands import GECKO_SIMULATE
 from drakebots.cli.output import progress_bar
+from drakebots.cli.voxel_commands import VOXEL_SIMULATE
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.robots.passive import PassiveSimulation, simulate_passive
 
@@ -90,9 +91,9 @@ HAMR_SIMULATE = Variant(
 
 SIMULATE = Command(
     "simulate",
-    "simulate a model: hamr with a gait, gecko on a course, any other without control",
+    "simulate hamr or voxel with a gait, gecko on a course, any model left to itself",
     "drakebots simulate robot.urdf --duration 2 -o run.nc",
     _passive_arguments,
     _passive,
-    {"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE},
+    {"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
 )

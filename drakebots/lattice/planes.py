@@ -47,7 +47,9 @@ def neighbours(lattice: Lattice) -> np.ndarray:
     """Voxels that share a node: rows (v, w, axis) with w = v + e_axis (n, 3)."""
     owned, rows = lattice.voxel_nodes, []
     for axis in range(3):
-        _, v, w = np.intersect1d(owned[:, 3 + axis], owned[:, axis], True, True)
+        _, v, w = np.intersect1d(
+            owned[:, 3 + axis], owned[:, axis], assume_unique=True, return_indices=True
+        )
         rows.append(np.stack([v, w, np.full(len(v), axis)], axis=1))
     return np.concatenate(rows)
 

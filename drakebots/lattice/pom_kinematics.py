@@ -115,26 +115,46 @@ def solve(
         planes=model.planes,
     )
     w = table(values, len(wishes), "values", "wish")
-    limit = np.broadcast_to(np.asarray(stroke, float), (len(actuators),))
-    if np.isnan(limit).any() or (limit < 0).any():
-        raise InvalidInput(f"stroke must be >= 0 m, got {stroke}")
     rows = [3 * i + wish.axis for i, wish in enumerate(wishes)]
     S = aims.J[rows]
-    u = w @ np.linalg.pinv(S).T
+    wanted, u, limit = bounded(S, w, stroke)
     found = [
-        *_unreachable(model.planes, aims, S, wishes, w),
-        *_over_determined(model.planes, S, wishes, w, u),
-        *_stroke(actuators, u, limit),
+        *_unreachable(model.planes, S, wishes, w),
+        *_over_determined(model.planes, S, wishes, w, wanted),
+        *stroke_conflicts(actuators, wanted, limit),
         *_undetermined(model, S),
     ]
+    return Kinematics(u, model.displacements(u), w, u @ S.T, tuple(found))
+
+
+def bounded(S: np.ndarray, w: np.ndarray, stroke):
+    """Controls that come closest to wishes, w = S u, without bounds and within.
+
+    Args:
+        S: (W, M).
+        w: (T, W).
+        stroke: most |u|, of all or of each (M,).
+
+    Returns:
+        Unbounded controls (T, M), the smallest of equally good ones; controls within
+        the strokes (T, M); the strokes (M,).
+
+    Raises:
+        InvalidInput: for a stroke < 0, NaN or of another shape.
+    """
+    limit = np.asarray(stroke, float)
+    if limit.shape not in ((), (S.shape[1],)) or not (limit >= 0).all():
+        raise InvalidInput(f"stroke must be >= 0 m, one or one each, got {stroke}")
+    limit = np.broadcast_to(limit, (S.shape[1],))
+    wanted = w @ np.linalg.pinv(S).T
+    u, free = wanted.copy(), limit > 0
     # Bounds matter in few poses: only those go through the slower solver.
     for pose in np.flatnonzero((np.abs(u) > limit).any(axis=1)):
-        free = limit > 0
         u[pose, ~free] = 0.0
         if free.any():
             box = (-limit[free], limit[free])
             u[pose, free] = lsq_linear(S[:, free], w[pose], box, method="bvls").x
-    return Kinematics(u, model.displacements(u), w, u @ S.T, tuple(found))
+    return wanted, u, limit
 
 
 def table(values, columns: int, name: str, per: str) -> np.ndarray:
@@ -162,7 +182,7 @@ def _small(w: np.ndarray) -> float:
     return TOLERANCE * max(float(np.abs(w).max(initial=0.0)), 1e-300)
 
 
-def _unreachable(planes: Planes, aims, S, wishes, w) -> list[Conflict]:
+def _unreachable(planes: Planes, S, wishes, w) -> list[Conflict]:
     found = []
     for i, wish in enumerate(wishes):
         asked = np.flatnonzero(np.abs(w[:, i]) > _small(w))
@@ -200,7 +220,8 @@ def _over_determined(planes: Planes, S, wishes, w, u) -> list[Conflict]:
     return found
 
 
-def _stroke(actuators, u: np.ndarray, limit: np.ndarray) -> list[Conflict]:
+def stroke_conflicts(actuators, u: np.ndarray, limit: np.ndarray) -> list[Conflict]:
+    """Actuators that controls (T, M) ask for more than their strokes (M,)."""
     found = []
     # A hair over is rounding, such as 5 mm read from a file.
     over = np.abs(u) > limit * (1 + 1e-9) + 1e-15

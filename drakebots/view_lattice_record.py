@@ -1,0 +1,231 @@
+"""A lattice's motion in Meshcat: every strut, node and actuator moves.
+
+    stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
+    write_html(stage, "gait.html")
+
+Meshcat records transforms only: a strut keeps its length at rest and is centred
+between its nodes, which hide the rest (0.4 mm at 5 mm of motion); an actuator is a
+rod in a sleeve, each with one end on its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
+from pydrake.math import RigidTransform, RotationMatrix
+
+from drakebots.errors import InvalidInput
+from drakebots.lattice.actuation import actuator_nodes
+from drakebots.lattice.lattice import Lattice
+from drakebots.lattice.pom import Control
+from drakebots.results import Result
+from drakebots.scene import Stage, make_stage
+from drakebots.view_lattice import LATTICE, rod_colours, strut_radius
+from drakebots.view_lattice_result import actuators_of, lattice_of
+
+MAX_TRANSFORMS = 60_000
+"""A recording has at most so many, some 8 MB. Meshcat interpolates between them. The
+objects come on top: some 17 MB for 8x8x8 voxels, 1 MB for the walking robot."""
+
+MIN_FRAMES = 2
+
+_STRUT, _NODE = Rgba(0.36, 0.40, 0.47), Rgba(0.16, 0.20, 0.27)
+_REST, _TRAIL = Rgba(0.66, 0.68, 0.72), Rgba(0.78, 0.20, 0.50)
+
+
+def record_nodes(
+    result: Result,
+    *,
+    slow: float | None = None,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records a result that holds positions of nodes, such as a plan of actuators.
+
+    Args:
+        result: with data.node_position (T, N, 3), at rest first.
+        slow: how many times slower than the result's own time; None for 2.
+        frames_per_second, port: as in :func:`record_lattice`.
+
+    Raises:
+        InvalidInput: for another result, or a speed or rate that is not > 0.
+    """
+    lattice = lattice_of(result)
+    return record_lattice(
+        lattice,
+        result.data.node_position.values,
+        result.data.time.values,
+        actuators=actuators_of(result, lattice),
+        slow=2.0 if slow is None else slow,
+        frames_per_second=frames_per_second,
+        port=port,
+    )
+
+
+def record_lattice(
+    lattice: Lattice,
+    node_positions: np.ndarray,
+    times: np.ndarray,
+    *,
+    actuators: Sequence[Control] = (),
+    trails: Sequence[Sequence[int]] = (),
+    thickness: float = 1.27e-3,
+    slow: float = 1.0,
+    magnify: float = 1.0,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records the motion of a lattice's nodes in a new Meshcat scene.
+
+    Args:
+        lattice: the voxels; drawn thin as they are at rest.
+        node_positions: (T, N, 3) in the order of the lattice's nodes [m].
+        times: (T,), rising [s]; straight in between.
+        actuators: drawn as rods that slide in sleeves.
+        trails: places of nodes [half pitches] whose way is drawn.
+        thickness: of the struts [m]; thin ones are drawn thicker.
+        slow: how many times slower than `times` to play.
+        magnify: of the displacements as drawn.
+        frames_per_second: of the playback, as far as `MAX_TRANSFORMS` goes.
+        port: of the server.
+
+    Raises:
+        InvalidInput: for arrays of another shape, not finite or not rising, a
+            speed, rate or magnification that is not > 0, or no such node.
+    """
+    times, places = _checked(lattice, node_positions, times)
+    for name, value in (
+        ("slow", slow),
+        ("magnify", magnify),
+        ("frames_per_second", frames_per_second),
+    ):
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidInput(f"{name} must be > 0, got {value}")
+    rest = lattice.positions
+    places = rest + magnify * (places - rest)
+    radius = strut_radius(lattice, thickness)
+    every = np.vstack([rest, *places])
+    margin = 3 * radius
+    stage = make_stage(
+        every.min(axis=0) - margin, every.max(axis=0) + margin, port=port
+    )
+    _draw_rest(stage.meshcat, lattice)
+    for i, place in enumerate(trails):
+        way = places[:, lattice.node(place)]
+        stage.meshcat.SetLine(
+            f"{LATTICE}/trails/{i}", np.asfortranarray(way.T), 4.0, _TRAIL
+        )
+    body = _Body(stage.meshcat, lattice, actuators, radius)
+    length = slow * (times[-1] - times[0])
+    fits = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
+    count = int(np.clip(np.ceil(length * frames_per_second) + 1, MIN_FRAMES, fits))
+    rate = (count - 1) / length
+    stage.meshcat.StartRecording(rate, False)
+    for k, moment in enumerate(np.linspace(times[0], times[-1], count)):
+        # Meshcat rounds the time down to a frame.
+        body.show(_between(times, places, moment), (k + 0.25) / rate)
+    stage.meshcat.StopRecording()
+    stage.meshcat.PublishRecording()
+    return stage
+
+
+def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.ndarray]:
+    times, places = np.asarray(times, float), np.asarray(node_positions, float)
+    if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all():
+        raise InvalidInput(f"times must be (T,), T >= 2, finite, got {times.shape}")
+    if (np.diff(times) <= 0).any():
+        raise InvalidInput("times must rise from one to the next")
+    shape = (len(times), len(lattice.nodes), 3)
+    if places.shape != shape or not np.isfinite(places).all():
+        raise InvalidInput(
+            f"node_positions must be {shape}, finite; got {places.shape}"
+        )
+    return times, places
+
+
+def _between(times: np.ndarray, places: np.ndarray, moment: float) -> np.ndarray:
+    after = int(np.clip(np.searchsorted(times, moment), 1, len(times) - 1))
+    share = (moment - times[after - 1]) / (times[after] - times[after - 1])
+    return (1 - share) * places[after - 1] + share * places[after]
+
+
+def _draw_rest(meshcat: Meshcat, lattice: Lattice) -> None:
+    ends = lattice.positions[lattice.beams]
+    meshcat.SetLineSegments(
+        f"{LATTICE}/rest",
+        np.asfortranarray(ends[:, 0].T),
+        np.asfortranarray(ends[:, 1].T),
+        1.0,
+        _REST,
+    )
+
+
+class _Body:
+    """Struts, nodes and actuators as objects with a pose each."""
+
+    def __init__(self, meshcat: Meshcat, lattice: Lattice, actuators, radius: float):
+        self.meshcat, self.beams = meshcat, lattice.beams
+        self.rods = actuator_nodes(lattice, actuators)
+        self.struts = _Turned(lattice.positions, self.beams)
+        self.pushers = _Turned(lattice.positions, self.rods)
+        self.pitch = lattice.pitch
+        for i in range(len(self.beams)):
+            shape = Cylinder(radius, lattice.beam_length)
+            meshcat.SetObject(f"{LATTICE}/strut/{i}", shape, _STRUT)
+        for i in range(len(lattice.nodes)):
+            meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), _NODE)
+        for i, colour in enumerate(rod_colours([a.name for a in actuators])):
+            pale = tuple(0.45 * c + 0.55 for c in colour)
+            # Together longer than the pitch, by more than any stroke.
+            for part, size, tone in (("sleeve", 4.0, colour), ("rod", 2.6, pale)):
+                shape = Cylinder(size * radius, 0.65 * lattice.pitch)
+                meshcat.SetObject(f"{LATTICE}/{part}/{i}", shape, Rgba(*tone))
+        self.objects = len(self.beams) + len(lattice.nodes) + 2 * len(self.rods)
+        self.show(lattice.positions, None)
+
+    def show(self, places: np.ndarray, time: float | None) -> None:
+        """Places all for nodes at (N, 3) [m]; recorded at `time` [s] if recording."""
+        middles = places[self.beams].mean(axis=1)
+        for i, (turn, at) in enumerate(zip(self.struts.at(places), middles)):
+            self._move(f"strut/{i}", turn, at, time)
+        for i, at in enumerate(places):
+            self._move(f"node/{i}", RotationMatrix(), at, time)
+        for i, turn in enumerate(self.pushers.at(places)):
+            low, high = places[self.rods[i]]
+            reach = 0.325 * self.pitch * (high - low) / np.linalg.norm(high - low)
+            self._move(f"sleeve/{i}", turn, low + reach, time)
+            self._move(f"rod/{i}", turn, high - reach, time)
+
+    def _move(self, name: str, turn: RotationMatrix, place, time) -> None:
+        self.meshcat.SetTransform(
+            f"{LATTICE}/{name}", RigidTransform(turn, place), time
+        )
+
+
+class _Turned:
+    """Turns cylinders from where they stand at rest, the shortest way.
+
+    A turn that is found anew in each frame may spin about the axis in between.
+    """
+
+    def __init__(self, rest: np.ndarray, pairs: np.ndarray):
+        self.pairs = pairs
+        self.start = self._directions(rest)
+        self.first = [RotationMatrix.MakeFromOneVector(d, 2) for d in self.start]
+
+    def _directions(self, places: np.ndarray) -> np.ndarray:
+        along = places[self.pairs[:, 1]] - places[self.pairs[:, 0]]
+        return along / np.linalg.norm(along, axis=1, keepdims=True)
+
+    def at(self, places: np.ndarray) -> list[RotationMatrix]:
+        """Orientations with z along each pair."""
+        across = np.cross(self.start, now := self._directions(places))
+        cosine = np.einsum("bk,bk->b", self.start, now)
+        cross = np.cross(across[:, None], np.eye(3)).transpose(0, 2, 1)
+        turns = np.eye(3) + cross + cross @ cross / (1 + cosine)[:, None, None]
+        return [
+            RotationMatrix.ProjectToRotationMatrix(turn) @ first
+            for turn, first in zip(turns, self.first)
+        ]

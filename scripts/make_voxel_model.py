@@ -1,0 +1,59 @@
+"""Writes models/voxel (SDF, its YAML, its scene) from params.yaml, or checks it.
+
+python scripts/make_voxel_model.py            # write
+python scripts/make_voxel_model.py --check    # exit 1 if a file would change
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from drakebots.errors import DrakebotsError
+from drakebots.models import package_root
+from drakebots.results.container import replacing
+from drakebots.robots.voxels.walker import (
+    walker_lattice,
+    walker_scene,
+    walker_sdf,
+    walker_sidecar,
+)
+
+
+def texts(folder: Path) -> dict[Path, str]:
+    """What the made files should hold, by path."""
+    return {
+        folder / "voxel.sdf": walker_sdf(),
+        folder / "voxel.drakebots.yaml": walker_sidecar(),
+        folder / "scene.dmd.yaml": walker_scene(),
+        folder / "lattice.json": walker_lattice(),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args(argv)
+    try:
+        files = texts(package_root() / "voxel")
+        changed = [p for p, t in files.items() if not _holds(p, t)]
+        for path in changed:
+            print(("differs: " if args.check else "writing: ") + str(path))
+            if not args.check:
+                with replacing(path) as part:
+                    Path(part).write_text(files[path])
+    except DrakebotsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 1 if args.check and changed else 0
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text() == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
