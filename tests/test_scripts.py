@@ -245,3 +245,11 @@ def test_voxel_gait_search(capsys, tmp_path):
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert facts["walks"] == 3
     assert len(path.read_text().splitlines()) == 9
+
+
+def test_voxel_figures(capsys, tmp_path):
+    """The quick ones are drawn, and their numbers are those of the facts."""
+    facts = script("voxel_figures.py").main(["--quick", "-o", str(tmp_path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts
+    assert len(list(tmp_path.glob("*.png"))) >= 1

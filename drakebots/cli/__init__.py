@@ -56,6 +56,11 @@ def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
                 f"\n\nThese robots have options of their own: {known};\n"
                 f"see `drakebots {command.name} {next(iter(command.robots))} --help`."
             )
+        if command.lattice is not None and variant is command:
+            epilog += (
+                f"\n\nA lattice's file has options of its own; see "
+                f"`drakebots {command.name} lattice.json --help`."
+            )
         sub = commands.add_parser(
             command.name,
             help=command.help,
