@@ -1,0 +1,118 @@
+"""How much too stiff linear tets make a bent wall.
+
+P1 tets lock in plate bending: the table gives their stiffness over that of P2
+tets for a 4 mm strip, measured over element size h and Poisson's ratio. Bending
+of a tube (a membrane) is off by 2 % only; it is folds and buckles that suffer.
+
+The size of the error, not its digits: how cells are cut in tets matters. Strips
+of six tets a cell (box_mesh) lock 1.1 to 1.9 times more than the table at nu
+0.3 and 0.46, and up to 2.6 times more at 0.49.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import RegularGridInterpolator
+
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import FACES, TetMesh
+
+SIZE_RATIO = np.array([0.325, 0.5, 1.0, 1.375, 2.15])
+"""h over wall thickness of the table's columns."""
+
+POISSON = np.array([0.3, 0.46, 0.49])
+
+P1_OVER_P2 = np.array(
+    [
+        [1.3, 1.7, 3.3, 4.1, 5.7],
+        [1.6, 2.4, 6.0, 5.9, 8.1],
+        [2.4, 4.1, 13.0, 10.0, 15.0],
+    ]
+)
+"""Plate-bending stiffness of P1 over P2 tets, a 4 mm strip, by nu and h/t."""
+
+
+@dataclass(frozen=True)
+class RegionLocking:
+    """The estimate of one region.
+
+    Attributes:
+        region: of the mesh.
+        order: 1 or 2.
+        edge: mean edge of its surface triangles, h [m].
+        thickness: 2 volume / surface, t [m].
+        factor: stiffness in plate bending over the true one; for P1 from the
+            table, for P2 about 1.
+    """
+
+    region: int
+    order: int
+    edge: float
+    thickness: float
+    factor: float
+
+    def __str__(self) -> str:
+        text = (
+            f"region {self.region}: P{self.order}, wall {1e3 * self.thickness:.3g} mm, "
+            f"h/t = {self.edge / self.thickness:.2g}, plate bending about "
+            f"{self.factor:.2g}x too stiff"
+        )
+        if self.order == 1 and self.factor > 1.5:
+            text += " (folds only; use P2 there)"
+        return text
+
+
+def plate_factor(size_ratio: float, poisson_ratio: float) -> float:
+    """P1 over true stiffness in plate bending, from the table in log-log.
+
+    Finer than the table it tends to 1 as h^2; coarser or nearer nu = 0.5 the
+    last value is kept, a lower bound.
+    """
+    nu = float(np.clip(poisson_ratio, POISSON[0], POISSON[-1]))
+    low, high = SIZE_RATIO[[0, -1]]
+    table = RegularGridInterpolator((POISSON, np.log(SIZE_RATIO)), np.log(P1_OVER_P2))
+    ratio = float(np.clip(size_ratio, low, high))
+    factor = float(np.exp(table((nu, np.log(ratio)))))
+    if size_ratio < low:
+        factor = 1 + (factor - 1) * (size_ratio / low) ** 2
+    return factor
+
+
+def locking(model: FemModel) -> tuple[RegionLocking, ...]:
+    """The estimate of each region; print it before trusting a fold."""
+    mesh, out = model.space.mesh, []
+    order = np.ones(len(mesh.tets), int)
+    for group in model.space.groups:
+        order[group.tets] = group.order
+    for region, material in zip(mesh.regions, model.materials):
+        mine = mesh.region == region
+        edge, thickness = wall_size(mesh, mine)
+        p = int(order[mine].min())
+        factor = plate_factor(edge / thickness, material.poisson_ratio)
+        out.append(RegionLocking(region, p, edge, thickness, factor if p == 1 else 1.0))
+    return tuple(out)
+
+
+def wall_size(mesh: TetMesh, tets: np.ndarray) -> tuple[float, float]:
+    """Mean surface edge and thickness 2 V/A of the named tets [m].
+
+    A counts faces on the mesh's surface only, so that the cut between two
+    regions of one wall is no surface.
+    """
+    faces = mesh.tets[:, FACES].reshape(-1, 3)
+    owner = np.repeat(np.arange(len(mesh.tets)), 4)
+    _, inverse, count = np.unique(
+        np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    chosen = np.zeros(len(mesh.tets), bool)
+    chosen[tets] = True
+    outer = (count[inverse.ravel()] == 1) & chosen[owner]
+    if not outer.any():
+        outer = chosen[owner]
+    corners = mesh.vertices[faces[outer]]
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(normals, axis=1).sum() / 2
+    return float(sides.mean()), float(2 * mesh.volumes[chosen].sum() / area)

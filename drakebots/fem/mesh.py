@@ -1,0 +1,120 @@
+"""A tetrahedral mesh: vertices, tets, regions, volumes, faces and edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.errors import InvalidInput
+
+FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+"""Corners of the face opposite corner i, outward when the volume is > 0."""
+
+EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
+"""Corners of the six edges; the order of the mid-edge nodes 4..9 of a P2 tet."""
+
+
+@dataclass(frozen=True)
+class TetMesh:
+    """Vertices, tets and the region each tet belongs to.
+
+    Attributes:
+        vertices: positions at rest (n, 3) [m].
+        tets: corners (m, 4), positively oriented once checked
+            (:func:`drakebots.fem.mesh_check.check_mesh`).
+        region: an integer a tet (m,); zeros when left out.
+
+    Raises:
+        InvalidInput: for wrong shapes, no tets, positions that are not finite,
+            or a corner that is not a vertex.
+    """
+
+    vertices: np.ndarray
+    tets: np.ndarray
+    region: np.ndarray | None = None
+
+    def __post_init__(self):
+        vertices = np.ascontiguousarray(self.vertices, dtype=float)
+        tets = np.ascontiguousarray(self.tets)
+        if vertices.ndim != 2 or vertices.shape[1] != 3:
+            raise InvalidInput(f"mesh vertices: shape {vertices.shape}, needs (n, 3)")
+        if tets.ndim != 2 or tets.shape[1:] != (4,) or len(tets) == 0:
+            raise InvalidInput(
+                f"mesh tets: shape {tets.shape}, needs (m, 4) with m >= 1"
+            )
+        if not np.issubdtype(tets.dtype, np.integer):
+            raise InvalidInput(f"mesh tets: type {tets.dtype}, needs integers")
+        bad = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"mesh vertex {bad[0]}: position {vertices[bad[0]].tolist()} is not "
+                f"finite ({bad.size} such vertices); mend the mesh"
+            )
+        bad = np.flatnonzero(((tets < 0) | (tets >= len(vertices))).any(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"mesh tet {bad[0]}: corners {tets[bad[0]].tolist()} are not all "
+                f"among the {len(vertices)} vertices"
+            )
+        region = np.zeros(len(tets)) if self.region is None else self.region
+        region = np.ascontiguousarray(region, dtype=np.int64)
+        if region.shape != (len(tets),):
+            raise InvalidInput(
+                f"mesh region: shape {region.shape}, needs one integer for each of "
+                f"the {len(tets)} tets"
+            )
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "tets", tets.astype(np.int64))
+        object.__setattr__(self, "region", region)
+
+    @property
+    def volumes(self) -> np.ndarray:
+        """Signed volumes (m,) [m^3]."""
+        return tet_volumes(self.vertices, self.tets)
+
+    @property
+    def regions(self) -> tuple[int, ...]:
+        """The regions that occur, sorted."""
+        return tuple(int(r) for r in np.unique(self.region))
+
+
+def tet_volumes(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
+    """Signed volumes det(x1 - x0, x2 - x0, x3 - x0)/6 of tets (m,) [m^3]."""
+    a, b, c = (vertices[tets[:, k]] - vertices[tets[:, 0]] for k in (1, 2, 3))
+    return np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+
+
+def surface_faces(mesh: TetMesh) -> tuple[np.ndarray, np.ndarray]:
+    """Faces that belong to one tet only, outward, and that tet.
+
+    Returns:
+        triangles (f, 3), tets (f,).
+
+    Raises:
+        InvalidInput: when a face belongs to three tets or more.
+    """
+    faces = mesh.tets[:, FACES].reshape(-1, 3)
+    _, first, count = np.unique(
+        np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True
+    )
+    if count.max() > 2:
+        face = first[np.argmax(count)]
+        raise InvalidInput(
+            f"mesh face {faces[face].tolist()} of tet {face // 4} belongs to "
+            f"{count.max()} tets; remove the duplicates"
+        )
+    outer = np.sort(first[count == 1])
+    return faces[outer], outer // 4
+
+
+def surface_triangles(mesh: TetMesh) -> np.ndarray:
+    """The boundary of the mesh as outward triangles (f, 3)."""
+    return surface_faces(mesh)[0]
+
+
+def mesh_edges(tets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unique edges (e, 2), lower vertex first, and those of each tet (m, 6)."""
+    pairs = np.sort(tets[:, EDGES].reshape(-1, 2), axis=1)
+    edges, of_tet = np.unique(pairs, axis=0, return_inverse=True)
+    return edges, of_tet.reshape(-1, 6)

@@ -1,0 +1,121 @@
+"""The sparsity of a symmetric matrix of 3 x 3 blocks, fixed once.
+
+Only the upper triangle is kept, in CSR with sorted columns: what PARDISO takes,
+and half the memory to write. Rows of a node share their blocks, so an entry's
+place follows from one number a pair of nodes: which block of the row it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class SymmetricPattern:
+    """Upper triangle of a symmetric matrix, CSR with sorted columns.
+
+    Attributes:
+        indptr: (n + 1,) int32.
+        indices: (nnz,) int32; the diagonal comes first in each row.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Rows n."""
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        """Entries of the upper triangle."""
+        return len(self.indices)
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Places of the diagonal among the values (n,)."""
+        return self.indptr[:-1]
+
+    def upper(self, values: np.ndarray) -> csr_array:
+        """The upper triangle as a SciPy matrix; shares the values."""
+        return csr_array((values, self.indices, self.indptr), shape=(self.size,) * 2)
+
+    def full(self, values: np.ndarray) -> csr_array:
+        """The whole symmetric matrix as a SciPy matrix."""
+        upper = self.upper(values)
+        lower = upper.T.tocsr()
+        lower.setdiag(0.0)
+        return (upper + lower).tocsr()
+
+    def multiply(self, values: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """A x (n,) of the symmetric matrix with these upper values."""
+        return _multiply(self.indptr, self.indices, values, np.ascontiguousarray(x))
+
+
+@njit(cache=True)
+def _multiply(indptr, indices, values, x):
+    y = np.zeros(len(indptr) - 1)
+    for i in range(len(y)):
+        start = indptr[i]
+        total, xi = values[start] * x[i], x[i]
+        for p in range(start + 1, indptr[i + 1]):
+            j = indices[p]
+            total += values[p] * x[j]
+            y[j] += values[p] * xi
+        y[i] += total
+    return y
+
+
+def node_pattern(
+    nodes: int, groups: list[np.ndarray]
+) -> tuple[SymmetricPattern, list[np.ndarray]]:
+    """The pattern of elements that couple all their nodes.
+
+    Args:
+        nodes: how many.
+        groups: nodes of each element (m, k), -1 where there is none.
+
+    Returns:
+        The pattern, and for each group the blocks (m, k (k + 1)/2) int32: which
+        block of the lower node's row the pair (a, b >= a) is, -1 without one.
+    """
+    keys, of_pair = [], []
+    for ids in groups:
+        a, b = np.triu_indices(ids.shape[1])
+        low = np.minimum(ids[:, a], ids[:, b]).astype(np.int64)
+        high = np.maximum(ids[:, a], ids[:, b])
+        keys.append(np.where(low < 0, -1, low * nodes + high))
+    alone = np.arange(nodes, dtype=np.int64) * (nodes + 1)
+    unique = np.unique(np.concatenate([alone, *(k.ravel() for k in keys)]))
+    unique = unique[unique >= 0]
+    row, column = unique // nodes, unique % nodes
+    start = np.searchsorted(row, np.arange(nodes + 1))
+    for k in keys:
+        place = np.searchsorted(unique, k.ravel()).reshape(k.shape)
+        block = place - start[np.maximum(k, 0) // nodes]
+        of_pair.append(np.where(k < 0, -1, block).astype(np.int32))
+    indptr, indices = _expand(start, column)
+    return SymmetricPattern(indptr, indices), of_pair
+
+
+@njit(cache=True)
+def _expand(start, column):
+    """Blocks to scalars; row 3 i + r begins at column 3 i + r."""
+    n = len(start) - 1
+    indptr = np.zeros(3 * n + 1, np.int32)
+    indices = np.empty(9 * len(column) - 3 * n, np.int32)
+    p = 0
+    for i in range(n):
+        for r in range(3):
+            for k in range(start[i], start[i + 1]):
+                for c in range(3):
+                    if column[k] > i or c >= r:
+                        indices[p] = 3 * column[k] + c
+                        p += 1
+            indptr[3 * i + r + 1] = p
+    return indptr, indices
