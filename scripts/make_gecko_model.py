@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drakebots.cli.made_files import made_files
 from drakebots.errors import DrakebotsError
 from drakebots.models import package_root
-from drakebots.results.container import replacing
 from drakebots.robots.gecko.parameters import gecko
 from drakebots.robots.gecko.sdf import gecko_scene, gecko_sdf, gecko_sidecar
 
@@ -41,20 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             files = {args.sdf: gecko_sdf(gecko(args.size), args.segments)}
         else:
             files = texts(package_root() / "gecko")
-        changed = [p for p, t in files.items() if not _holds(p, t)]
-        for path in changed:
-            print(("differs: " if args.check else "writing: ") + str(path))
-            if not args.check:
-                with replacing(path) as part:
-                    Path(part).write_text(files[path])
+        return made_files(files, check=args.check)
     except DrakebotsError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    return 1 if args.check and changed else 0
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text() == text
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drakebots.cli.made_files import made_files
 from drakebots.models import package_root
 from drakebots.robots.hamr.parameters import load_parameters
 from drakebots.robots.hamr.sdf import hamr_sdf, hamr_sidecar
@@ -39,21 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     files = texts(args.folder)
     stray = set((args.folder / "meshes").glob("*.obj")) - set(files)
-    changed = [p for p, text in files.items() if not _holds(p, text)]
-    for path in sorted([*changed, *stray]):
-        print(("differs: " if args.check else "writing: ") + str(path))
-    if args.check:
-        return 1 if changed or stray else 0
-    for path in stray:
-        path.unlink()
-    for path in changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(files[path])
-    return 0
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text() == text
+    return made_files(files, check=args.check, stray=stray)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drakebots.cli.made_files import made_files
 from drakebots.errors import DrakebotsError
 from drakebots.models import package_root
-from drakebots.results.container import replacing
 from drakebots.robots.voxels.walker import (
     walker_lattice,
     walker_scene,
@@ -38,21 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
     try:
-        files = texts(package_root() / "voxel")
-        changed = [p for p, t in files.items() if not _holds(p, t)]
-        for path in changed:
-            print(("differs: " if args.check else "writing: ") + str(path))
-            if not args.check:
-                with replacing(path) as part:
-                    Path(part).write_text(files[path])
+        return made_files(texts(package_root() / "voxel"), check=args.check)
     except DrakebotsError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    return 1 if args.check and changed else 0
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text() == text
 
 
 if __name__ == "__main__":
