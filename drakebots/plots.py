@@ -16,7 +16,10 @@ from drakebots.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.results.container import replacing
 
-_COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26")
+_COLOURS = (
+    *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
+    *("#7b5ea7", "#8c6d46", "#5aa9e6", "#444444"),
+)
 
 
 def plot_summary(result: Result, path: str | Path) -> Path:
@@ -160,7 +163,7 @@ def _panel_contacts(axis, result: Result) -> None:
             i - 0.35,
             i + 0.35,
             where=force[:, i] > threshold,
-            color=_COLOURS[i % 4],
+            color=_COLOURS[i % len(_COLOURS)],
             step="post",
             lw=0,
         )
@@ -179,7 +182,7 @@ def _panel_feet(axis, result: Result) -> None:
         axis.plot(
             k * (forward[:, i] - forward[:, i].mean()),
             k * data.foot_position.values[last][:, i, 2],
-            color=_COLOURS[i % 4],
+            color=_COLOURS[i % len(_COLOURS)],
             lw=1,
             label=str(name),
         )
