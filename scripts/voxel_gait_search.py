@@ -39,13 +39,19 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--quick", action="store_true", help="3 walks")
     parser.add_argument("--walks", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--turn-weight",
+        type=float,
+        default=GaitSearch.turn_weight,
+        help="what a turn a cycle costs [m/rad]; 0 looks for travel alone",
+    )
     args = parser.parse_args(argv)
     if args.output is not None:
         check_output(args.output)
     walks, cycles = (3, 1) if args.quick else (args.walks, 6)
     with counter("gait search", "walks") as bar:
         result = search(
-            GaitSearch(walks=walks, seed=args.seed),
+            GaitSearch(walks=walks, seed=args.seed, turn_weight=args.turn_weight),
             progress=lambda done, best: bar(done, walks),
         )
     poses = tuple(map(tuple, result.data.control.values.tolist()))

@@ -64,6 +64,7 @@ def add_force(x, nodes, grads, weights, row, kinds, table, force):
 
 @njit(cache=True)
 def scatter_force(ids, G, w, P, force):
+    """force[ids[a]] -= w P G[a]: a quadrature point's share of the inner force [N]."""
     for a in range(len(ids)):
         n = ids[a]
         if n >= 0:

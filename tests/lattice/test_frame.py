@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-from importlib.util import find_spec
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +24,6 @@ from drakebots.lattice.pom import Control, PlanesOfMotion
 from drakebots.lattice.strut import Strut
 
 STEEL = Strut(0.02, 0.03, 2.1e11, 0.3, 7800.0)
-BENCH = Path(__file__).parents[2] / "scripts/bench/voxel.py"
 
 
 def turn(seed: int) -> np.ndarray:
@@ -425,37 +419,3 @@ def test_bad_supports_and_loads_are_named():
     held[0] = True
     with pytest.raises(InvalidInput, match=r"piece with node \d+ can still move"):
         FactoredFrame(both, Supports(held))
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """scripts/bench/voxel.py as a module."""
-    spec = importlib.util.spec_from_file_location("bench_voxel", BENCH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("peer", ["opensees", "pynite"])
-def test_peers_agree(bench, peer):
-    """The benchmark's case, 3 x 2 x 2, every displacement."""
-    there = bench.opensees_module() if peer == "opensees" else find_spec("Pynite")
-    if there is None:
-        pytest.skip(f"{peer} is not installed")
-    lattice = block(3, 2, 2)
-    pair = bench.controls(lattice)
-    mine = bench.ours(lattice, pair)
-    theirs = getattr(bench, peer)(lattice_frame(lattice), pair)
-    assert bench.difference(mine, theirs) < 1e-9
-
-
-def test_bench_voxel(bench, capsys):
-    """Runs in its quick form; the last line is one JSON object."""
-    result = bench.main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == result
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert last["fem_4_s"]["value"] < 1.0
-    assert last["pom_nodes_per_s"]["value"] > 1e6
-    if bench.opensees_module() is not None:
-        assert last["fem_4_displacement_error"]["value"] < 1e-9
