@@ -1,0 +1,1 @@
+"""Designing skins and skeletons: shapes, shells, templates, parts."""

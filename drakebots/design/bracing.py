@@ -1,0 +1,178 @@
+"""Which vertices of a skin are glued to which link, at its bracing rings.
+
+The paper's "bracing units" (section 6.2, Fig. 9): printed parts between skin and
+skeleton; the glue vertices are those that touch them. Here: a vertex belongs to the
+link whose axis is nearest; away from the joints (folds) and near a ring's station
+it can be glued; of those, `target` are chosen, spread evenly. Vertices above a sole
+are glued to the foot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.design.skeleton import Link, Skeleton
+from drakebots.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class _Axis:
+    link: int
+    p_WA: np.ndarray
+    p_WB: np.ndarray
+    stations: tuple[float, ...]
+
+
+def brace_vertices(
+    vertices: np.ndarray,
+    skeleton: Skeleton,
+    target: int,
+    *,
+    radius: float = 0.02,
+    joint_clearance: float = 0.025,
+    inner: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
+    """Chooses the glue vertices of a skin at rest.
+
+    Args:
+        vertices: of the skin, in the robot's frame at rest (n, 3) [m].
+        skeleton: inside it.
+        target: number of vertices to glue; met exactly where there are as many.
+        radius: half the length of a ring's region along its link [m].
+        joint_clearance: distance kept from a joint, along the axes of the links
+            that meet there [m]; half the length of a folding region.
+        inner: whether a vertex lies on the skin's inside, where bracing units
+            touch it (n,); all by default.
+
+    Returns:
+        By link, the vertices glued to it, ascending; on one link each.
+
+    Raises:
+        InvalidInput: for a target that is not > 0, or fewer vertices near the
+            rings than asked for (names how many there are and the remedy).
+    """
+    vertices = np.asarray(vertices, float)
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
+        raise InvalidInput(
+            f"bracing: vertices of shape {vertices.shape}, needs (n, 3) finite numbers"
+        )
+    if target <= 0 or not (radius > 0 and joint_clearance >= 0):
+        raise InvalidInput(
+            "bracing: target and radius must be > 0, joint_clearance >= 0"
+        )
+    allowed = np.ones(len(vertices), bool) if inner is None else np.asarray(inner, bool)
+    if allowed.shape != (len(vertices),):
+        raise InvalidInput(f"bracing: inner has shape {allowed.shape}, one a vertex")
+    owner, able = _owners(vertices, skeleton, radius, joint_clearance)
+    candidates = np.flatnonzero(able & allowed)
+    if len(candidates) < target:
+        raise InvalidInput(
+            f"bracing: {len(candidates)} vertices lie near the rings of "
+            f"{skeleton.name}, {target} are asked for; take a radius larger than "
+            f"{radius:g} m, a smaller joint_clearance or a finer skin"
+        )
+    groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
+    shares = _shares([len(g) for g in groups], target)
+    return {
+        link.name: np.sort(group[_spread(vertices[group], share)])
+        for link, group, share in zip(skeleton.links, groups, shares)
+        if share
+    }
+
+
+def _owners(vertices, skeleton, radius, joint_clearance):
+    """The link of each vertex, and whether it lies near one of its rings."""
+    axes = [axis for k, link in enumerate(skeleton.links) for axis in _axes(k, link)]
+    distance = np.empty((len(vertices), len(axes)))
+    near = np.empty((len(vertices), len(axes)), bool)
+    for column, axis in enumerate(axes):
+        d = axis.p_WB - axis.p_WA
+        s = (vertices - axis.p_WA) @ d / (d @ d)
+        foot = axis.p_WA + np.clip(s, 0, 1)[:, None] * d
+        distance[:, column] = np.linalg.norm(vertices - foot, axis=1)
+        away = np.abs(s[:, None] - np.array(axis.stations)) * np.linalg.norm(d)
+        near[:, column] = (away <= radius).any(axis=1)
+    best = np.argmin(distance, axis=1)
+    rows = np.arange(len(vertices))
+    owner = np.array([axis.link for axis in axes])[best]
+    able = near[rows, best] & ~_in_fold(vertices, skeleton, owner, joint_clearance)
+    _soles(vertices, skeleton, owner, able)
+    return owner, able
+
+
+def _axes(k: int, link: Link):
+    # A hip is all joint: nothing is glued to it, but it owns what lies around it.
+    yield _Axis(k, link.p_WA, link.p_WB, link.stations or (np.inf,))
+    for p_WA, p_WB in link.struts:
+        yield _Axis(k, p_WA, p_WB, (0.6, 1.0))
+
+
+def _in_fold(vertices, skeleton, owner, clearance):
+    """Whether a vertex is near a joint of its link, along its axis or the other's."""
+    fold = np.zeros(len(vertices), bool)
+    index = {link.name: k for k, link in enumerate(skeleton.links)}
+    for hinge in skeleton.hinges:
+        child = skeleton.link(hinge.child)
+        parent = skeleton.link(hinge.parent)
+        for link in (child, parent):
+            mine = owner == index[link.name]
+            if link.parent is None:
+                # The torso's axis does not pass its joints: a ball around them.
+                away = np.linalg.norm(vertices - hinge.p_WJ, axis=1)
+                fold |= mine & (away <= 2 * clearance)
+                continue
+            d = (link.p_WB - link.p_WA) / link.length
+            away = np.abs((vertices - hinge.p_WJ) @ d)
+            fold |= mine & (away <= clearance)
+    return fold
+
+
+def _soles(vertices, skeleton, owner, able):
+    """Glues what lies on a foot's plate; folds do not reach it."""
+    index = {link.name: k for k, link in enumerate(skeleton.links)}
+    for sole in skeleton.soles:
+        link = skeleton.link(sole.link)
+        p = vertices - (link.origin + sole.p_BP[4])
+        # As high as the plate's top, with the sole's skin below.
+        top = max(
+            (s.p_BG[2] + s.size[2] / 2 for s in link.solids if s.name == "plate"),
+            default=0.0,
+        )
+        height = top - sole.p_BP[4, 2]
+        on = (np.abs(p[:, 2]) <= height + 1e-9) & (
+            np.abs(p[:, :2]) <= np.array(sole.size) / 2 + 0.012
+        ).all(axis=1)
+        owner[on] = index[sole.link]
+        able[on] = True
+        able[(owner == index[sole.link]) & ~on] = False
+
+
+def _shares(sizes, target):
+    """Splits a target in proportion to sizes, by largest remainders."""
+    sizes = np.array(sizes)
+    exact = target * sizes / sizes.sum()
+    share = np.floor(exact).astype(int)
+    # Every link that has a ring gets at least one.
+    share = np.minimum(np.maximum(share, (sizes > 0).astype(int)), sizes)
+    while share.sum() < target:
+        share[np.argmax(np.where(share < sizes, exact - share, -np.inf))] += 1
+    least = int(target >= np.count_nonzero(sizes))
+    while share.sum() > target:
+        share[np.argmax(np.where(share > least, share - exact, -np.inf))] -= 1
+    return share
+
+
+def _spread(points, count):
+    """Indices of `count` points far from each other (farthest-point sampling)."""
+    if not count:
+        return np.zeros(0, dtype=int)
+    chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
+    distance = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < count:
+        chosen.append(int(np.argmax(distance)))
+        step = np.linalg.norm(points - points[chosen[-1]], axis=1)
+        distance = np.minimum(distance, step)
+        distance[chosen] = -1.0
+    return np.array(chosen)

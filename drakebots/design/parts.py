@@ -1,0 +1,170 @@
+"""The printed parts of a skeleton as triangle meshes, one a link.
+
+Each part is the union of its link's printed boxes and bracing rings, less the motor
+bays' openings and the pilot holes, in the link's frame. The pilot holes go through
+the bays' end walls along the shaft, where the servo's screws are; their diameter is
+`build.pilot_hole` whatever else is edited (paper, Fig. 7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import meshio
+import numpy as np
+
+from drakebots.design.clashes import solid_boxes
+from drakebots.design.skeleton import Link, Skeleton, Solid
+from drakebots.design.template_parameters import Build
+from drakebots.errors import InvalidInput
+from drakebots.results.container import replacing
+
+DRAIN = 0.004
+"""Diameter of the holes that drain closed tubes [m]."""
+
+_RING = 0.05  # deep enough to pass a bracing ring over the hole
+
+JOIN = 1e-5
+"""Growth of each box [m], so that boxes that touch become one body."""
+
+SIDES_OF_A_HOLE = 24
+"""Segments of a pilot hole's circle in the meshes."""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A round hole: middle, unit axis (3,) in the link, diameter, depth [m]."""
+
+    p_BH: np.ndarray
+    axis: np.ndarray
+    diameter: float
+    depth: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A printed part.
+
+    Attributes:
+        link: its name.
+        vertices, triangles: closed surface in the link's frame (n, 3) [m], (t, 3),
+            outward.
+        volume: [m^3].
+        holes: the pilot holes.
+    """
+
+    link: str
+    vertices: np.ndarray
+    triangles: np.ndarray
+    volume: float
+    holes: tuple[Hole, ...]
+
+
+def pilot_holes(link: Link, build: Build) -> tuple[Hole, ...]:
+    """Four a motor bay, beside the servo's body."""
+    holes = []
+    along, across = build.servo.screws
+    for bay in (s for s in link.solids if s.name.endswith("_bay")):
+        # Through a bracing ring over the screws, too.
+        depth = bay.size[2] + 2 * build.rib_reach
+        for x in (-0.5, 0.5):
+            for y in (-0.5, 0.5):
+                p = bay.p_BG + bay.R_BG @ [x * along, y * across, 0.0]
+                holes.append(Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth))
+    return tuple(holes)
+
+
+def drain_holes(link: Link) -> tuple[Hole, ...]:
+    """One across each tube, which would be a closed void: resin and cables."""
+    return tuple(
+        Hole(s.p_BG, s.R_BG[:, 0], DRAIN, s.size[0] + _RING)
+        for s in link.solids
+        if s.kind == "shell" and s.name.endswith(("beam", "strut")) and s.hole.all()
+    )
+
+
+def printed(link: Link) -> list[Solid]:
+    """The boxes of a link that are printed."""
+    return [s for s in link.solids if s.kind in ("shell", "rib")]
+
+
+def link_part(link: Link, build: Build) -> Part:
+    """The part of one link.
+
+    Raises:
+        InvalidInput: when the result is empty, not closed, in loose pieces or has
+            closed voids.
+    """
+    import manifold3d as m
+
+    boxes, openings = [], []
+    for solid in printed(link):
+        for size, p_GV in solid_boxes(solid):
+            boxes.append(_box(m, solid, size + JOIN, p_GV))
+        if solid.name.endswith("_bay"):
+            openings.append(_box(m, solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
+    holes = pilot_holes(link, build)
+    drills = [_drill(m, hole) for hole in (*holes, *drain_holes(link))]
+    body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
+    cut = openings + drills
+    if cut:
+        body -= m.Manifold.batch_boolean(cut, m.OpType.Add)
+    if body.is_empty() or body.status() != m.Error.NoError:
+        raise InvalidInput(f"part {link.name}: empty or not closed ({body.status()})")
+    # A closed void inside counts as a piece of negative volume.
+    pieces = [1e6 * piece.volume() for piece in body.decompose()]
+    pieces = [volume for volume in pieces if abs(volume) > 1e-3]
+    if len(pieces) > 1:
+        sizes = ", ".join(f"{volume:.2g}" for volume in pieces)
+        raise InvalidInput(
+            f"part {link.name}: loose pieces or closed voids of {sizes} cm^3; move "
+            "what does not touch the rest, or thicken build.wall"
+        )
+    mesh = body.to_mesh64()
+    return Part(
+        link.name,
+        np.array(mesh.vert_properties[:, :3]),
+        np.array(mesh.tri_verts, dtype=np.int64),
+        float(body.volume()),
+        holes,
+    )
+
+
+def parts(skeleton: Skeleton, build: Build) -> tuple[Part, ...]:
+    """All printed parts, in the order of the links."""
+    return tuple(link_part(link, build) for link in skeleton.links)
+
+
+def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
+    """Writes LINK.stl for every link, in millimetres as printers read them."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for part in parts(skeleton, build):
+        path = folder / f"{part.link}.stl"
+        mesh = meshio.Mesh(1e3 * part.vertices, [("triangle", part.triangles)])
+        with replacing(path) as temporary:
+            meshio.write(temporary, mesh, file_format="stl", binary=True)
+        paths.append(path)
+    return paths
+
+
+def _frame(R, p) -> np.ndarray:
+    return np.column_stack([R, p])
+
+
+def _box(m, solid, size, p_GV):
+    p = solid.p_BG + solid.R_BG @ p_GV
+    return m.Manifold.cube(size.tolist(), True).transform(_frame(solid.R_BG, p))
+
+
+def _drill(m, hole):
+    # Beyond both faces, so that no skin is left over them.
+    length, radius = 1.2 * hole.depth, hole.diameter / 2
+    z = hole.axis
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    R = np.column_stack([x, np.cross(z, x), z])
+    tool = m.Manifold.cylinder(length, radius, radius, SIDES_OF_A_HOLE, True)
+    return tool.transform(_frame(R, hole.p_BH))

@@ -1,0 +1,1 @@
+"""Skinned quadrupeds: planning their motion."""
