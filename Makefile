@@ -44,6 +44,7 @@ models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py
 	$(BIN)/python scripts/make_gecko_model.py
 	$(BIN)/python scripts/make_voxel_model.py
+	$(BIN)/python scripts/make_skinned_leg.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "drakebots needs Python 3.11 or newer; set PYTHON=python3.12, say")'

@@ -145,6 +145,8 @@ def find_model(name_or_path: str | Path) -> Path:
     path = Path(text)
     looks_like_path = path.suffix or "/" in text or os.sep in text
     if not looks_like_path:
+        if text not in available_models() and "-" in text:
+            text = text.replace("-", "_")
         if text not in available_models():
             raise UnknownName("model", text, available_models())
         return package_root() / text / f"{text}.sdf"

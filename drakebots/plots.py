@@ -44,6 +44,10 @@ def plot_summary(result: Result, path: str | Path) -> Path:
 
         space = result.kind == "velocity space"
         return (plot_velocity_space if space else plot_course)(result, path)
+    if "skin_position" in result.data:
+        from drakebots.plots_skin import plot_skin
+
+        return plot_skin(result, path)
     if "node_position" in result.data and "position" not in result.data:
         from drakebots.plots_voxel_plan import plot_actuator_plan
 

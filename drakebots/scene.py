@@ -94,6 +94,12 @@ class Stage:
             self.scale * (target - self.ground),
         )
 
+    def begin(self) -> None:
+        """Called before the scene is served; draws what only then is seen."""
+
+    def at(self, elapsed: float) -> None:
+        """Called while served: draws what no animation holds, at `elapsed` [s]."""
+
     def html(self) -> str:
         """One self-contained page, with the published recording if any."""
         return self.meshcat.StaticHtml()

@@ -90,13 +90,15 @@ def record(
     slow: float | None = None,
     frames_per_second: float = 30.0,
     port: int | None = None,
+    colour: str | None = None,
 ) -> Stage:
     """Records a result's motion in a new Meshcat scene.
 
     Shown are the robot, the path of its base, a red mark under each foot that
     carries load, and lines on the ground in a round distance. A gecko's run is
     shown by :func:`drakebots.view_gecko.record_gecko`, a plan of a lattice's
-    actuators by :func:`drakebots.view_lattice_record.record_nodes`.
+    actuators by :func:`drakebots.view_lattice_record.record_nodes`, a skinned
+    robot by :func:`drakebots.view_skin.record_skin`.
 
     Args:
         result: of a simulation.
@@ -105,11 +107,27 @@ def record(
             stride takes half a second; a gecko is shown in real time.
         frames_per_second: of the playback.
         port: of the server.
+        colour: of a skin: "stress" or "displacement".
 
     Raises:
-        InvalidInput: when the result holds no motion.
+        InvalidInput: when the result holds no motion, or no skin to colour.
+        UnknownName: for a colour that is none.
     """
     data = result.data
+    if "skin_position" in data:
+        # Loaded only when needed.
+        from drakebots.view_skin import record_skin
+
+        return record_skin(
+            result,
+            colour=colour,
+            model=model,
+            slow=slow,
+            frames_per_second=frames_per_second,
+            port=port,
+        )
+    if colour is not None:
+        raise InvalidInput("only a result with a skin has a colour; leave it out")
     if result.model == "voxel" and result.kind == "simulation":
         from drakebots.view_voxel import record_voxel
 
@@ -254,10 +272,15 @@ def write_html(scene: Stage, path: str | Path) -> Path:
 
 
 def serve(scene: Stage, *, seconds: float | None = None) -> None:
-    """Keeps the server up until Ctrl-C, or for some seconds."""
-    end = None if seconds is None else time.monotonic() + seconds
+    """Keeps the server up until Ctrl-C, or for some seconds.
+
+    What no animation of Meshcat can hold is played meanwhile (:meth:`Stage.at`).
+    """
+    start = time.monotonic()
     try:
-        while end is None or time.monotonic() < end:
-            time.sleep(0.1)
+        scene.begin()
+        while seconds is None or time.monotonic() < start + seconds:
+            scene.at(time.monotonic() - start)
+            time.sleep(0.1 if type(scene).at is Stage.at else 0.03)
     except KeyboardInterrupt:
         return

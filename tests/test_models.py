@@ -48,6 +48,16 @@ COUNTS = {
         "feet": 4,
         "mass": 1.474991e-3,
     },
+    "skinned_leg": {
+        "velocities": 2,
+        "bodies": 3,
+        "actuators": 2,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 1,
+        "mass": 0.315,
+    },
     "voxel": {
         "velocities": 33,
         "bodies": 10,

@@ -231,6 +231,11 @@ def test_make_gecko_model(capsys):
     assert not script("make_gecko_model.py").main(["--check"])
 
 
+def test_make_skinned_leg(capsys):
+    """Skeleton, skin and mesh are those that the parameters give."""
+    assert not script("make_skinned_leg.py").main(["--check"])
+
+
 def test_voxel_walk(capsys):
     """The robot walks forward and, reversed, backward."""
     rows = script("voxel_walk.py").main(["--quick"])

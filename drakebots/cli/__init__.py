@@ -1,5 +1,5 @@
 """The command `drakebots`: models, show, simulate, plan, track, export, limbs,
-view, report.
+attach, view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
@@ -26,9 +26,10 @@ from drakebots.cli.commands import LOOK_COMMANDS
 from drakebots.cli.limbs_command import LIMBS
 from drakebots.cli.plan_commands import PLAN_COMMANDS
 from drakebots.cli.simulate_commands import SIMULATE
+from drakebots.cli.skin_commands import ATTACH
 from drakebots.errors import DrakebotsError, InvalidInput
 
-COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS)
+COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH)
 
 
 def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -55,6 +56,11 @@ def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
             epilog += (
                 f"\n\nThese robots have options of their own: {known};\n"
                 f"see `drakebots {command.name} {next(iter(command.robots))} --help`."
+            )
+        if command.skin is not None and variant is command:
+            epilog += (
+                f"\n\nA model with a skin has options of its own; see "
+                f"`drakebots {command.name} skinned-leg --help`."
             )
         if command.lattice is not None and variant is command:
             epilog += (

@@ -50,6 +50,8 @@ class Command:
         run: does the work, returns the exit code.
         robots: by model name, what the command is for that robot.
         lattice: what the command is for a lattice's file.
+        skin: what the command is for a model with a skin.
+        has_skin: whether a word of a command line names such a model.
     """
 
     name: str
@@ -59,10 +61,14 @@ class Command:
     run: Run
     robots: Mapping[str, Variant] = field(default_factory=dict)
     lattice: Variant | None = None
+    skin: Variant | None = None
+    has_skin: Callable[[str], bool] = lambda word: False
 
     def variant(self, words: Iterable[str]) -> Command | Variant:
         """What the command is, for the robot or lattice a command line names."""
         words = list(words)
+        if self.skin is not None and any(map(self.has_skin, words[1:])):
+            return self.skin
         if self.lattice is not None and any(map(is_lattice, words)):
             return self.lattice
         return next((self.robots[w] for w in words if w in self.robots), self)
@@ -70,7 +76,7 @@ class Command:
     @property
     def variants(self) -> tuple[Variant, ...]:
         """All forms beside its own."""
-        extra = () if self.lattice is None else (self.lattice,)
+        extra = (one for one in (self.lattice, self.skin) if one is not None)
         return (*self.robots.values(), *extra)
 
 

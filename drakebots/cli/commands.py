@@ -13,6 +13,7 @@ from drakebots.cli.output import (
     print_table,
     report_of,
 )
+from drakebots.cli.skin_commands import SKIN_SHOW, names_skinned
 from drakebots.cli.voxel_commands import LATTICE_SHOW
 from drakebots.errors import InvalidInput
 from drakebots.models import available_models, load
@@ -60,7 +61,12 @@ def _show(args: argparse.Namespace) -> int:
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", help="a result (.nc), or a model as in show")
     parser.add_argument("--units", default="SI", help="as in show")
-    parser.add_argument("--html", type=Path, help="write a page instead of serving")
+    parser.add_argument(
+        "-o", "--html", type=Path, help="write a page instead of serving"
+    )
+    parser.add_argument(
+        "--colour", metavar="NAME", help="of a skin: stress or displacement"
+    )
     parser.add_argument("--slow", type=float, help="times slower than real")
     parser.add_argument("--port", type=int, help="of the server")
     parser.add_argument(
@@ -75,8 +81,10 @@ def _view(args: argparse.Namespace) -> int:
         raise InvalidInput(f"port must be within 1024..65535, got {args.port}")
     if args.what.lower().endswith(".nc"):
         result = load_result(args.what)
-        scene = record(result, slow=args.slow, port=args.port)
+        scene = record(result, slow=args.slow, port=args.port, colour=args.colour)
     else:
+        if args.colour is not None:
+            raise InvalidInput("--colour is for the skin of a result (.nc)")
         args.model = args.what
         scene = make_scene(load_model(args), port=args.port)
     if args.html is None:
@@ -129,6 +137,8 @@ LOOK_COMMANDS = (
         _show_arguments,
         _show,
         lattice=LATTICE_SHOW,
+        skin=SKIN_SHOW,
+        has_skin=names_skinned,
     ),
     Command(
         "view",

@@ -19,6 +19,7 @@ from drakebots.cli.command import (
 )
 from drakebots.cli.gecko_commands import GECKO_SIMULATE
 from drakebots.cli.output import progress_bar
+from drakebots.cli.skin_commands import SKIN_SIMULATE, names_skinned
 from drakebots.cli.voxel_commands import VOXEL_SIMULATE
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.robots.passive import PassiveSimulation, simulate_passive
@@ -96,4 +97,6 @@ SIMULATE = Command(
     _passive_arguments,
     _passive,
     {"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
+    skin=SKIN_SIMULATE,
+    has_skin=names_skinned,
 )

@@ -165,6 +165,7 @@ class ReducedSystem:
     Attributes:
         frame: as given.
         contacts: how many kept dofs are not glue, 3 p.
+        matrix: R (nv + 3 p, nv + 3 p).
 
     Raises:
         NoSolution: when the skin's matrix or R is not positive definite.
@@ -194,6 +195,7 @@ class ReducedSystem:
             raise NoSolution("coupled frame: the state is not finite")
         if diagonal.min() <= 0:
             raise NoSolution("coupled frame: the matrix is not positive definite")
+        self.matrix = R
         self._scale = 1 / np.sqrt(diagonal)
         try:
             self._factor = cho_factor(R * np.outer(self._scale, self._scale))

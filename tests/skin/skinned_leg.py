@@ -47,8 +47,9 @@ class Leg:
         knee=True,
         centred=False,
         gains=None,
+        build=True,
     ):
-        builder = DiagramBuilder()
+        self.builder = builder = DiagramBuilder()
         config = MultibodyPlantConfig(time_step=dt, use_sampled_output_ports=False)
         plant, _ = AddMultibodyPlant(config, builder)
         if not gravity:
@@ -97,7 +98,10 @@ class Leg:
                 PdControllerGains(p=gains[0], d=gains[1])
             )
         plant.Finalize()
-        self.plant, self.diagram = plant, builder.Build()
+        self.plant = plant
+        if not build:
+            return  # for whoever adds more to the builder
+        self.diagram = builder.Build()
         self.root = self.diagram.CreateDefaultContext()
         self.context = plant.GetMyMutableContextFromRoot(self.root)
         if base == "free":

@@ -1,0 +1,176 @@
+"""A closed triangle surface, and its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from drakebots.errors import FileProblem, InvalidInput
+from drakebots.results.container import replacing
+
+UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+SUFFIXES = (".stl", ".obj", ".ply")
+SMALLEST, LARGEST = 0.02, 5.0
+"""Plausible extents of a robot [m]."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Vertices and triangles, outward by the right hand.
+
+    Attributes:
+        vertices: (n, 3) [m].
+        triangles: (m, 3).
+
+    Raises:
+        InvalidInput: for wrong shapes, positions that are not finite, or a corner
+            that is not a vertex.
+    """
+
+    vertices: np.ndarray
+    triangles: np.ndarray
+
+    def __post_init__(self):
+        x = np.ascontiguousarray(self.vertices, dtype=float)
+        f = np.ascontiguousarray(self.triangles)
+        if x.ndim != 2 or x.shape[1] != 3:
+            raise InvalidInput(f"surface vertices: shape {x.shape}, needs (n, 3)")
+        if f.ndim != 2 or f.shape[1:] != (3,) or len(f) == 0:
+            raise InvalidInput(
+                f"surface triangles: shape {f.shape}, needs (m, 3) with m >= 1"
+            )
+        if not np.issubdtype(f.dtype, np.integer):
+            raise InvalidInput(f"surface triangles: type {f.dtype}, needs integers")
+        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"surface vertex {bad[0]}: position {x[bad[0]].tolist()} is not "
+                f"finite ({bad.size} such vertices); mend the surface"
+            )
+        bad = np.flatnonzero(((f < 0) | (f >= len(x))).any(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"surface triangle {bad[0]}: corners {f[bad[0]].tolist()} are not "
+                f"all among the {len(x)} vertices"
+            )
+        object.__setattr__(self, "vertices", x)
+        object.__setattr__(self, "triangles", f.astype(np.int64))
+
+    @property
+    def areas(self) -> np.ndarray:
+        """Of the triangles (m,) [m^2]."""
+        return np.linalg.norm(_cross(self), axis=1) / 2
+
+    @property
+    def volume(self) -> float:
+        """Enclosed, sum of x0 . (x1 x x2)/6 [m^3]; negative when inside out."""
+        a, b, c = (self.vertices[self.triangles[:, k]] for k in range(3))
+        return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+
+    @property
+    def normals(self) -> np.ndarray:
+        """Unit normals of the triangles (m, 3)."""
+        cross = _cross(self)
+        length = np.linalg.norm(cross, axis=1, keepdims=True)
+        return cross / np.maximum(length, np.finfo(float).tiny)
+
+    def scaled(self, factor: float) -> Surface:
+        """The same surface times a factor about the origin."""
+        return Surface(self.vertices * factor, self.triangles)
+
+
+def _cross(surface):
+    a, b, c = (surface.vertices[surface.triangles[:, k]] for k in range(3))
+    return np.cross(b - a, c - a)
+
+
+def read_surface(
+    path: str | Path, unit: str | None = None, scale: float = 1.0
+) -> Surface:
+    """Reads an STL, OBJ or PLY file; equal vertices are merged.
+
+    Args:
+        path: the file.
+        unit: of its numbers, "m", "cm" or "mm"; by default metres, and numbers
+            that cannot be metres are refused.
+        scale: a factor on top.
+
+    Raises:
+        FileProblem: for a file that is missing, of another format, unreadable or
+            without triangles, or of an extent outside 2 cm to 5 m (the unit).
+        InvalidInput: for an unknown unit or a scale that is not > 0.
+    """
+    path = Path(path)
+    if unit is not None and unit not in UNITS:
+        raise InvalidInput(f"unit {unit!r}: must be one of {', '.join(UNITS)}")
+    if not (np.isfinite(scale) and scale > 0):
+        raise InvalidInput(f"scale {scale}: must be > 0")
+    _check_suffix(path)
+    if not path.is_file():
+        raise FileProblem(path, "no such surface file")
+    try:
+        mesh = trimesh.load(path, force="mesh", process=False)
+        x, f = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    except Exception as error:
+        raise FileProblem(path, f"cannot be read as a surface: {error}") from error
+    if len(f) == 0:
+        raise FileProblem(path, "holds no triangles")
+    if not np.isfinite(x).all():
+        raise FileProblem(path, "has positions that are not finite; export it again")
+    x = x * UNITS[unit or "m"] * scale
+    extent = float(np.ptp(x, axis=0).max())
+    if not SMALLEST <= extent <= LARGEST:
+        guess = [
+            u
+            for u, s in UNITS.items()
+            if SMALLEST <= extent / UNITS[unit or "m"] * s <= LARGEST
+        ]
+        hint = f"give unit={' or '.join(guess)}" if guess else "give unit or scale"
+        raise FileProblem(
+            path,
+            f"is {extent:.3g} m long in {unit or 'm'}, outside {SMALLEST} to "
+            f"{LARGEST:g} m; {hint}",
+        )
+    return merged(Surface(x, f))
+
+
+def merged(surface: Surface) -> Surface:
+    """Equal vertices made one, triangles without three corners taken out."""
+    x, of = np.unique(surface.vertices, axis=0, return_inverse=True)
+    f = of.reshape(-1)[surface.triangles]
+    keep = (f[:, 0] != f[:, 1]) & (f[:, 1] != f[:, 2]) & (f[:, 2] != f[:, 0])
+    if not keep.any():
+        raise InvalidInput("surface: every triangle is degenerate")
+    used, f = np.unique(f[keep], return_inverse=True)
+    return Surface(x[used], f.reshape(-1, 3))
+
+
+def write_surface(path: str | Path, surface: Surface, unit: str = "m") -> None:
+    """Writes an STL (binary), OBJ or PLY file.
+
+    Raises:
+        FileProblem: for another suffix, or a place that cannot be written.
+        InvalidInput: for an unknown unit.
+    """
+    path = Path(path)
+    _check_suffix(path)
+    if unit not in UNITS:
+        raise InvalidInput(f"unit {unit!r}: must be one of {', '.join(UNITS)}")
+    mesh = trimesh.Trimesh(
+        surface.vertices / UNITS[unit], surface.triangles, process=False
+    )
+    try:
+        with replacing(path) as temporary:
+            mesh.export(temporary, file_type=path.suffix.lower()[1:])
+    except OSError as error:
+        raise FileProblem(path, f"cannot be written: {error}") from error
+
+
+def _check_suffix(path):
+    if path.suffix.lower() not in SUFFIXES:
+        raise FileProblem(
+            path, f"suffix {path.suffix!r} is none of {', '.join(SUFFIXES)}"
+        )
