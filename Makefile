@@ -39,6 +39,7 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/contact_implicit.py
 	$(BIN)/python scripts/bench/gecko.py
 	$(BIN)/python scripts/bench/voxel.py
+	$(BIN)/python scripts/bench/skin.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py

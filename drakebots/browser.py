@@ -27,7 +27,7 @@ FLAGS = (
     "--no-first-run",
     "--hide-scrollbars",
 )
-TIMEOUT = 240
+TIMEOUT = 150
 """For the browser [s]."""
 
 
@@ -49,17 +49,23 @@ def run_browser(page: Path, *arguments: str) -> str:
         )
     with tempfile.TemporaryDirectory() as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", *arguments]
-        try:
-            return subprocess.run(
-                [*command, page.resolve().as_uri()],
-                capture_output=True,
-                timeout=TIMEOUT,
-                check=True,
-                text=True,
-                errors="replace",
-            ).stdout
-        except (subprocess.SubprocessError, OSError) as error:
-            raise InvalidInput(f"{browser} drew nothing: {error}") from error
+        # Chromium hangs now and then under --virtual-time-budget; a second try
+        # has always gone through.
+        for tries_left in (1, 0):
+            try:
+                return subprocess.run(
+                    [*command, page.resolve().as_uri()],
+                    capture_output=True,
+                    timeout=TIMEOUT,
+                    check=True,
+                    text=True,
+                    errors="replace",
+                ).stdout
+            except subprocess.TimeoutExpired as error:
+                if not tries_left:
+                    raise InvalidInput(f"{browser} drew nothing: {error}") from error
+            except (subprocess.SubprocessError, OSError) as error:
+                raise InvalidInput(f"{browser} drew nothing: {error}") from error
 
 
 def screenshot(
