@@ -1,0 +1,229 @@
+"""The objective of a frame, eqs. (13)-(14), quadratic in torques and patch forces.
+
+    E = a_S |dq - dq-|^2 + a_F |dq - e|^2 + a_O sum_feet |psi+ - n|^2
+        + a_tau |tau - tau-|^2 + a_C sum_standing |J_tip dq|^2
+
+e = q_ref - q in velocity coordinates (a rotation vector for a floating base), psi+ =
+psi + J_psi dq the sole's direction. Each term is |A w + b|^2 with dq = dq_0 + Q w.
+
+The paper gives weights without units. In SI they let torques hardly change: 1e-3 rad
+of error is worth 1e-5, the 0.4 N m that mend it in 5 ms cost 0.08. Here angles count
+in `angle`, lengths in `length` and torques in `torque_unit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from pydrake.common.eigen_geometry import Quaternion
+from pydrake.math import RollPitchYaw, RotationMatrix
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+
+from drakebots.errors import InvalidInput
+from drakebots.robots.quads.feet import Feet, FeetFrame
+from drakebots.robots.quads.frame_maps import FrameMaps
+
+TERMS = ("smooth", "follow", "flat", "torque", "stand")
+
+
+@dataclass(frozen=True)
+class FrameWeights:
+    """Weights of eq. (13), the paper's, and the units its terms are taken in.
+
+    Attributes:
+        smooth, follow, flat, torque, stand: alpha_S, _F, _O, _tau, _C.
+        angle: unit of angles, and of psi - n [rad].
+        length: unit of lengths [m].
+        torque_unit: about that of the motors [N m].
+
+    Raises:
+        InvalidInput: for a weight < 0, or torque = 0, or a unit not > 0.
+    """
+
+    smooth: float = 1.0
+    follow: float = 10.0
+    flat: float = 2.0
+    torque: float = 0.5
+    stand: float = 10.0
+    angle: float = np.pi / 180
+    length: float = 0.01
+    torque_unit: float = 2.0
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            free = field.name in ("smooth", "follow", "flat", "stand")
+            if not (np.isfinite(value) and (value > 0 or (free and value == 0))):
+                raise InvalidInput(
+                    f"frame weight {field.name} = {value}: must be finite and "
+                    f"{'>= 0' if free else '> 0'}"
+                )
+
+
+@dataclass(frozen=True)
+class FrameTargets:
+    """What a frame is compared with.
+
+    Attributes:
+        error: e (nv,) [rad, m].
+        before: dq of the frame before (nv,) [rad, m].
+        torques: of the frame before (m,) [N m]; None leaves them free, but for a
+            trace of the term that keeps them bounded.
+        flat: feet whose soles shall face the ground (F,).
+        standing: feet that bear the robot (F,).
+    """
+
+    error: np.ndarray
+    before: np.ndarray
+    torques: np.ndarray | None
+    flat: np.ndarray
+    standing: np.ndarray
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """E = 1/2 w'H w + g'w + c, and its terms |A w + b|^2 by name.
+
+    Attributes:
+        H, g, c: (n, n), (n,), a number.
+        terms: A (r, n) and b (r,), the weight's root included.
+    """
+
+    H: np.ndarray
+    g: np.ndarray
+    c: float
+    terms: dict[str, tuple[np.ndarray, np.ndarray]]
+
+    def __call__(self, w: np.ndarray) -> float:
+        """E at w."""
+        return sum(self.by_term(w).values())
+
+    def by_term(self, w: np.ndarray) -> dict[str, float]:
+        """Weighted terms at w."""
+        return {
+            name: float(np.sum((A @ w + b) ** 2)) for name, (A, b) in self.terms.items()
+        }
+
+
+def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:
+    """The unit of each velocity's coordinate (nv,) [rad, m].
+
+    Raises:
+        InvalidInput: for a joint whose coordinates are not known to be either.
+    """
+    units = np.empty(plant.num_velocities())
+    kinds = {
+        "revolute": [angle],
+        "prismatic": [length],
+        "quaternion_floating": [angle] * 3 + [length] * 3,
+        "rpy_floating": [angle] * 3 + [length] * 3,
+        "ball_rpy": [angle] * 3,
+        "universal": [angle] * 2,
+        "planar": [length, length, angle],
+    }
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        start, n = joint.velocity_start(), joint.num_velocities()
+        if n and joint.type_name() not in kinds:
+            raise InvalidInput(
+                f"joint {joint.name()!r}: {joint.type_name()} joints are not known to "
+                "the frame objective; use revolute or prismatic ones"
+            )
+        if n:
+            units[start : start + n] = kinds[joint.type_name()]
+    return units
+
+
+def position_error(
+    plant: MultibodyPlant, context: Context, q_ref: np.ndarray
+) -> np.ndarray:
+    """e (nv,) that takes the context's q to q_ref (nq,) [rad, m].
+
+    A floating base by the rotation vector of R_ref R', in the world.
+    """
+    q = plant.GetPositions(context)
+    step = np.asarray(q_ref, float) - q
+    e = plant.MapQDotToVelocity(context, step)
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if "floating" not in joint.type_name():
+            continue
+        at, start = joint.position_start(), joint.velocity_start()
+        turn, here = (_rotation(joint, x[at:]) for x in (q_ref, q))
+        axis_angle = RotationMatrix(turn.matrix() @ here.matrix().T).ToAngleAxis()
+        e[start : start + 3] = axis_angle.angle() * axis_angle.axis()
+        place = at + joint.num_positions() - 3
+        e[start + 3 : start + 6] = step[place : place + 3]
+    return e
+
+
+def _rotation(joint, q):
+    if joint.type_name() == "quaternion_floating":
+        return RotationMatrix(Quaternion(q[:4] / np.linalg.norm(q[:4])))
+    return RotationMatrix(RollPitchYaw(q[:3]))
+
+
+def frame_objective(
+    maps: FrameMaps,
+    feet: Feet,
+    frame: FeetFrame,
+    targets: FrameTargets,
+    weights: FrameWeights,
+    units: np.ndarray,
+) -> Quadratic:
+    """E of a frame.
+
+    Args:
+        maps: of the frame.
+        feet, frame: the feet, and where they are.
+        targets: of the frame.
+        weights: of the terms.
+        units: of the coordinates; see :func:`coordinate_units` (nv,).
+
+    Raises:
+        InvalidInput: for targets of another shape or not finite.
+    """
+    n, m = maps.Q.shape[1], maps.torques
+    nv, count = len(maps.dq0), len(feet)
+    last = np.zeros(m) if targets.torques is None else targets.torques
+    for name, value, size in (
+        ("error", targets.error, nv),
+        ("motion of the frame before", targets.before, nv),
+        ("torques of the frame before", last, m),
+        ("flat feet", targets.flat, count),
+        ("standing feet", targets.standing, count),
+    ):
+        if np.shape(value) != (size,) or not np.isfinite(value).all():
+            raise InvalidInput(f"frame objective: {name} need {size} finite numbers")
+    dq0, Q = maps.dq0, maps.Q
+    scale = 1 / units
+    rows = np.repeat(np.asarray(targets.flat, bool), 3)
+    held = np.repeat(np.asarray(targets.standing, bool), 3)
+    tau = np.eye(m, n) / weights.torque_unit
+    trace = 1e-6 if targets.torques is None else 1.0
+    off = (frame.normal - [0.0, 0.0, 1.0]).ravel()
+    lean = frame.J_normal / weights.angle
+    step = frame.J_tip / weights.length
+    parts = {
+        "smooth": (weights.smooth, scale[:, None] * Q, scale * (dq0 - targets.before)),
+        "follow": (weights.follow, scale[:, None] * Q, scale * (dq0 - targets.error)),
+        "flat": (
+            weights.flat,
+            (lean @ Q)[rows],
+            (lean @ dq0 + off / weights.angle)[rows],
+        ),
+        "torque": (weights.torque * trace, tau, -last / weights.torque_unit),
+        "stand": (weights.stand, (step @ Q)[held], (step @ dq0)[held]),
+    }
+    terms = {
+        name: (np.sqrt(weight) * A, np.sqrt(weight) * b)
+        for name, (weight, A, b) in parts.items()
+    }
+    H, g, c = np.zeros((n, n)), np.zeros(n), 0.0
+    for A, b in terms.values():
+        H += 2 * A.T @ A
+        g += 2 * A.T @ b
+        c += float(b @ b)
+    return Quadratic(H, g, c, terms)

@@ -1,0 +1,308 @@
+"""One frame of the frame-by-frame optimization: factor, condense, QPCC, advance.
+
+    state, memory ──▶ skin and skeleton factored ──▶ maps of (tau, f)
+                  ──▶ objective, COP rows, contacts ──▶ QPCC ──▶ state+, memory+
+
+The flips of the QPCC use the maps only; the skin is factored once a frame.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from drakebots.errors import InvalidInput, NoSolution
+from drakebots.fem.assembly import worst_tet
+from drakebots.robots.quads.contact_state import STICK
+from drakebots.robots.quads.feet import Feet, feet_frame
+from drakebots.robots.quads.frame_cop import cop_rows
+from drakebots.robots.quads.frame_maps import COMPLIANCE, FrameMaps, frame_maps
+from drakebots.robots.quads.frame_objective import (
+    FrameTargets,
+    FrameWeights,
+    coordinate_units,
+    frame_objective,
+    position_error,
+)
+from drakebots.robots.quads.labelled_qp import FrameQpcc
+from drakebots.robots.quads.qpcc import COP, MAX_ITERATIONS, QpccSolution, solve_qpcc
+from drakebots.skin.coupled import FrameSolution, ReducedSystem
+from drakebots.skin.stepper import CoupledState, CoupledStepper
+
+
+@dataclass(frozen=True)
+class FrameOptions:
+    """How frames are optimized.
+
+    Attributes:
+        weights: of the objective.
+        friction: mu of feet on the ground.
+        compliance: of a patch [m/N].
+        reach: patches below this height can meet the ground in a frame [m].
+        touch: scheduled ones that would come below this height as they moved in the
+            frame before are held at first, eq. (18) [m].
+        cop: "drop" its rows where they have no solution, "require" or "ignore".
+        cop_margin: from the polygon's edges [m].
+        max_iterations: QPs a frame.
+
+    Raises:
+        InvalidInput: for a value that cannot be.
+    """
+
+    weights: FrameWeights = field(default_factory=FrameWeights)
+    friction: float = 0.8
+    compliance: float = COMPLIANCE
+    reach: float = 5e-3
+    touch: float = 2e-4
+    cop: str = "drop"
+    cop_margin: float = 0.0
+    max_iterations: int = MAX_ITERATIONS
+
+    def __post_init__(self):
+        for name in ("friction", "compliance", "reach", "touch"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} = {value} must be > 0")
+        if not (np.isfinite(self.cop_margin) and self.cop_margin >= 0):
+            raise InvalidInput(f"cop_margin = {self.cop_margin} m must be >= 0")
+        if self.cop not in COP:
+            raise InvalidInput(f"cop {self.cop!r}: choose one of {', '.join(COP)}")
+        if not (self.max_iterations >= 2):
+            raise InvalidInput(f"max_iterations = {self.max_iterations}: needs >= 2")
+
+
+@dataclass(frozen=True)
+class FrameMemory:
+    """What a frame needs of the one before.
+
+    Attributes:
+        dq: (nv,) [rad, m].
+        torques: (m,) [N m]; None before the first frame.
+        anchors: of the patches on the ground (P, 3) [m].
+    """
+
+    dq: np.ndarray
+    torques: np.ndarray | None
+    anchors: np.ndarray
+
+
+@dataclass(frozen=True)
+class FrameGoal:
+    """What a frame shall reach.
+
+    Attributes:
+        q: (nq,).
+        contact: feet on the ground at its end (F,).
+        standing: feet on the ground at both ends (F,).
+        flat: feet whose soles shall face the ground (F,).
+    """
+
+    q: np.ndarray
+    contact: np.ndarray
+    standing: np.ndarray
+    flat: np.ndarray
+
+
+@dataclass(frozen=True)
+class PreparedFrame:
+    """A frame up to its QPCC.
+
+    Attributes:
+        maps: of torques and patch forces.
+        qpcc: to solve.
+    """
+
+    maps: FrameMaps
+    qpcc: FrameQpcc
+
+
+@dataclass(frozen=True)
+class FrameStep:
+    """One frame.
+
+    Attributes:
+        state, memory: after it; before it when it failed.
+        qpcc: what was solved; None when the skin's matrix could not be.
+        solution: dq, du and forces of the glue; None when it failed.
+        p: patches before it (P, 3) [m].
+        seconds: of wall time by part.
+        ok, message: whether it can be used, and why not.
+    """
+
+    state: CoupledState
+    memory: FrameMemory
+    qpcc: QpccSolution | None
+    solution: FrameSolution | None
+    p: np.ndarray
+    seconds: dict[str, float]
+    ok: bool
+    message: str
+
+
+class FramePlanner:
+    """Frames of one robot.
+
+    Args:
+        stepper: of skeleton and skin; torques act on its joints. Contacts it keeps
+            at vertices of the skin are used as patches of no foot.
+        feet: of the skeleton.
+        limits: of the torques (m,) [N m].
+        options: of the frames.
+        skin_forces: others on the skin's nodes, of the state (N, 3) [N].
+
+    Raises:
+        InvalidInput: for limits that do not fit or are not > 0.
+    """
+
+    def __init__(
+        self,
+        stepper: CoupledStepper,
+        feet: Feet,
+        limits: np.ndarray,
+        options: FrameOptions = FrameOptions(),
+        *,
+        skin_forces: Callable[[CoupledState], np.ndarray] | None = None,
+    ):
+        self.stepper, self.feet, self.options = stepper, feet, options
+        self.limits = np.asarray(limits, float)
+        if np.isnan(self.limits).any() or np.any(self.limits <= 0):
+            raise InvalidInput(f"torque limits {self.limits.tolist()}: must be > 0")
+        weights, plant = options.weights, stepper.plant
+        self.units = coordinate_units(plant, weights.angle, weights.length)
+        self.skin_forces = skin_forces
+        glue = len(stepper.glue.dofs)
+        self.on_skin = stepper.solver.kept[glue::3] // 3
+
+    def contact_points(self, state: CoupledState) -> np.ndarray:
+        """Patches, then contacts of the skin (P, 3) [m]."""
+        self.stepper.plant.SetPositions(self.stepper.context, state.q)
+        feet = feet_frame(self.stepper.plant, self.stepper.context, self.feet)
+        return np.concatenate([feet.p, state.skin.positions[self.on_skin]])
+
+    def start(self, state: CoupledState) -> FrameMemory:
+        """The memory of a first frame."""
+        anchors = self.contact_points(state)
+        anchors[:, 2] = 0.0
+        return FrameMemory(self.stepper.dt * state.v, None, anchors)
+
+    def prepare(
+        self,
+        state: CoupledState,
+        memory: FrameMemory,
+        goal: FrameGoal,
+        *,
+        project: bool = False,
+    ) -> PreparedFrame:
+        """Factors the frame and sets up its QPCC.
+
+        Raises:
+            NoSolution: when the skin's matrix is not positive definite.
+        """
+        stepper, options = self.stepper, self.options
+        outer = None if self.skin_forces is None else self.skin_forces(state)
+        frame = stepper.frame(state, skin_forces=outer, project=project)
+        feet = feet_frame(stepper.plant, stepper.context, self.feet)
+        error = position_error(stepper.plant, stepper.context, goal.q)
+        system = ReducedSystem(frame, stepper.solver)
+        maps = frame_maps(
+            system,
+            feet,
+            memory.anchors,
+            skin_contacts=state.skin.positions[self.on_skin],
+            compliance=options.compliance,
+        )
+        targets = FrameTargets(
+            error, memory.dq, memory.torques, goal.flat, goal.standing
+        )
+        objective = frame_objective(
+            maps, self.feet, feet, targets, options.weights, self.units
+        )
+        near = maps.p[:, 2] < options.reach
+        scheduled = np.zeros(maps.contacts, bool)
+        foot_of = self.feet.foot_of
+        scheduled[: len(foot_of)] = np.asarray(goal.contact, bool)[foot_of]
+        scheduled[len(foot_of) :] = True
+        bearing = near & scheduled
+        rows = np.zeros((0, 3 * maps.contacts))
+        if options.cop != "ignore" and bearing.sum() >= 3:
+            rows = cop_rows(maps.p, bearing, options.cop_margin)
+        coming = maps.p[:, 2].copy()
+        coming[: len(foot_of)] += (feet.J @ memory.dq)[2::3]
+        qpcc = FrameQpcc(
+            objective,
+            self.limits,
+            maps.y0,
+            maps.Y,
+            options.compliance,
+            options.friction,
+            near,
+            scheduled & (coming < options.touch),
+            rows,
+        )
+        return PreparedFrame(maps, qpcc)
+
+    def step(
+        self, state: CoupledState, memory: FrameMemory, goal: FrameGoal
+    ) -> FrameStep:
+        """The next state; a failed step keeps the old one."""
+        seconds, reason, qpcc, p = {}, "", None, None
+        for project in (False, True):
+            # A compressed wall can make the exact tangent indefinite.
+            begin = clock.perf_counter()
+            try:
+                ready = self.prepare(state, memory, goal, project=project)
+            except NoSolution as error:
+                reason = str(error)
+                continue
+            p, middle = ready.maps.p, clock.perf_counter()
+            qpcc = self.solve(ready, memory)
+            after = clock.perf_counter()
+            if not qpcc.ok:
+                reason = qpcc.message
+                break
+            solution = ready.maps.solution(qpcc.w)
+            moved = self.stepper.advance(state, solution)
+            tet, ratio = worst_tet(self.stepper.model, moved.skin.positions)
+            seconds = {
+                "condense": middle - begin,
+                "qpcc": after - middle,
+                "advance": clock.perf_counter() - after,
+            }
+            if not ratio > 0:
+                reason = f"tet {tet} turned over (det F {ratio:.3g}); take a smaller dt"
+                continue
+            later = self.remember(ready.maps, memory, qpcc, solution)
+            return FrameStep(
+                moved, later, qpcc, solution, p, seconds, True, qpcc.message
+            )
+        when = state.skin.time + self.stepper.dt
+        message = f"frame to {when:g} s failed: {reason}"
+        p = self.contact_points(state) if p is None else p
+        return FrameStep(state, memory, qpcc, None, p, seconds, False, message)
+
+    def solve(self, ready: PreparedFrame, memory: FrameMemory) -> QpccSolution:
+        """The QPCC of a frame."""
+        options = self.options
+        return solve_qpcc(
+            ready.qpcc,
+            max_iterations=options.max_iterations,
+            cop=options.cop,
+            start=memory.torques,
+        )
+
+    def remember(
+        self,
+        maps: FrameMaps,
+        memory: FrameMemory,
+        qpcc: QpccSolution,
+        solution: FrameSolution,
+    ) -> FrameMemory:
+        """Anchors: kept, dragged along by what slides, below what is in the air."""
+        # y = 0 where it sticks, but for rounding; f = 0 in the air.
+        moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
+        anchors = memory.anchors + moved
+        anchors[:, 2] = 0.0
+        return FrameMemory(solution.dq, qpcc.torques, anchors)

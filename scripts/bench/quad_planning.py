@@ -1,0 +1,223 @@
+"""Frame-by-frame planning of skinned quad-robots: the paper's Table 1 column.
+
+python scripts/bench/quad_planning.py            # the four robots, and the comparison
+python scripts/bench/quad_planning.py --quick    # one small robot, as a test
+
+A frame is everything between two states: assembly of skin and skeleton, the sparse
+factorization with the glue's Schur complement, the maps of eq. (11), all QPs of the
+contact flips, and the motion of skin and skeleton. Robots raise a foot as the library's
+`lift_single` says, by inverse kinematics; times are means over the frames about
+lift-off, after a first frame that is not counted.
+
+"Without condensation" is a frame of one QP, (18): all scheduled contacts held, torque
+limits and COP rows. Every flip would add another such QP to the uncondensed side, and
+about a millisecond to ours, so the ratio of a whole QPCC is larger. In two ways:
+
+* all unknowns (dq, du, lambda, tau, f) in the QP, eq. (2) as sparse equality rows,
+  Clarabel at 1e-6: condensed_vs_uncondensed_ratio, time of the frame from assembly on
+  over that of ours. (With the rows of (15)-(17) as well Clarabel stops for numerical
+  errors at 14000 vertices; it solves them up to 3000.)
+* eq. (10) by 3 g right-hand sides (in the table only), once and redone for 10 QPs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from drakebots.cli.output import plain, print_table
+from drakebots.errors import DrakebotsError
+from drakebots.robots.quads.contact_state import FREE, STICK
+from drakebots.robots.quads.feet import feet_frame
+from drakebots.robots.quads.frame_objective import FrameTargets, position_error
+from drakebots.robots.quads.frame_planner import (
+    FrameOptions,
+    FramePlanner,
+)
+from drakebots.robots.quads.labelled_qp import LabelledQp
+from drakebots.robots.quads.motion_library import library_motion
+from drakebots.robots.quads.planned_robot import load_planned
+from drakebots.robots.quads.qpcc_uncondensed import UncondensedQp
+from drakebots.robots.quads.reach import nearest_poses
+from drakebots.robots.quads.rollout import FramePlan, make_planner
+from drakebots.robots.quads.settled import settled_state
+from drakebots.skin.multipliers import solve_right_sides
+
+TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
+"""Seconds a frame, on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
+RATIO = 50.0
+DT = 5e-3
+
+
+def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FramePlan]:
+    """A robot and the frames of its lift about the moment the foot leaves."""
+    robot = load_planned(name)
+    quad = robot.quad
+    motion = library_motion("lift_single", quad)
+    inertia = quad.tree.inertia + robot.link_skin.inertia
+    order = [motion.footfall.feet.index(foot) for foot in quad.feet]
+    contact = motion.footfall.contact[:, order]
+    leaves = int(np.argmin(contact.all(axis=1)))
+    first = max(0, leaves - frames // 2)
+    some = np.arange(first, first + frames + 1)
+    poses = nearest_poses(quad, motion, some, inertia)
+    planner = make_planner(robot.skinned, DT, FrameOptions(), threads=threads)
+    return planner, FramePlan(robot.coordinates.positions(poses.q), contact[some])
+
+
+def timed(planner: FramePlanner, plan: FramePlan) -> dict:
+    """Seconds of each frame after the first, and how its QPCCs went."""
+    state = settled_state(planner.stepper, plan.q_ref[0])
+    memory, spent, parts, qps = planner.start(state), [], [], []
+    residual, limits, dropped = 0.0, planner.limits, 0
+    for k in range(len(plan.q_ref) - 1):
+        start = time.perf_counter()
+        step = planner.step(state, memory, plan.goal(k))
+        spent.append(time.perf_counter() - start)
+        if not step.ok:
+            raise RuntimeError(step.message)
+        state, memory = step.state, step.memory
+        parts.append(list(step.seconds.values()))
+        qps.append(len(step.qpcc.iterates))
+        residual = max(residual, step.qpcc.residual)
+        dropped += bool(step.qpcc.dropped)
+        if np.any(np.abs(step.qpcc.torques) > limits * (1 + 1e-9)):
+            raise RuntimeError("a torque is beyond its limit")
+    condense, flips, advance = np.mean(parts[1:], axis=0)
+    return {
+        "frame [s]": float(np.mean(spent[1:])),
+        "fastest frame [s]": float(np.min(spent[1:])),
+        "of it condensation [s]": float(condense),
+        "of it QPCC [s]": float(flips),
+        "of it advance [s]": float(advance),
+        "QPs a frame": float(np.mean(qps)),
+        "most QPs": int(np.max(qps)),
+        "frames whose COP rows had no solution": dropped,
+        "worst complementarity [N]": float(residual),
+        "skin vertices": len(planner.stepper.model.rest),
+    }
+
+
+def comparison(planner: FramePlanner, plan: FramePlan) -> dict:
+    """One frame three ways: condensed, all unknowns, eq. (10) for every QP."""
+    stepper = planner.stepper
+    state = settled_state(stepper, plan.q_ref[0])
+    memory = planner.start(state)
+    goal = plan.goal(0)
+    planner.step(state, memory, goal)  # first calls compile and load
+    start = time.perf_counter()
+    ready = planner.prepare(state, memory, goal)
+    frame = ready.qpcc
+    labels = np.where(frame.near & frame.scheduled, STICK, FREE)
+    found = LabelledQp(frame).solve(labels, rows=False)
+    if found is None:
+        raise RuntimeError("the held contacts' QP of the comparison has no solution")
+    w = np.concatenate([found.torques, found.forces.ravel()])
+    stepper.advance(state, ready.maps.solution(w))
+    mine = time.perf_counter() - start
+
+    start = time.perf_counter()
+    coupled = stepper.frame(state)
+    feet = feet_frame(stepper.plant, stepper.context, planner.feet)
+    error = position_error(stepper.plant, stepper.context, goal.q)
+    engine = UncondensedQp(
+        ready.qpcc,
+        coupled,
+        planner.feet,
+        feet,
+        memory.anchors,
+        FrameTargets(error, memory.dq, memory.torques, goal.flat, goal.standing),
+        planner.options.weights,
+        planner.units,
+        tolerance=1e-6,
+    )
+    other = engine.solve(labels, rows=False)
+    whole = time.perf_counter() - start
+    if other is None:
+        raise RuntimeError("Clarabel did not solve the QP with all unknowns")
+    gap = float(np.abs(other.torques - found.torques).max())
+
+    start = time.perf_counter()
+    coupled = stepper.frame(state)
+    assembled = time.perf_counter() - start
+    start = time.perf_counter()
+    solve_right_sides(coupled, found.torques)
+    sides = time.perf_counter() - start
+    return {
+        "condensed frame, one QP [s]": mine,
+        "all unknowns, one QP [s]": whole,
+        "Clarabel's iterations": engine.iterations,
+        "largest difference of a torque [N m]": gap,
+        "all unknowns over condensed": whole / mine,
+        "eq. (10) once [s]": sides,
+        "eq. (10) for one QP over condensed": (assembled + sides) / mine,
+        "eq. (10) for each of 10 QPs over condensed": (assembled + 10 * sides) / mine,
+    }
+
+
+def from_others(quick: bool) -> dict:
+    """Figures that other modules measure, where they offer it.
+
+    A module of drakebots.robots.quads that has `bench_figures(quick)` gives rows
+    {name: (value, unit, target)}; those that do not are left out.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    rows = {}
+    for name in ("space_time_bench", "reduced_skin_bench"):
+        if find_spec(f"drakebots.robots.quads.{name}") is not None:
+            module = import_module(f"drakebots.robots.quads.{name}")
+            rows |= module.bench_figures(quick)
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints tables and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few frames, one robot")
+    parser.add_argument("--robots", nargs="+", default=list(TARGETS))
+    parser.add_argument("--frames", type=int, default=20, help="a robot")
+    parser.add_argument("--threads", type=int, default=2, help="of the sparse solver")
+    parser.add_argument(
+        "--no-comparison", action="store_true", help="skip the uncondensed frame"
+    )
+    args = parser.parse_args(argv)
+    frames = 6 if args.quick else args.frames
+    names = args.robots[:1] if args.quick else args.robots
+    result, ratio_of = {}, None
+    for name in names:
+        try:
+            planner, plan = lift_off(name, frames, args.threads)
+        except DrakebotsError as error:
+            print(f"{name}: left out ({error})")
+            continue
+        rows = timed(planner, plan)
+        print_table(f"{name}: frames about lift-off, {args.threads} threads", rows)
+        short = name.rsplit("/", 1)[-1].removesuffix(".sdf")
+        result[f"{short}_frame_s"] = figure(rows["frame [s]"], "s", TARGETS.get(short))
+        ratio_of = ratio_of or (name, planner, plan)
+    if ratio_of is not None and not args.no_comparison:
+        name, planner, plan = ratio_of
+        rows = comparison(planner, plan)
+        print_table(f"{name}: one frame with and without condensation", rows)
+        result["condensed_vs_uncondensed_ratio"] = figure(
+            rows["all unknowns over condensed"], "1", RATIO
+        )
+    for key, row in from_others(args.quick).items():
+        result[key] = figure(*row)
+    print(json.dumps(plain(result)))
+    return result
+
+
+def figure(value: float, unit: str, target: float | None) -> dict:
+    """One figure of the JSON object."""
+    return {"value": value, "unit": unit, "target": target}
+
+
+if __name__ == "__main__":
+    main()
