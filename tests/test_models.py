@@ -18,6 +18,16 @@ from drakebots.models import package_root
 ROOT = Path(__file__).resolve().parents[1]
 
 COUNTS = {
+    "beetle": {
+        "velocities": 18,
+        "bodies": 13,
+        "actuators": 12,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 20,
+        "mass": 2.8,
+    },
     "brick": {
         "velocities": 6,
         "bodies": 1,
@@ -27,6 +37,16 @@ COUNTS = {
         "independent_rows": 0,
         "feet": 8,
         "mass": 1.0,
+    },
+    "cow": {
+        "velocities": 22,
+        "bodies": 17,
+        "actuators": 16,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 20,
+        "mass": 4.3,
     },
     "gecko": {
         "velocities": 38,
@@ -47,6 +67,26 @@ COUNTS = {
         "independent_rows": 24,
         "feet": 4,
         "mass": 1.474991e-3,
+    },
+    "lizard": {
+        "velocities": 23,
+        "bodies": 18,
+        "actuators": 17,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 20,
+        "mass": 7.3,
+    },
+    "monster": {
+        "velocities": 22,
+        "bodies": 17,
+        "actuators": 16,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 20,
+        "mass": 8.4,
     },
     "skinned_leg": {
         "velocities": 2,

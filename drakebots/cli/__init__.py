@@ -1,5 +1,5 @@
 """The command `drakebots`: models, show, simulate, plan, track, export, limbs,
-attach, view, report.
+attach, design, view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
@@ -23,13 +23,14 @@ from collections.abc import Sequence
 
 from drakebots import __version__
 from drakebots.cli.commands import LOOK_COMMANDS
+from drakebots.cli.design_commands import DESIGN
 from drakebots.cli.limbs_command import LIMBS
 from drakebots.cli.plan_commands import PLAN_COMMANDS
 from drakebots.cli.simulate_commands import SIMULATE
 from drakebots.cli.skin_commands import ATTACH
 from drakebots.errors import DrakebotsError, InvalidInput
 
-COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH)
+COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH, DESIGN)
 
 
 def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -67,7 +67,7 @@ class Command:
     def variant(self, words: Iterable[str]) -> Command | Variant:
         """What the command is, for the robot or lattice a command line names."""
         words = list(words)
-        if self.skin is not None and any(map(self.has_skin, words[1:])):
+        if self.skin is not None and any(map(self.has_skin, _inputs(words[1:]))):
             return self.skin
         if self.lattice is not None and any(map(is_lattice, words)):
             return self.lattice
@@ -78,6 +78,12 @@ class Command:
         """All forms beside its own."""
         extra = (one for one in (self.lattice, self.skin) if one is not None)
         return (*self.robots.values(), *extra)
+
+
+def _inputs(words: list[str]) -> list[str]:
+    """Words that are no option's value: a file to write says nothing of the model."""
+    before = ["", *words]
+    return [w for last, w in zip(before, words) if not last.startswith("-")]
 
 
 def is_lattice(word: str) -> bool:

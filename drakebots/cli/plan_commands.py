@@ -25,6 +25,13 @@ from drakebots.cli.command import (
 )
 from drakebots.cli.gecko_commands import GECKO_PLAN
 from drakebots.cli.output import print_json, progress_bar
+from drakebots.cli.quad_commands import (
+    QUAD_EXPORT,
+    QUAD_PLAN,
+    QUAD_TRACK,
+    names_quad_plan,
+)
+from drakebots.cli.skin_commands import names_skinned
 from drakebots.cli.voxel_commands import LATTICE_PLAN, VOXEL_PLAN
 from drakebots.errors import InvalidInput
 from drakebots.models import load
@@ -232,25 +239,31 @@ HAMR_PLAN = Variant(
 PLAN_COMMANDS = (
     Command(
         "plan",
-        "plan motions: hamr, any legged model, voxels; the gecko's velocity space",
+        "plan motions: hamr, skinned robots, any legged model, voxels; gecko's velocities",
         "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
         _any_arguments,
         _plan_any,
         {"hamr": HAMR_PLAN, "gecko": GECKO_PLAN, "voxel": VOXEL_PLAN},
         LATTICE_PLAN,
+        QUAD_PLAN,
+        names_skinned,
     ),
     Command(
         "track",
-        "execute a plan of HAMR under its estimator and controller",
+        "execute a plan: HAMR's under its controller, a skinned robot's open loop",
         "drakebots track plan.nc --cycles 15 -o run.nc",
         _track_arguments,
         _track,
+        skin=QUAD_TRACK,
+        has_skin=names_quad_plan,
     ),
     Command(
         "export",
-        "write a plan's voltages for a real drive",
+        "write a plan for a real drive: HAMR's voltages, angles of servos",
         "drakebots export plan.nc --voltages v.csv",
         _export_arguments,
         _export,
+        skin=QUAD_EXPORT,
+        has_skin=names_quad_plan,
     ),
 )

@@ -33,6 +33,7 @@ def brace_vertices(
     radius: float = 0.02,
     joint_clearance: float = 0.025,
     inner: np.ndarray | None = None,
+    least: int = 1,
 ) -> dict[str, np.ndarray]:
     """Chooses the glue vertices of a skin at rest.
 
@@ -45,6 +46,7 @@ def brace_vertices(
             that meet there [m]; half the length of a folding region.
         inner: whether a vertex lies on the skin's inside, where bracing units
             touch it (n,); all by default.
+        least: vertices of a link that has a ring, where there are as many.
 
     Returns:
         By link, the vertices glued to it, ascending; on one link each.
@@ -74,7 +76,7 @@ def brace_vertices(
             f"{radius:g} m, a smaller joint_clearance or a finer skin"
         )
     groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
-    shares = _shares([len(g) for g in groups], target)
+    shares = _shares([len(g) for g in groups], target, least)
     return {
         link.name: np.sort(group[_spread(vertices[group], share)])
         for link, group, share in zip(skeleton.links, groups, shares)
@@ -149,18 +151,19 @@ def _soles(vertices, skeleton, owner, able):
         able[(owner == index[sole.link]) & ~on] = False
 
 
-def _shares(sizes, target):
+def _shares(sizes, target, least=1):
     """Splits a target in proportion to sizes, by largest remainders."""
     sizes = np.array(sizes)
     exact = target * sizes / sizes.sum()
     share = np.floor(exact).astype(int)
-    # Every link that has a ring gets at least one.
-    share = np.minimum(np.maximum(share, (sizes > 0).astype(int)), sizes)
+    # Every link that has a ring gets a few, if the target allows.
+    least = min(least, target // max(np.count_nonzero(sizes), 1))
+    floor = np.minimum(least, sizes)
+    share = np.minimum(np.maximum(share, floor), sizes)
     while share.sum() < target:
         share[np.argmax(np.where(share < sizes, exact - share, -np.inf))] += 1
-    least = int(target >= np.count_nonzero(sizes))
     while share.sum() > target:
-        share[np.argmax(np.where(share > least, share - exact, -np.inf))] -= 1
+        share[np.argmax(np.where(share > floor, share - exact, -np.inf))] -= 1
     return share
 
 

@@ -129,15 +129,15 @@ class PatchLaw(Law):
         """Block diagonal (3 k, 3 k)."""
         y, wish, slide = self._parts(y)
         n = len(y)
-        K = np.zeros((n, 3, n, 3))
-        for i in range(n):
-            K[i, 2, i, 2] = self.gain[i] if wish[i] > 0 else 0.0
-            rate = self.bound[i] / max(slide[i], self.step, 1e-300)
-            block = rate * np.eye(2)
-            if slide[i] > self.step:
-                along = y[i, :2] / slide[i]
-                block -= rate * np.outer(along, along)
-            K[i, :2, i, :2] = block
+        K, i = np.zeros((n, 3, n, 3)), np.arange(n)
+        K[i, 2, i, 2] = np.where(wish > 0, self.gain, 0.0)
+        rate = self.bound / np.maximum(np.maximum(slide, self.step), 1e-300)
+        # Sliding, friction resists across the slip only.
+        along = y[:, :2] / np.maximum(slide, 1e-300)[:, None]
+        along[slide <= self.step] = 0.0
+        for a in range(2):
+            for b in range(2):
+                K[i, a, i, b] = rate * ((a == b) - along[:, a] * along[:, b])
         return K.reshape(3 * n, 3 * n)
 
     def rubbing(self, normal: np.ndarray, dt: float) -> PatchLaw:

@@ -93,9 +93,10 @@ def minimise(
         now, slope, t = merit(z), g @ step, 1.0
         while t > 1e-6:
             trial = gradient(z + t * step)
-            # Near the end energies differ by rounding only, gradients do not.
+            # Near the end energies differ by rounding only, gradients do not; before
+            # it a smaller gradient may lie uphill, and the steps go in a circle.
             better = merit(z + t * step) <= now + 1e-4 * t * slope
-            if better or trial[1] < 0.5 * error:
+            if better or (error < 1e-5 and trial[1] < 0.5 * error):
                 break
             t *= 0.5
         else:

@@ -1,0 +1,157 @@
+"""`drakebots design`: a robot of Table 1, a YAML file or a surface. Parsing only."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from drakebots.cli.command import Command
+from drakebots.cli.output import print_json, print_table
+from drakebots.design.design_yaml import read_design
+from drakebots.design.folder import write_design
+from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin
+from drakebots.design.pipeline import design_robot
+from drakebots.design.problem import Design, DesignProblem, SkinSettings
+from drakebots.design.robots import JOINTS, table1_problem
+from drakebots.design.surface import SUFFIXES, read_surface
+from drakebots.design.table1 import table1_template
+from drakebots.errors import FileProblem, InvalidInput, UnknownName
+
+
+@contextmanager
+def stage_bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar of stages on stderr, silent where stderr is no terminal."""
+    with Progress(
+        TextColumn(name),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task("", total=1)
+
+        def show(stage: str, k: int, n: int) -> None:
+            bar.update(task, completed=k, total=n, description=stage)
+
+        yield show
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        help=f"{', '.join(JOINTS)}, a design (.yaml) or a surface "
+        f"({', '.join(SUFFIXES)})",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--template", help="for a surface: the start of the fit")
+    parser.add_argument("--unit", help="of a surface: m, cm or mm")
+    parser.add_argument("--scale", type=float, help="factor on a surface")
+    parser.add_argument("--vertices", type=int, help="of the skin")
+    parser.add_argument("--glue", type=int, help="vertices glued to links")
+    parser.add_argument("--wall", type=float, help="thickness of the skin [m]")
+    parser.add_argument("--fold-depth", type=float, help="of the teeth [m]; 0: smooth")
+    parser.add_argument(
+        "--fabrication", action="store_true", help="also moulds, parts, lists"
+    )
+    parser.add_argument("--no-pictures", action="store_true", help="no .png")
+
+
+def problem_of(args: argparse.Namespace) -> DesignProblem:
+    """The design that the arguments name.
+
+    Raises:
+        DrakebotsError: for what does not exist or cannot be.
+    """
+    what, suffix = args.what, Path(args.what).suffix.lower()
+    is_surface = suffix in SUFFIXES
+    for name in ("template", "unit", "scale"):
+        if getattr(args, name) is not None and not is_surface:
+            raise InvalidInput(f"--{name} is for a surface; leave it out for {what}")
+    if suffix in (".yaml", ".yml"):
+        problem = read_design(Path(what))
+    elif is_surface:
+        problem = DesignProblem(
+            Path(what).stem.replace("-", "_"),
+            table1_template(args.template or "cow"),
+            surface=read_surface(Path(what), unit=args.unit),
+            skin=SkinSettings(),
+            scale=1.0 if args.scale is None else args.scale,
+        )
+    elif suffix:
+        raise FileProblem(
+            Path(what), f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
+        )
+    elif what not in JOINTS:
+        raise UnknownName("robot", what, JOINTS)
+    else:
+        problem = table1_problem(what)
+    skin = problem.skin
+    for name in ("vertices", "glue", "wall"):
+        if getattr(args, name) is not None:
+            skin = replace(skin, **{name: getattr(args, name)})
+    if args.fold_depth is not None:
+        skin = replace(skin, folds=replace(skin.folds, depth=args.fold_depth))
+    return replace(problem, skin=skin)
+
+
+def write_all(
+    design: Design, folder: Path, pictures: bool = True, fabrication: bool = False
+) -> list[Path]:
+    """The model's files, pictures and what is needed to build it."""
+    name = design.problem.name
+    written = [write_design(design, folder)]
+    if pictures:
+        written += [
+            draw_skin(folder / f"{name}.png", design),
+            draw_skeleton(folder / "skeleton.png", design),
+            draw_cut(folder / "wall.png", design),
+        ]
+    if fabrication:
+        from drakebots.design.fabrication import write_fabrication
+
+        written += write_fabrication(design, folder / "fabrication")
+    return written
+
+
+def _design(args: argparse.Namespace) -> int:
+    if args.output.exists() and not args.output.is_dir():
+        raise FileProblem(args.output, "is a file; name a folder")
+    problem = problem_of(args)
+    with stage_bar(problem.name) as bar:
+        design = design_robot(problem, progress=bar)
+    written = write_all(design, args.output, not args.no_pictures, args.fabrication)
+    report = design.report()
+    rows = {
+        "joints": report["joints"],
+        "skin": str(design.shell.report),
+        "glued vertices": report["glue_vertices"],
+        "mass [kg]": f"skeleton {report['skeleton_mass_kg']:.4g}, skin "
+        f"{report['skin_mass_kg']:.4g} of {report['skin_density_kg_m3']:.0f} kg/m^3",
+        "size [m]": " x ".join(f"{s:.3g}" for s in report["size_m"]),
+        "seconds": ", ".join(f"{k} {v:.1f}" for k, v in report["seconds"].items()),
+        "notes": "; ".join(design.notes) or None,
+    }
+    print_table(problem.name, rows)
+    for path in written:
+        print(path)
+    if args.json:
+        print_json(report | {"files": [str(path) for path in written]})
+    return 0
+
+
+DESIGN = Command(
+    "design",
+    "design a skinned robot: skeleton, skin, glue, from a name, a YAML or a surface",
+    "drakebots design beetle -o out/",
+    _arguments,
+    _design,
+)

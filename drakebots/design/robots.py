@@ -1,0 +1,74 @@
+"""The four robots of Table 1 as design problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drakebots.design.bodies import body_named
+from drakebots.design.folding import FoldSettings, joint_folds, with_cuffs
+from drakebots.design.problem import DesignProblem, SkinSettings, SoftBall
+from drakebots.design.table1 import GLUE, MASSES, SIZES, table1_template
+from drakebots.fem.materials import Material
+
+VERTICES = {"beetle": 14152, "monster": 16624, "lizard": 18261, "cow": 12494}
+"""Skin vertices of Table 1."""
+
+WEIGHTS = {"beetle": 3.9, "monster": 11.87, "lizard": 10.8, "cow": 5.95}
+"""Of Table 1 [kg]."""
+
+JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
+"""Of Table 1."""
+
+FOLD_MODULUS = {"beetle": 0.4, "monster": 0.4, "lizard": 0.4, "cow": 0.4}
+"""Modulus of the P1 folds over the skin's, measured against P2 (docs/design.md)."""
+
+HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
+"""From a hip to the middle of its folds: below the hip's motors [m]."""
+
+_SOFT = {
+    # The paper reduces tail and belly of the monster by 85 %.
+    "monster": (
+        SoftBall("tail", (-0.235, 0.0, 0.215), 0.085, 0.15),
+        SoftBall("belly", (0.0, 0.0, 0.19), 0.085, 0.15),
+    ),
+}
+
+
+def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
+    """The design problem of a robot of Table 1.
+
+    Args:
+        name: beetle, monster, lizard or cow.
+        vertices: of the skin; Table 1's by default.
+
+    Raises:
+        UnknownName: for another name.
+    """
+    template = table1_template(name)
+    skeleton = template.skeleton()
+    # The cow's legs are near each other.
+    margin = 0.006 if name == "cow" else None
+    settings = FoldSettings(hip_shift=HIP_SHIFT[name], margin=margin)
+    body = with_cuffs(
+        body_named(name, skeleton), joint_folds(skeleton, settings), settings
+    )
+    skin = SkinSettings(
+        vertices=VERTICES[name] if vertices is None else vertices,
+        glue=GLUE[name],
+        folds=settings,
+        fold_refine=0.75 if name == "lizard" else 1.0,
+        material=Material(youngs_modulus=0.7e6),
+        mass=MASSES[name][1],
+        fold_modulus=FOLD_MODULUS[name],
+        soft=_SOFT.get(name, ()),
+    )
+    return DesignProblem(name, template, body=body, skin=skin)
+
+
+def smooth(problem: DesignProblem) -> DesignProblem:
+    """The same body without teeth."""
+    folds = replace(problem.skin.folds, depth=0.0)
+    return replace(problem, skin=replace(problem.skin, folds=folds))
+
+
+__all__ = ["JOINTS", "SIZES", "VERTICES", "WEIGHTS", "smooth", "table1_problem"]

@@ -1,0 +1,394 @@
+"""Experiments of the paper's section 7, computed; scripts/quad_*.py draw them.
+
+Each takes a :class:`Setting` and gives an :class:`Outcome`: rows that put the
+paper's word beside ours, and the results behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drakebots.results import Result, load_result
+from drakebots.robots.quads.plan_quad import QuadPlan, plan_quad
+from drakebots.robots.quads.replay import Replay, replay
+from drakebots.robots.quads.replay_sap import SapReplay, replay_sap
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How to run an experiment.
+
+    Attributes:
+        model: of the robot.
+        folder: for results.
+        quick: shorter motions, other numbers than the paper's.
+        reuse: results that are in the folder already.
+        time_limit: of each plan and replay [s].
+        progress: called with the stage, what is done of it and its end.
+    """
+
+    model: str
+    folder: Path = Path(".")
+    quick: bool = False
+    reuse: bool = False
+    time_limit: float | None = None
+    progress: Callable[[str, float, float], None] | None = None
+
+    def stored(self, name: str, make: Callable[[Path], Result]) -> Result:
+        """A result by name: from the folder when it may be, else made and saved."""
+        path = self.folder / f"{name}.nc"
+        if self.reuse and path.is_file():
+            return load_result(path)
+        result = make(path)
+        result.save(path)
+        return result
+
+    def report(self, stage: str):
+        """Progress of a simulation under a name."""
+        show = self.progress
+        return None if show is None else lambda done, end: show(stage, done, end)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A plan and its replays.
+
+    Attributes:
+        name: of the files.
+        plan: by the alternation.
+        coupled: open loop with skin, on a ground that gives; None when the plan
+            is not whole.
+        sap: the skeleton in Drake under the plan's forces.
+    """
+
+    name: str
+    plan: Result
+    coupled: Result | None = None
+    sap: Result | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the frames came to the motion's end."""
+        stage = self.plan.metrics["stages"][self.plan.metrics["best_iteration"] - 1]
+        return stage["frames"] == "success"
+
+    @property
+    def stage(self) -> Mapping[str, Any]:
+        """Of the best iteration."""
+        return self.plan.metrics["stages"][self.plan.metrics["best_iteration"] - 1]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment came to.
+
+    Attributes:
+        title: of its table.
+        rows: what, paper, here, why.
+        trials: behind it, by name.
+        facts: numbers, for one JSON object.
+        more: what its figure needs besides.
+    """
+
+    title: str
+    rows: list[dict[str, str]]
+    trials: dict[str, Trial]
+    facts: dict[str, Any]
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def row(what: str, paper: str, here: str, why: str = "") -> dict[str, str]:
+    """A line of a table."""
+    return {"what": what, "paper": paper, "here": here, "why": why}
+
+
+def trial(
+    setting: Setting,
+    name: str,
+    problem: QuadPlan,
+    *,
+    replays: bool = True,
+) -> Trial:
+    """Plans, and replays what came through."""
+
+    def make(path):
+        return plan_quad(problem, path=path, progress=setting.progress)
+
+    plan = setting.stored(name, make)
+    found = Trial(name, plan)
+    if not (replays and found.whole):
+        return found
+    limit = {"time_limit": setting.time_limit}
+    coupled = setting.stored(
+        f"{name}_coupled",
+        lambda _: replay(
+            Replay(plan, model=problem.model, **limit),
+            progress=setting.report(f"{name}, replayed"),
+        ),
+    )
+    sap = setting.stored(
+        f"{name}_sap",
+        lambda _: replay_sap(
+            SapReplay(plan, model=problem.model, **limit),
+            progress=setting.report(f"{name}, in SAP"),
+        ),
+    )
+    return Trial(name, plan, coupled, sap)
+
+
+def trial_facts(found: Trial) -> dict[str, Any]:
+    """Numbers of a trial."""
+    m, stage = found.plan.metrics, found.stage
+    facts = {
+        "verdict": str(found.plan.verdict),
+        "message": found.plan.message,
+        "iterations": m["iterations"],
+        "difference": m["difference"],
+        "frames": stage["frames_reached"],
+        "planned_speed_m_s": m["asked_speed_m_s"],
+        "speed_m_s": m["speed_m_s"],
+        "space_time_s": stage["space_time_s"],
+        "frames_s": stage["frames_s"],
+        "cop_margin_mm": 1e3 * stage["frames_cop_margin_m"],
+        "frames_cop_dropped": stage["frames_cop_dropped"],
+        "peak_torque_N_m": stage["frames_peak_torque_N_m"],
+        "peak_torque_share": m["peak_torque_share"],
+    }
+    for kind, result in (("coupled", found.coupled), ("sap", found.sap)):
+        if result is not None:
+            r = result.metrics
+            facts[kind] = {
+                "verdict": str(result.verdict),
+                "message": result.message,
+                **{
+                    key: r[key]
+                    for key in (
+                        *("distance_m", "planned_distance_m", "speed_m_s"),
+                        *("largest_roll_deg", "largest_pitch_deg"),
+                        *("least_cop_margin_m", "peak_torque_share"),
+                    )
+                },
+            }
+    return facts
+
+
+def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
+    """The usual lines: how it ended, how it replays."""
+    facts = trial_facts(found)
+    name = found.name.replace("_", " ")
+    rows = [
+        row(
+            f"{name}: frames reached",
+            paper,
+            f"{facts['frames']} ({found.stage['frames_message']})",
+        ),
+        row(
+            f"{name}: iterations",
+            "1 (slow), 2 (trot)",
+            f"{facts['iterations']}, difference {facts['difference']:.3g}",
+            "the paper names no measure of the difference",
+        ),
+    ]
+    for kind, text in (("coupled", "with skin"), ("sap", "skeleton in SAP")):
+        if kind in facts:
+            r = facts[kind]
+            rows.append(
+                row(
+                    f"{name}: replayed, {text}",
+                    "walks (video)",
+                    f"{r['distance_m']:.3f} of {r['planned_distance_m']:.3f} m, roll "
+                    f"{r['largest_roll_deg']:.1f} deg, COP at least "
+                    f"{1e3 * r['least_cop_margin_m']:.1f} mm inside, torque "
+                    f"{100 * r['peak_torque_share']:.0f} %; "
+                    f"{r['message']}",
+                )
+            )
+    return rows
+
+
+def foot_lift(setting: Setting) -> Outcome:
+    """Fig. 10: one foot, then two, lifted; the COP stays in the polygon."""
+    duration = 1.0 if setting.quick else 2.5
+    trials, rows = {}, []
+    for name in ("lift_single", "lift_double"):
+        found = planned(setting, name, motion=name, duration=duration)
+        trials[name] = found
+        rows += cop_rows(found, "inside") + trial_rows(found)
+        rows.append(_lifted_row(found))
+    return outcome_of("Fig. 10: feet lifted", rows, trials)
+
+
+def _lifted_row(found: Trial) -> dict[str, str]:
+    data = found.plan.data
+    up = data.patch_position.values[..., 2].max(axis=0)
+    asked = data.desired_foot.values[..., 2].max()
+    return row(
+        f"{found.name.replace('_', ' ')}: highest patch",
+        "lifted",
+        f"{1e3 * up.max():.0f} mm, asked {1e3 * asked:.0f} mm",
+    )
+
+
+def cop_rows(found: Trial, paper: str) -> list[dict[str, str]]:
+    facts = trial_facts(found)
+    return [
+        row(
+            f"{found.name.replace('_', ' ')}: COP in the polygon",
+            paper,
+            f"{facts['cop_margin_mm']:.2f} mm inside at the least; rows dropped in "
+            f"{facts['frames_cop_dropped']} of {facts['frames']} frames",
+            "" if not facts["frames_cop_dropped"] else "no solution with them there",
+        )
+    ]
+
+
+def torque_limits(setting: Setting) -> Outcome:
+    """Fig. 16: the motors' limit holds in every frame; without it, it would not."""
+    bound = planned(setting, "walk", motion="walk")
+    free = planned(
+        setting, "walk_unlimited", motion="walk", torque_limit=50.0, replays=False
+    )
+    limit = float(bound.plan.data.torque_limit.values.max())
+    peak, other = (trial_facts(found)["peak_torque_N_m"] for found in (bound, free))
+    at = np.abs(bound.plan.data.torque.values[1:]) > limit * (1 - 1e-6)
+    rows = [
+        row("limit [N m]", "1.96", f"{limit:.3g}"),
+        row("largest torque [N m]", "<= 1.96", f"{peak:.4g}"),
+        row(
+            "frames with a motor at its limit",
+            "some (plot)",
+            f"{int(at.any(axis=1).sum())} of {len(at)}",
+        ),
+        row("largest torque with a limit of 50 N m", "-", f"{other:.4g}"),
+        *trial_rows(bound),
+    ]
+    trials = {"limited": bound, "unlimited": free}
+    return outcome_of("Fig. 16: torque limits", rows, trials)
+
+
+def walks(setting: Setting) -> Outcome:
+    """Fig. 12: long low steps at 0.11 m/s, short high ones at 0.06 m/s."""
+    trials, rows = {}, []
+    for name, speed in (("walk_long", 0.11), ("walk_short", 0.06)):
+        speed = 2 * speed if setting.quick else speed
+        found = planned(setting, name, motion=name, speed=speed)
+        trials[name] = found
+        rows.append(speed_row(found, f"{speed:g}"))
+        rows += cop_rows(found, "inside") + trial_rows(found)
+    return outcome_of("Fig. 12: two walks", rows, trials)
+
+
+def speed_row(found: Trial, paper: str) -> dict[str, str]:
+    facts = trial_facts(found)
+    more = ""
+    if "coupled" in facts:
+        more = f", replayed {facts['coupled']['speed_m_s']:.3f}"
+    return row(
+        f"{found.name.replace('_', ' ')}: speed [m/s]",
+        paper,
+        f"frames {facts['speed_m_s']:.3f}{more}",
+        "one period from the planned speed",
+    )
+
+
+def one_walk(setting: Setting, motion: str, title: str, **options) -> Outcome:
+    """A walk of one robot (Figs. 14, 15)."""
+    if setting.quick:
+        options = {"speed": 0.2} | options
+    found = planned(setting, motion, motion=motion, **options)
+    facts = trial_facts(found)
+    limit = float(found.plan.data.torque_limit.values.max())
+    rows = [
+        speed_row(found, "not given"),
+        row(
+            "largest torque [N m]",
+            "<= 3.13" if limit > 2.5 else "<= 1.96",
+            f"{facts['peak_torque_N_m']:.3g} of {limit:.3g}",
+        ),
+        *cop_rows(found, "inside"),
+        *trial_rows(found),
+    ]
+    return outcome_of(title, rows, {motion: found})
+
+
+def qpcc_frames(setting: Setting) -> Outcome:
+    """Fig. 4: energies of the QPCC as a front foot leaves, flies and lands."""
+    found = planned(setting, "walk", motion="walk", replays=False)
+    data = found.plan.data
+    foot = [str(f) for f in data.foot.values].index(_front_left(found.plan))
+    down = data.contact.values[:, foot] > 0
+    change = np.flatnonzero(down[1:] != down[:-1]) + 1
+    off = next((k for k in change if not down[k]), None)
+    on = next((k for k in change if down[k] and (off is None or k > off)), None)
+    moments = {}
+    if off is not None:
+        moments["leaves"] = int(off)
+        if on is not None:
+            moments["in the air"], moments["lands"] = int((off + on) // 2), int(on)
+    energies = {}
+    for name, k in moments.items():
+        values = data.qpcc_energy.values[k]
+        energies[name] = (k, values[np.isfinite(values)].tolist())
+    counts = data.qpcc_iterations.values[1:]
+    rows = [
+        row(
+            f"frame {k}, foot {name}",
+            "converges within 10",
+            f"{len(values)} QPs with a solution, energy {values[0]:.4g} to "
+            f"{min(values):.4g}"
+            if values
+            else "no QP had a solution",
+        )
+        for name, (k, values) in energies.items()
+    ]
+    rows.append(
+        row(
+            "QPs a frame",
+            "10",
+            f"mean {counts.mean():.1f}, at most {int(counts.max())}",
+        )
+    )
+    rows.append(
+        row(
+            "complementarity [N]",
+            "-",
+            f"{np.nanmax(data.complementarity.values):.1e} at most",
+        )
+    )
+    return outcome_of(
+        "Fig. 4: QPCC", rows, {"walk": found}, more={"energies": energies}
+    )
+
+
+def _front_left(plan: Result) -> str:
+    """The foot furthest to the front and the left at the start."""
+    p = plan.data.desired_foot.values[0]
+    p = p - p.mean(axis=0)
+    size = np.abs(p).max(axis=0)
+    best = int(np.argmax(p[:, 0] / size[0] + p[:, 1] / size[1]))
+    return str(plan.data.foot.values[best])
+
+
+def planned(setting: Setting, name: str, *, replays: bool = True, **options) -> Trial:
+    problem = QuadPlan(model=setting.model, time_limit=setting.time_limit, **options)
+    return trial(setting, name, problem, replays=replays)
+
+
+def outcome_of(title, rows, trials, *, facts=None, more=None) -> Outcome:
+    found = {name: trial_facts(one) for name, one in trials.items()}
+    return Outcome(title, rows, trials, found | (facts or {}), more or {})
+
+
+def lizard(setting: Setting) -> Outcome:
+    """Fig. 14: the lizard walks and bends."""
+    return one_walk(setting, "lizard", "Fig. 14: lizard")
+
+
+def cow(setting: Setting) -> Outcome:
+    """Fig. 15: the cow walks within 3.13 N m."""
+    return one_walk(setting, "walk", "Fig. 15: cow")

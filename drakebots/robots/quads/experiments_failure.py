@@ -1,0 +1,120 @@
+"""The paper's failure case: the monster's mass doubled, and other footfalls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from drakebots.errors import DrakebotsError
+from drakebots.robots.quads.alternate import Alternation, alternate
+from drakebots.robots.quads.experiments import (
+    Outcome,
+    Setting,
+    Trial,
+    row,
+    trial_facts,
+)
+from drakebots.robots.quads.heavier import heavier
+from drakebots.robots.quads.plan_quad import QuadPlan
+from drakebots.robots.quads.planned_robot import load_planned
+from drakebots.robots.quads.resample import samples, try_sample
+
+SPEED = 0.45
+TRIES = 8
+"""Footfalls tried, at most."""
+
+
+def failure(setting: Setting) -> Outcome:
+    """Doubled mass: does the trot fail, and is there a footfall that repairs it?"""
+    path = heavier(setting.model, 2.0, setting.folder / "heavier")
+    rows, facts, trials = [], {}, {}
+    robot = load_planned(path)
+    rows.append(row("mass [kg]", "2 x 11.87", f"{robot.mass:.2f}"))
+    found, told = _attempt(setting, path, "trot_heavier", {})
+    facts["doubled"] = told
+    if found is not None:
+        trials["doubled"] = found
+    rows.append(
+        row(
+            "trot at 0.45 m/s, mass doubled",
+            "COP violated in space-time, frames unstable",
+            told["message"],
+        )
+    )
+    facts["samples"] = []
+    repaired = None
+    problem = _problem(setting, path, robot)
+    tries = 2 if setting.quick else TRIES
+    for duty, period in list(samples(robot, SPEED))[1 : tries + 1]:
+        if problem is None:
+            break
+        sample = try_sample(problem, SPEED, duty, period, time_limit=setting.time_limit)
+        one: dict[str, Any] = {
+            "duty": duty,
+            "period_s": period,
+            "space_time": sample.ok,
+            "message": sample.message,
+        }
+        if sample.ok:
+            again = replace(problem, motion=sample.motion)
+            name = f"trot_heavier_{100 * duty:.0f}_{1e3 * period:.0f}"
+            plan = setting.stored(name, lambda p, a=again: alternate(a, path=p))
+            repaired = Trial(name, plan)
+            one["frames"] = trial_facts(repaired)
+            if repaired.whole:
+                trials["repaired"] = repaired
+        facts["samples"].append(one)
+        rows.append(
+            row(
+                f"duty {duty:.2f}, period {period:.2f} s",
+                "proposed, not tried",
+                one["message"]
+                if not sample.ok
+                else f"frames: {repaired.stage['frames_message']}",
+            )
+        )
+        if "repaired" in trials:
+            break
+    verdict = "yes" if "repaired" in trials else "no, not among those tried"
+    rows.append(row("does another footfall repair it?", "might", verdict))
+    facts["repaired"] = "repaired" in trials
+    return Outcome("Failure case: doubled mass", rows, trials, facts)
+
+
+def _problem(setting, path, robot) -> Alternation | None:
+    """With the first motion of the samples that can be made at all."""
+    for duty, period in samples(robot, SPEED):
+        try:
+            return QuadPlan(
+                model=str(path),
+                motion="trot",
+                speed=SPEED,
+                more={"duty": duty, "period": period},
+                time_limit=setting.time_limit,
+            ).alternation(robot)
+        except DrakebotsError:
+            continue
+    return None
+
+
+def _attempt(setting, path, name, more) -> tuple[Trial | None, dict[str, Any]]:
+    from drakebots.robots.quads.experiments import trial
+
+    problem = QuadPlan(
+        model=str(path),
+        motion="trot",
+        speed=SPEED,
+        min_iterations=2,
+        time_limit=setting.time_limit,
+        more=more,
+    )
+    try:
+        found = trial(setting, name, problem, replays=False)
+    except DrakebotsError as error:
+        return None, {"message": f"refused: {error}"}
+    stage = found.stage
+    told = trial_facts(found) | {
+        "message": f"space-time {stage['space_time']}: {stage['space_time_message']}; "
+        f"frames {stage['frames_message']}"
+    }
+    return found, told

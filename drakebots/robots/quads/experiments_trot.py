@@ -1,0 +1,157 @@
+"""Figs. 11, 13 and 20: the trot at 0.45 m/s, its COP before and after the skin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drakebots.errors import InvalidInput
+from drakebots.results import Result
+from drakebots.robots.quads.alternate_influence import skin_influence
+from drakebots.robots.quads.experiments import (
+    Outcome,
+    Setting,
+    outcome_of,
+    planned,
+    row,
+    speed_row,
+    trial_rows,
+)
+from drakebots.robots.quads.planned_cop import needed_cop, needed_margin
+from drakebots.robots.quads.planned_robot import PlannedRobot, load_planned
+
+TROT = {"motion": "trot", "speed": 0.45, "min_iterations": 2, "max_iterations": 3}
+
+
+def trot(setting: Setting) -> Outcome:
+    """Fig. 13: trot in two iterations; and what becomes of it without the skin."""
+    ours = planned(setting, "trot", **TROT)
+    bare = planned(
+        setting,
+        "trot_without_skin",
+        **(TROT | {"min_iterations": 1, "max_iterations": 1}),
+        ignore_skin=True,
+    )
+    stages = ours.plan.metrics["stages"]
+    rows = [speed_row(ours, "0.45")]
+    for k, stage in enumerate(stages, 1):
+        rows.append(
+            row(
+                f"iteration {k}",
+                "unstable" if k == 1 else "stable",
+                f"space-time {stage['space_time']}, {stage['frames_reached']} frames "
+                f"({stage['frames_message']}), COP rows dropped in "
+                f"{stage['frames_cop_dropped']}, difference {stage['difference']:.3g}",
+                "the first knows the skin as weight on the links" if k == 1 else "",
+            )
+        )
+    stage = bare.plan.metrics["stages"][0]
+    rows.append(
+        row(
+            "space-time without the skin's mass",
+            "-",
+            f"{stage['frames_reached']} frames ({stage['frames_message']}), COP rows "
+            f"dropped in {stage['frames_cop_dropped']}",
+            "the paper's failure has its weight, not its deformation",
+        )
+    )
+    rows += trial_rows(ours)
+    trials = {"trot": ours, "without skin": bare}
+    return outcome_of("Fig. 13: trot", rows, trials)
+
+
+def stage_motion(robot: PlannedRobot, plan: Result, stage: str):
+    """q, v, a (n, nv) of a stage of a stored plan, on Euler coordinates.
+
+    Raises:
+        InvalidInput: when the plan has no such stage.
+    """
+    names = [str(s) for s in plan.data.stage.values]
+    if stage not in names:
+        raise InvalidInput(f"the plan has no stage {stage!r}: {', '.join(names)}")
+    positions = plan.data.stage_position.values[names.index(stage)]
+    whole = np.isfinite(positions).all(axis=1)
+    q = robot.coordinates.from_positions(positions[whole])
+    dt = float(plan.data.time.values[1])
+    v = np.gradient(q, dt, axis=0, edge_order=2)
+    return q, v, np.gradient(v, dt, axis=0, edge_order=2)
+
+
+def cop(setting: Setting) -> Outcome:
+    """Figs. 11, 20: the COP that the first and the last motion need, skin deformed."""
+    found = planned(setting, "trot", **TROT, replays=False)
+    plan, robot = found.plan, load_planned(setting.model)
+    data = plan.data
+    contact = data.contact.values > 0
+    last = f"space-time {plan.metrics['best_iteration']}"
+    first = "space-time 1"
+    motions, cops, margins = {}, {}, {}
+    for label, stage in (("before", first), ("after", last)):
+        motion = stage_motion(robot, plan, stage)
+        influence = skin_influence(robot, plan, motion)
+        motions[label] = motion
+        cops[label] = needed_cop(robot, motion, influence)
+        margins[label] = needed_margin(robot, motion[0], contact, cops[label])
+    motion = motions["before"]
+    cops["rigid"] = needed_cop(robot, motion)
+    margins["rigid"] = needed_margin(robot, motion[0], contact, cops["rigid"])
+    rows, facts = [], {}
+    for label, paper, text in (
+        ("rigid", "inside (its constraint)", "first motion, rigid skin"),
+        ("before", "outside in two frames shown", "first motion, deformed skin"),
+        ("after", "inside", f"{last}, deformed skin"),
+    ):
+        m = margins[label]
+        outside = int((m < 0).sum())
+        facts[label] = {
+            "least_margin_mm": 1e3 * float(np.nanmin(m)),
+            "frames_outside": outside,
+            "frames": len(m),
+        }
+        rows.append(
+            row(
+                f"COP, {text}",
+                paper,
+                f"{1e3 * np.nanmin(m):.1f} mm inside at the least; outside in "
+                f"{outside} of {len(m)} frames",
+            )
+        )
+    if last == first:
+        rows.append(
+            row("both motions are the same one", "two iterations", "see quad_trot", "")
+        )
+    joints = robot.quad.coordinates[6:]
+    n = min(len(motions["before"][0]), len(motions["after"][0]))
+    gap = np.abs(motions["after"][0][:n, 6:] - motions["before"][0][:n, 6:])
+    worst = int(gap.max(axis=0).argmax())
+    com = {
+        label: robot.quad.com(motions[label][0], robot.quad.tree.inertia)[:n, 1]
+        for label in ("before", "after")
+    }
+    rows.append(
+        row(
+            "largest change of a joint (Fig. 20)",
+            "visible",
+            f"{np.degrees(gap.max()):.1f} deg at {joints[worst]}",
+        )
+    )
+    rows.append(
+        row(
+            "change of the skeleton's COM to the side (Fig. 20)",
+            "visible",
+            f"{1e3 * np.abs(com['after'] - com['before']).max():.1f} mm",
+            "the paper's z is our y",
+        )
+    )
+    more = {
+        "motions": motions,
+        "cops": cops,
+        "margins": margins,
+        "com": com,
+        "joint": (joints[worst], worst),
+        "robot": robot,
+        "contact": contact,
+        "times": data.time.values,
+    }
+    return outcome_of(
+        "Figs. 11, 20: COP", rows, {"trot": found}, facts=facts, more=more
+    )

@@ -1,0 +1,318 @@
+"""A plan replayed open loop: servos, skin, and a ground that gives.
+
+    result = replay(Replay(load_result("plan.nc")))
+
+The joints of the plan are the servos' targets, within their effort limits; nothing
+measures the body. Frames are those of the coupled simulation with compliant,
+rubbing contact points (:mod:`drakebots.skin.contact`), not the planner's, so no
+contact schedule is given: feet land when they do.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from drakebots.errors import InvalidInput
+from drakebots.interrupt import CtrlC
+from drakebots.results import Result, Verdict, provenance
+from drakebots.robots.quads.planned_robot import (
+    PlannedRobot,
+    load_planned,
+    moving_state,
+)
+from drakebots.robots.quads.replay_result import Judge, with_cop
+from drakebots.simulation import Progress
+from drakebots.skin.contact import PatchContact
+from drakebots.skin.record import SkinRecord
+from drakebots.skin.robot import SkinnedRobot
+from drakebots.skin.skeleton import Servo
+from drakebots.skin.stepper import CoupledResult, CoupledState, CoupledStepper
+
+QUARTERS = 4
+"""Parts of a frame that found no solution whole."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The motion of a plan.
+
+    Attributes:
+        times: (N,) [s].
+        q, v: of the plant (N, nq), (N, nv).
+        joints: angles and speeds of the actuated joints (N, m) [rad], [rad/s].
+        contact: feet on the ground (N, feet).
+        com: (N, 3) [m].
+        periodic: whether the joints repeat.
+        name: of the motion.
+    """
+
+    times: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    joints: tuple[np.ndarray, np.ndarray]
+    contact: np.ndarray
+    com: np.ndarray
+    periodic: bool
+    name: str
+
+    def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Angles (m,) and speeds at a time [s]; repeated, or held at the end."""
+        end = self.times[-1]
+        held = not self.periodic and time > end
+        if self.periodic:
+            time = time % end if time > end * (1 + 1e-12) else time
+        rows = [
+            np.array([np.interp(time, self.times, c) for c in x.T]) for x in self.joints
+        ]
+        return rows[0], 0 * rows[1] if held else rows[1]
+
+    def row(self, time: float) -> int:
+        """The frame nearest to a time."""
+        end = self.times[-1]
+        if self.periodic and time > end * (1 + 1e-12):
+            time = time % end
+        return int(np.argmin(np.abs(self.times - time)))
+
+
+def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
+    """The motion of a stored plan.
+
+    Raises:
+        InvalidInput: when it is no plan of this robot.
+    """
+    data, skinned = plan.data, robot.skinned
+    needed = ("position", "velocity", "contact", "com")
+    missing = [name for name in needed if name not in data]
+    if plan.kind != "plan" or missing:
+        raise InvalidInput(
+            f"the result is no plan of a quad-robot (kind {plan.kind!r}"
+            + (f", without {missing[0]}" if missing else "")
+            + "); make one with drakebots plan"
+        )
+    plant = skinned.plant
+    if list(data.position_name.values) != list(plant.GetPositionNames()):
+        raise InvalidInput(
+            f"the plan is of {plan.model}, whose positions are not those of "
+            f"{robot.name}; name the robot it was made for"
+        )
+    if len(data.time) < 2:
+        raise InvalidInput("the plan has no frames to replay; see its message")
+    q, v = data.position.values, data.velocity.values
+    at = [int(plant.GetJointByName(n).position_start()) for n in skinned.joints]
+    rate = [int(plant.GetJointByName(n).velocity_start()) for n in skinned.joints]
+    period = plan.metrics.get("period", "none")
+    return Reference(
+        data.time.values,
+        q,
+        v,
+        (q[:, at], v[:, rate]),
+        data.contact.values > 0,
+        data.com.values,
+        period in ("joints", "cycle"),
+        str(plan.metrics.get("motion", "motion")),
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What to replay, and on what.
+
+    Attributes:
+        plan: a result of `drakebots plan`.
+        model: of the robot, when the plan's file has moved; its own by default.
+        cycles: of a motion that repeats.
+        settle: time in which the last pose is held [s].
+        time_step: of a frame [s].
+        friction, stiffness, damping: of the ground, each contact point
+            [1, N/m, N s/m].
+        feedforward: whether servos are told the planned speed; a hobby servo only
+            knows the angle.
+        skin_period: between stored shapes of the skin [s].
+        threads: of the sparse solver.
+        time_limit: of wall time [s].
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    plan: Result = field(repr=False)
+    model: str | None = None
+    cycles: int = 1
+    settle: float = 0.0
+    time_step: float = 5e-3
+    friction: float = 0.8
+    stiffness: float = 2e4
+    damping: float = 50.0
+    feedforward: bool = False
+    skin_period: float = 0.05
+    threads: int = 1
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        if self.cycles < 1 or self.cycles % 1:
+            raise InvalidInput(f"cycles must be a number >= 1, got {self.cycles}")
+        for name in ("time_step", "skin_period", "time_limit"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} must be > 0 s, got {value}")
+        if not (np.isfinite(self.settle) and self.settle >= 0):
+            raise InvalidInput(f"settle must be >= 0 s, got {self.settle}")
+        self.ground  # noqa: B018 - checks its numbers
+
+    @property
+    def ground(self) -> PatchContact:
+        """Under the contact points."""
+        return PatchContact(self.friction, self.stiffness, self.damping)
+
+    @cached_property
+    def robot(self) -> PlannedRobot:
+        """The robot of the plan.
+
+        Raises:
+            InvalidInput: when the plan does not tell its files.
+        """
+        return load_planned(self.model or plan_model(self.plan))
+
+    @property
+    def options(self) -> dict:
+        """But the plan, for the record."""
+        names = [f for f in self.__dataclass_fields__ if f != "plan"]
+        return {name: getattr(self, name) for name in names}
+
+
+def plan_model(plan: Result) -> str:
+    """The file of the robot that a plan was made for.
+
+    Raises:
+        InvalidInput: when the plan does not tell.
+    """
+    files = plan.provenance.get("files", {})
+    found = [f for f in files if not str(f).endswith((".yaml", ".vtu", ".vtk"))]
+    if not found:
+        raise InvalidInput("the plan does not say of which robot it is; give --model")
+    return str(found[0])
+
+
+def replay(problem: Replay, *, progress: Progress | None = None) -> Result:
+    """Runs a plan; what was reached is returned even when it is cut short.
+
+    Args:
+        problem: what to run.
+        progress: called with the time reached and the end [s].
+
+    Returns:
+        A result like those of :func:`~drakebots.skin.simulate.simulate_skinned`,
+        with roll_pitch (time, 2), cop, cop_margin, planned_com; its metrics say
+        distance, speed, the largest roll, least COP margin and torques. It failed
+        when the robot fell.
+
+    Raises:
+        InvalidInput, NoSolution: for a plan that cannot be, before the run.
+    """
+    began = clock.perf_counter()
+    robot = problem.robot
+    reference = plan_reference(problem.plan, robot)
+    stepper = replay_stepper(problem, robot.skinned)
+    state = moving_state(stepper, robot.share, reference.q[0], reference.v[0])
+    record = SkinRecord(robot.skinned, stepper, problem.skin_period)
+    record.add(state, reference.at(0.0)[0])
+    judge = Judge(robot, reference)
+    loaded = clock.perf_counter() - began
+    run = _Run(problem, robot.skinned, stepper)
+    verdict, message = run(state, reference, record, judge, progress)
+    wall = clock.perf_counter() - began - loaded
+    data, metrics = with_cop(record.dataset(), robot, reference, judge)
+    options = problem.options | {"motion": reference.name}
+    return Result(
+        kind="simulation",
+        model=robot.name,
+        verdict=verdict,
+        message=message,
+        data=data,
+        residuals={"glue gap [m]": record.worst_gap},
+        timings={"load": loaded, "simulate": wall},
+        metrics={
+            "system": "skinned",
+            "motion": reference.name,
+            "frames": record.frames - 1,
+            "frames_refined": run.refined,
+            "worst_volume_ratio": record.worst_ratio,
+            "largest_torque_N_m": record.largest_torque,
+            "saturated_share": record.saturated_share,
+            "tracking_error_rad": record.tracking_error,
+            **metrics,
+        },
+        provenance=provenance(robot.files, options),
+    )
+
+
+def replay_stepper(
+    problem: Replay, robot: SkinnedRobot, dt: float | None = None
+) -> CoupledStepper:
+    """The coupled simulation of a replay; in frames of dt [s], by default its own."""
+    return robot.stepper(
+        problem.time_step if dt is None else dt,
+        patches=robot.skin.patches,
+        patch_contact=problem.ground,
+        threads=problem.threads,
+    )
+
+
+class _Run:
+    """Frames of a replay; one that finds no solution is taken in quarters."""
+
+    def __init__(self, problem: Replay, robot: SkinnedRobot, stepper: CoupledStepper):
+        self.problem, self.robot, self.stepper = problem, robot, stepper
+        self.fine: CoupledStepper | None = None
+        self.refined = 0
+
+    def step(self, state: CoupledState, servo: Servo) -> CoupledResult:
+        result = self.stepper.step(state, servo=servo)
+        if result.converged:
+            return result
+        self.refined += 1
+        if self.fine is None:
+            step = self.problem.time_step / QUARTERS
+            self.fine = replay_stepper(self.problem, self.robot, step)
+        for _ in range(QUARTERS):
+            result = self.fine.step(state, servo=servo)
+            if not result.converged:
+                break
+            state = result.state
+        return result
+
+    def __call__(self, state, reference, record, judge, progress):
+        problem, start = self.problem, clock.perf_counter()
+        cycles = problem.cycles if reference.periodic else 1
+        duration = cycles * float(reference.times[-1]) + problem.settle
+        dt = problem.time_step
+        frames = max(1, round(duration / dt))
+        try:
+            with CtrlC() as stop:
+                for k in range(1, frames + 1):
+                    goal, speed = reference.at(k * dt)
+                    told = speed if problem.feedforward else None
+                    result = self.step(state, self.robot.servo(goal, told))
+                    if not result.converged:
+                        return Verdict.FAILED, result.message
+                    state = result.state
+                    record.add(state, goal, result, last=k == frames)
+                    fell = judge.fell(state.q, k * dt)
+                    if fell:
+                        return Verdict.FAILED, f"{fell} at {k * dt:g} s"
+                    stop.check()
+                    if progress is not None:
+                        progress(k * dt, frames * dt)
+                    spent, limit = clock.perf_counter() - start, problem.time_limit
+                    if limit is not None and spent > limit and k < frames:
+                        return (
+                            Verdict.TIME_LIMIT,
+                            f"stopped at the time limit of {limit:g} s; raise it",
+                        )
+        except KeyboardInterrupt:
+            return Verdict.INTERRUPTED, "interrupted; what was reached is kept"
+        return Verdict.SUCCESS, f"reached {frames * dt:g} s on its feet"

@@ -1,0 +1,133 @@
+"""From the surface of an animal to a skinned robot that stands.
+
+python scripts/design_from_surface.py dog.stl -o out/dog --unit mm --template cow
+
+x forward, z up, feet lowest. A picture after each stage lands in the folder: the
+surface, the skeleton in it with the glue, the wall, the skin. Then the robot stands
+for a while in simulation. `--self-test` draws an animal of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.cli.design_commands import stage_bar
+from drakebots.cli.output import progress_bar
+from drakebots.design.distance_grid import DistanceGrid
+from drakebots.design.folder import write_design
+from drakebots.design.folding import FoldSettings
+from drakebots.design.implicit import (
+    Ellipsoid,
+    HalfSpaceCut,
+    Implicit,
+    RoundCone,
+    mirrored,
+)
+from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin, draw_surface
+from drakebots.design.pipeline import design_robot
+from drakebots.design.problem import DesignProblem, SkinSettings
+from drakebots.design.surface import Surface, read_surface, write_surface
+from drakebots.design.table1 import table1_template
+from drakebots.errors import DrakebotsError
+from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+
+
+def stout_dog() -> Surface:
+    """An animal that none of the templates was drawn for."""
+    legs = []
+    for x in (0.17, -0.15):
+        legs += [
+            RoundCone([x, 0.10, 0.27], [x + 0.02, 0.105, 0.14], 0.062, 0.052),
+            RoundCone([x + 0.02, 0.105, 0.14], [x, 0.105, 0.05], 0.052, 0.050),
+            RoundCone([x, 0.105, 0.03], [x + 0.035, 0.105, 0.028], 0.055, 0.050),
+        ]
+    body = [
+        RoundCone([-0.16, 0.0, 0.33], [0.17, 0.0, 0.34], 0.115, 0.125),
+        RoundCone([0.22, 0.0, 0.39], [0.33, 0.0, 0.47], 0.085, 0.07),
+        Ellipsoid([0.37, 0.0, 0.49], [0.10, 0.07, 0.065]),
+        RoundCone([-0.25, 0.0, 0.36], [-0.36, 0.0, 0.45], 0.035, 0.02),
+    ]
+    parts = (*body, *mirrored(legs))
+    cut = HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0])
+    return DistanceGrid.from_implicit(Implicit(parts, (cut,), 0.03), 5e-3).level_set()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("surface", nargs="?", type=Path, help=".stl, .obj, .ply")
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/surface"))
+    parser.add_argument("--template", default="cow")
+    parser.add_argument("--unit", help="m, cm or mm")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--vertices", type=int, default=12000)
+    parser.add_argument("--stand", type=float, default=0.5, help="[s]")
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    if (args.surface is None) != args.self_test:
+        parser.error("give a surface, or --self-test")
+    args.output.mkdir(parents=True, exist_ok=True)
+    path, unit = args.surface, args.unit
+    if args.self_test:
+        path, unit = args.output / "stout_dog.stl", "m"
+        write_surface(path, stout_dog())
+    began = time.perf_counter()
+    surface = read_surface(path, unit=unit)
+    draw_surface(args.output / "1_surface.png", surface, title=path.name)
+    problem = DesignProblem(
+        path.stem.replace("-", "_"),
+        replace(table1_template(args.template), name=path.stem.replace("-", "_")),
+        surface=surface,
+        skin=SkinSettings(
+            vertices=args.vertices, folds=FoldSettings(hip_shift=0.04, depth=0.006)
+        ),
+        scale=args.scale,
+    )
+    with stage_bar(problem.name) as bar:
+        design = design_robot(problem, progress=bar)
+    model = write_design(design, args.output)
+    draw_skeleton(args.output / "2_skeleton.png", design)
+    draw_cut(args.output / "3_wall.png", design)
+    draw_skin(args.output / "4_skin.png", design)
+    designed = time.perf_counter() - began
+    with progress_bar("stand") as bar:
+        result = simulate_skinned(
+            SkinSimulation(
+                model=str(model),
+                duration=args.stand,
+                motion="hold",
+                link_collision=False,
+                self_collision=False,
+            ),
+            progress=bar,
+        )
+    sunk = np.ptp(result.data.com.values[:, 2])
+    report = design.report() | {
+        "surface_to_robot_s": designed,
+        "stands": bool(result.ok and sunk < 0.02),
+        "sunk_m": float(sunk),
+        "largest_torque_N_m": result.metrics["largest_torque_N_m"],
+        "total_s": time.perf_counter() - began,
+    }
+    for key in ("size_m", "mass_kg", "surface_to_robot_s", "total_s", "stands"):
+        print(f"{key}: {report[key]}")
+    print(design.shell.report, *design.notes, result.message, sep="\n")
+    if args.json:
+        print(json.dumps(report))
+    return 0 if report["stands"] else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except DrakebotsError as error:
+        print(f"design_from_surface: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,166 @@
+"""Designs the four robots of Table 1 into models/, and compares them with the paper.
+
+python scripts/make_quads.py                 # all four
+python scripts/make_quads.py beetle cow
+python scripts/make_quads.py --table         # of the models as they are
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from drakebots.cli.design_commands import stage_bar
+from drakebots.design.folder import write_design
+from drakebots.design.pictures import draw_skin
+from drakebots.design.pipeline import design_robot
+from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS, table1_problem
+from drakebots.design.table1 import GLUE, MASSES
+from drakebots.errors import DrakebotsError
+from drakebots.models import package_root
+from drakebots.results.container import replacing
+from drakebots.skin.robot import load_skinned
+
+
+def rows(names: Sequence[str]) -> list[str]:
+    """A table of the models beside the paper's Table 1, in Markdown."""
+    lines = [
+        "| robot | joints | skin vertices | glue | size [cm] | skeleton + skin [kg] "
+        "| total [kg] |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in names:
+        robot = load_skinned(name).report()
+        size = " x ".join(f"{100 * s:.1f}" for s in robot["size_m"])
+        printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
+        masses = " + ".join(f"{m:.2f}" for m in MASSES[name])
+        lines.append(
+            f"| {name} | {robot['joints']} ({JOINTS[name]}) "
+            f"| {robot['skin_vertices']} ({VERTICES[name]}) "
+            f"| {robot['glue_vertices']} ({GLUE[name]}) | {size} ({printed}) "
+            f"| {robot['skeleton_mass_kg']:.2f} + {robot['skin_mass_kg']:.2f} "
+            f"({masses}) | {robot['mass_kg']:.2f} ({WEIGHTS[name]}) |"
+        )
+    return lines
+
+
+WHAT = {
+    "beetle": "a low dome on four bent legs, with a horn",
+    "monster": "tall and bulky, with a heavy head, a belly and a tail of softer skin",
+    "lizard": "long and sprawling, with a raised head and a tail on a joint of its own",
+    "cow": "a barrel on straight legs, with horns, ears and a tail",
+}
+
+
+def readme(name: str) -> str:
+    """The model's README, from its params.yaml."""
+    raw = yaml.safe_load((package_root() / name / "params.yaml").read_text())
+    report, skin, servo = (
+        raw["measured"],
+        raw["skin"],
+        raw["template"]["build"]["servo"],
+    )
+    size = " x ".join(f"{100 * s:.1f}" for s in report["size_m"])
+    printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
+    wall = "/".join(f"{1e3 * w:.2f}" for w in report["wall_m"])
+    masses = f"{report['skeleton_mass_kg']:.2f} + {report['skin_mass_kg']:.2f}"
+    density, material, teeth = (
+        report["skin_density_kg_m3"],
+        skin["material"],
+        skin["folds"],
+    )
+    solid = 1070 * report["skin_mass_kg"] / density
+    notes = "".join(f"\n* {note}" for note in report["notes"])
+    text = f"""# {name.capitalize()}
+
+<p float="left">
+  <img src="{name}.png" width="800" alt="The {name} in its skin">
+</p>
+
+## What it is
+
+A skinned quad-robot after Table 1 of "Computational Design of Skinned Quad-Robots":
+{WHAT[name]}. The body is drawn by formula around the skeleton
+(`drakebots/design/bodies.py`), after the paper's dimensions and pictures; no data of
+the paper's robots is public.
+
+| | here | paper |
+|---|---|---|
+| joints | {report["joints"]} | {JOINTS[name]} |
+| skin vertices | {report["skin_vertices"]} | {VERTICES[name]} |
+| glue vertices | {report["glue_vertices"]} | {GLUE[name]} |
+| size [cm] | {size} | {printed} |
+| skeleton + skin [kg] | {masses} | total {WEIGHTS[name]} |
+
+Servos: {servo["name"]}, {servo["effort"]:g} N m. Skin: {report["skin_tets"]} tets,
+wall {wall} mm (1/50/99 %), E = {material["youngs_modulus"]:.2g} Pa,
+nu = {material["poisson_ratio"]:g}.
+
+* Density {density:.0f} kg/m^3, chosen so that a wall of {1e3 * skin["wall"]:g} mm has
+  the paper's mass; solid silicone, 1070 kg/m^3, would weigh {solid:.2f} kg.
+* Folds (region 1): {teeth["teeth"]} teeth, {1e3 * teeth["depth"]:g} mm deep, at every
+  joint; {skin["fold_modulus"]:g} of the skin's modulus, as P1 tets lock there
+  (docs/design.md).{notes}
+
+## Contents
+
+| file | what |
+|---|---|
+| `{name}.sdf`, `{name}.drakebots.yaml` | the skeleton; five contact patches a foot |
+| `skin.vtu`, `{name}.skin.yaml` | tets and regions; material, glue, servos, patches |
+| `params.yaml` | every number of the design |
+| `{name}.png` | the picture above |
+| `scene.dmd.yaml` | the skeleton alone, for Drake's parser |
+
+Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json` and
+`drakebots simulate {name} --motion hold`.
+
+## Known limits
+
+* The shape is ours, not the paper's; the density is fitted, as said above.
+* Bracing rings are boxes with the right mass, not trimmed to the skin's inside.
+* No reflected inertia of the servos' gears: no data sheet gives it.
+
+## Licence
+
+[BSD-3-Clause](../../LICENSE).
+"""
+    return text
+
+
+def write_readme(name: str) -> None:
+    """Beside the model."""
+    with replacing(package_root() / name / "README.md") as part:
+        part.write_text(readme(name))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=", ".join(JOINTS))
+    parser.add_argument("--table", action="store_true", help="design nothing")
+    args = parser.parse_args(argv)
+    names = args.names or list(JOINTS)
+    if not args.table:
+        for name in names:
+            folder: Path = package_root() / name
+            problem = table1_problem(name)
+            with stage_bar(name) as bar:
+                design = design_robot(problem, progress=bar)
+            write_design(design, folder)
+            write_readme(name)
+            draw_skin(folder / f"{name}.png", design)
+            print(folder, design.shell.report, *design.notes, sep="\n  ", flush=True)
+    print(*rows(names), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except DrakebotsError as error:
+        print(f"make_quads: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

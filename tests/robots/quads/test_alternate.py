@@ -1,0 +1,232 @@
+"""The alternation: what passes between its steps, when it stops, what it keeps."""
+
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_quad import planned_lift, small_robot
+
+from drakebots.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.results import Verdict, load_result
+from drakebots.robots.quads.alternate import (
+    LENGTH,
+    Alternation,
+    alternate,
+    motion_difference,
+)
+from drakebots.robots.quads.alternate_influence import rigid_forces, skin_influence
+from drakebots.robots.quads.heavier import heavier
+from drakebots.robots.quads.motion_library import library_motion
+from drakebots.robots.quads.plan_quad import QuadPlan
+from drakebots.robots.quads.planned_cop import needed_cop, needed_wrench
+from drakebots.robots.quads.planned_robot import load_planned, moving_state
+from drakebots.robots.quads.rollout import FramePlan, make_planner, rollout
+
+G = 9.81
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return small_robot()
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return load_result(planned_lift()[1])
+
+
+@pytest.fixture(scope="module")
+def lift(robot):
+    return library_motion("lift_single", robot.quad, duration=1.0)
+
+
+@pytest.fixture(scope="module")
+def stood(robot):
+    """Half a second of standing, frame by frame."""
+    rows = 101
+    planner = make_planner(robot.skinned, 5e-3, threads=1)
+    q = np.tile(robot.skinned.rest_positions, (rows, 1))
+    return rollout(planner, FramePlan(q, np.ones((rows, 4), bool), skin_every=0))
+
+
+@given(st.floats(-0.4, 0.4), st.integers(0, 8), st.integers(1, 5))
+def test_difference_of_one_coordinate(gap, k, n):
+    """sqrt(gap^2/coordinates), a length in tenths of a metre; turns do not count."""
+    a = np.zeros((n, 9))
+    b = a.copy()
+    b[:, k] += gap
+    unit = LENGTH if k < 3 else 1.0
+    assert np.isclose(motion_difference(a, b), abs(gap) / unit / 3)
+    b[:, 3] += 2 * np.pi
+    assert np.isclose(motion_difference(a, b), abs(gap) / unit / 3)
+
+
+def test_it_stops_when_both_motions_agree(plan, robot):
+    assert plan.ok, plan.message
+    d = plan.data
+    names = [str(s) for s in d.stage.values]
+    assert names == ["space-time 1", "frames 1"]
+    convert = robot.coordinates.from_positions
+    first, second = (convert(p) for p in d.stage_position.values)
+    found = motion_difference(second, first)
+    assert np.isclose(found, plan.metrics["difference"], rtol=1e-6)
+    assert found <= 0.02
+    assert np.allclose(d.position.values, d.stage_position.values[1])
+    assert np.allclose(d.planned_position.values, d.stage_position.values[0])
+    assert np.abs(d.torque.values).max() <= 1.96 * (1 + 1e-9)
+    # Its soles are tilted at the start; pressed flat, it hops for some frames.
+    assert np.isfinite(d.cop_margin.values[20:]).all()
+    assert np.nanmin(d.cop_margin.values) > -1e-6
+
+
+def test_the_foot_rises(plan):
+    d = plan.data
+    up = d.contact.values[:, 0] == 0
+    assert up.sum() > 40 and d.contact.values[:, 1:].all()
+    high = d.patch_position.values[up][:, :5, 2].min(axis=1).max()
+    assert high > 0.5 * d.desired_foot.values[:, 0, 2].max()
+
+
+def test_a_rigid_skin_pulls_with_its_weight(robot):
+    """At rest: -m g, at the skin's centre."""
+    q = robot.quad.rest[None]
+    force = rigid_forces(robot, q, 0 * q, 0 * q)[0]
+    weight = robot.skinned.skin_mass * G
+    assert np.allclose(force[:3], [0, 0, -weight], atol=1e-9 * weight)
+
+
+def test_coupling_forces_of_standing(robot, stood):
+    """Of a pass that stands still: the skin's weight on the base, no shift of mass
+    along the ground, and the same equilibrium as the skeleton's own."""
+    assert stood.ok, stood.message
+    n = len(stood.data.time)
+    q = np.tile(robot.quad.rest, (n, 1))
+    told = skin_influence(robot, stood, (q, 0 * q, 0 * q), window=1)
+    weight = robot.skinned.skin_mass * G
+    assert np.allclose(told.force[-1, :3], [0, 0, -weight], atol=5e-3 * weight)
+    sag = np.einsum("l,lx->x", robot.link_skin.mass, told.com_shift[-1])
+    assert abs(sag[0]) + abs(sag[1]) < 1e-5
+    assert sag[2] < 0
+
+
+def test_frames_not_reached_keep_the_rigid_skin(robot, stood):
+    n = len(stood.data.time) + 40
+    q = np.tile(robot.quad.rest, (n, 1))
+    told = skin_influence(robot, stood, (q, 0 * q, 0 * q), reached=20, window=5)
+    rigid = rigid_forces(robot, q, 0 * q, 0 * q)
+    assert np.allclose(told.force[20:], rigid[20:])
+    assert not np.allclose(told.force[:20], rigid[:20])
+    assert (told.com_shift[20:] == 0).all()
+
+
+def test_cop_of_a_robot_at_rest_is_below_its_mass(robot):
+    """And its wrench is the weight; with an acceleration a, the ZMP of a point mass
+    but for the angular momentum."""
+    q = robot.quad.rest[None]
+    quad, skin = robot.quad, robot.link_skin
+    com = quad.com(q, quad.tree.inertia + skin.inertia)[0]
+    assert np.allclose(needed_cop(robot, (q, 0 * q, 0 * q))[0], com[:2], atol=1e-9)
+    wrench = needed_wrench(robot, (q, 0 * q, 0 * q))[0]
+    assert np.allclose(wrench[3:], [0, 0, robot.mass * G], atol=1e-6)
+    a = np.zeros_like(q)
+    a[0, 0] = 1.5
+    at = needed_cop(robot, (q, 0 * q, a))[0]
+    assert np.isclose(at[0], com[0] - com[2] * 1.5 / G, atol=1e-9)
+
+
+def test_cop_turns_with_the_robot(robot):
+    """Yawed and tilted: still below the mass."""
+    q = robot.quad.rest[None].copy()
+    q[0, 3:6] = 0.7, 0.2, -0.3
+    com = robot.quad.com(q, robot.quad.tree.inertia + robot.link_skin.inertia)[0]
+    assert np.allclose(needed_cop(robot, (q, 0 * q, 0 * q))[0], com[:2], atol=1e-9)
+
+
+def test_the_weight_to_follow_grows_by_a_tenth(robot, lift):
+    problem = Alternation(robot, lift)
+    weights = [problem.program(k).weights.follow for k in range(3)]
+    assert np.allclose(weights, [1.0, 1.1, 1.21])
+
+
+def test_ctrl_c_keeps_the_frames_so_far(robot, lift, tmp_path):
+    path = tmp_path / "cut.nc"
+
+    def press(stage, done, end):
+        if stage == "frames 1" and done > 0.05:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = alternate(Alternation(robot, lift), path=path, progress=press)
+    assert result.verdict is Verdict.INTERRUPTED
+    assert 5 < len(result.data.time) < 60
+    assert load_result(path).data.sizes["time"] == len(result.data.time)
+
+
+def test_moving_state_moves_as_one(robot):
+    """A base that drifts and turns carries all of the skin along."""
+    stepper = robot.skinned.stepper(5e-3)
+    v = np.zeros(stepper.plant.num_velocities())
+    v[:6] = 0, 0, 0.4, 0.3, -0.1, 0.05
+    state = moving_state(stepper, robot.share, robot.skinned.rest_positions, v)
+    base = robot.quad.rest[:3]
+    arm = state.skin.positions - base
+    expected = v[3:6] + np.cross(v[:3], arm)
+    assert np.allclose(state.skin.velocities, expected, atol=1e-9)
+
+
+def test_twice_the_mass(robot, tmp_path):
+    twice = load_planned(heavier(planned_lift()[0], 2.0, tmp_path))
+    assert np.isclose(twice.mass, 2 * robot.mass, rtol=1e-9)
+    assert np.allclose(twice.quad.tree.inertia, 2 * robot.quad.tree.inertia)
+    assert np.allclose(twice.quad.torque_limits, robot.quad.torque_limits)
+    with pytest.raises(InvalidInput, match="factor"):
+        heavier(planned_lift()[0], 0.0, tmp_path)
+
+
+def test_bad_input(robot, lift, tmp_path):
+    for options, text in (
+        ({"tolerance": np.nan}, "tolerance"),
+        ({"growth": -1.0}, "growth"),
+        ({"min_iterations": 4}, "min_iterations"),
+        ({"time_limit": 0.0}, "time_limit"),
+        ({"friction": 0.0}, "friction"),
+        ({"stride": 7}, "stride"),
+    ):
+        with pytest.raises(InvalidInput, match=text):
+            Alternation(robot, lift, **options)
+    with pytest.raises(UnknownName, match="elbow"):
+        Alternation(robot, lift, torque_limits={"elbow": 1.0})
+    with pytest.raises(FileProblem):
+        alternate(Alternation(robot, lift), path=tmp_path / "none" / "x.nc")
+    weak = Alternation(
+        robot, lift, torque_limits=dict.fromkeys(robot.quad.joints, 0.05)
+    )
+    with pytest.raises(InvalidInput, match="cannot hold the weight"):
+        alternate(weak)
+
+
+def test_what_a_motion_cannot_take():
+    model = str(planned_lift()[0])
+    with pytest.raises(UnknownName, match="gallop"):
+        QuadPlan(model=model, motion="gallop").alternation(small_robot())
+    with pytest.raises(InvalidInput, match="speed"):
+        QuadPlan(model=model, motion="lift_single", speed=0.1).alternation(
+            small_robot()
+        )
+    with pytest.raises(InvalidInput, match="torque_limit"):
+        QuadPlan(torque_limit=-1.0)
+    with pytest.raises(InvalidInput, match="finite"):
+        QuadPlan(speed=np.inf)
+
+
+def test_feet_of_skin_and_skeleton_must_agree(robot):
+    skin = robot.skinned.skin
+    other = replace(robot.skinned, skin=replace(skin, patches=skin.patches[::-1]))
+    with pytest.raises(InvalidInput, match="feet"):
+        replace(robot, skinned=other)
+    none = replace(robot.skinned, skin=replace(skin, patches=()))
+    with pytest.raises(InvalidInput, match="no patches"):
+        replace(robot, skinned=none)

@@ -1,0 +1,62 @@
+"""`drakebots design`, `show` of a designed robot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from drakebots.cli import main
+
+
+def last_json(capsys):
+    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+
+def test_design_writes_a_robot_that_show_reads(tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["design", "beetle", "-o", str(out), "--vertices", "4000"]
+    assert main([*words, "--fold-depth", "0", "--json"]) == 0
+    report = last_json(capsys)
+    assert report["joints"] == 12
+    assert report["surface_to_robot_s"] > 0
+    assert (out / "beetle.png").stat().st_size > 10_000
+    assert main(["show", str(out / "beetle.sdf"), "--json"]) == 0
+    shown = last_json(capsys)
+    assert shown["skin_vertices"] == report["skin_vertices"]
+    assert shown["glue_vertices"] == 140
+    assert shown["mass_kg"] == pytest.approx(3.9, rel=1e-4)
+    assert len(shown["size_m"]) == 3
+
+
+def test_show_of_the_model(capsys):
+    assert main(["show", "cow", "--json"]) == 0
+    shown = last_json(capsys)
+    assert shown["joints"] == 16
+    assert shown["mass_kg"] == pytest.approx(5.95, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["design", "unicorn", "-o", "OUT"], "unknown robot 'unicorn'"),
+        (["design", "beetle", "-o", "OUT", "--wall", "0"], "must be > 0"),
+        (["design", "beetle", "-o", "OUT", "--unit", "mm"], "is for a surface"),
+        (["design", "no.yaml", "-o", "OUT"], "no such design file"),
+        (["design", "no.stl", "-o", "OUT"], "no such surface"),
+        (["design", "a.doc", "-o", "OUT"], "no design"),
+    ],
+)
+def test_bad_words(words, said, tmp_path, capsys):
+    words = [str(tmp_path / "out") if w == "OUT" else w for w in words]
+    assert main(words) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_open_surface_is_refused(tmp_path, capsys):
+    path = tmp_path / "open.obj"
+    path.write_text("v 0 0 0\nv 0.3 0 0\nv 0 0.3 0\nf 1 2 3\n")
+    assert main(["design", str(path), "-o", str(tmp_path / "out")]) == 2
+    assert "surface" in capsys.readouterr().err
