@@ -60,8 +60,8 @@ def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
             )
         if command.skin is not None and variant is command:
             epilog += (
-                f"\n\nA model with a skin has options of its own; see "
-                f"`drakebots {command.name} skinned-leg --help`."
+                "\n\nWhat has a skin has options of its own; see "
+                f"`{' '.join(command.skin.example.split()[:3])} --help`."
             )
         if command.lattice is not None and variant is command:
             epilog += (

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from drakebots.cli.command import Command
 from drakebots.cli.output import print_json, print_table
 from drakebots.design.design_yaml import read_design
+from drakebots.design.fabrication import fabricate
 from drakebots.design.folder import write_design
 from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin
 from drakebots.design.pipeline import design_robot
@@ -116,9 +117,8 @@ def write_all(
             draw_cut(folder / "wall.png", design),
         ]
     if fabrication:
-        from drakebots.design.fabrication import write_fabrication
-
-        written += write_fabrication(design, folder / "fabrication")
+        with stage_bar(f"{name}: moulds") as bar:
+            written += fabricate(design, folder / "fabrication", progress=bar).paths
     return written
 
 
