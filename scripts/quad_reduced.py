@@ -22,12 +22,9 @@ from matplotlib.figure import Figure
 from drakebots.cli.output import plain, print_table
 from drakebots.plots_gecko_robot import check_ending, save
 from drakebots.skin.contact import PatchContact
-from drakebots.skin.reduced import (
-    ReducedOptions,
-    read_reduced,
-    write_reduced,
-)
+from drakebots.skin.reduced import read_reduced, write_reduced
 from drakebots.skin.reduced_loop import BaseController, Feedback, run_loop
+from drakebots.skin.reduced_points import ReducedOptions
 from drakebots.skin.reduced_training import (
     measure_reduced,
     random_targets,
@@ -95,7 +92,15 @@ def picture(arrays: dict, joints, both: dict | None) -> Figure:
                 lw=0.8,
             )
         ax.set(xlabel="time [s]", ylabel="torque [N m]")
-        ax.legend(frameon=False, fontsize=8, title="dashed: reduced", title_fontsize=8)
+        ax.legend(
+            frameon=False,
+            fontsize=8,
+            ncols=3,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1),
+            title="dashed: reduced",
+            title_fontsize=8,
+        )
     if both:
         for ax, k, name in zip(axes[1], (0, 1), ("roll", "pitch")):
             for run, colour in (("open", "#d1495b"), ("closed", "#1f5fa8")):
@@ -108,7 +113,13 @@ def picture(arrays: dict, joints, both: dict | None) -> Figure:
                 )
             ax.axhline(0, color="0.8", lw=0.6, zorder=0)
             ax.set(xlabel="time [s]", ylabel=f"{name} of the base [deg]")
-            ax.legend(frameon=False, fontsize=8)
+            ax.legend(
+                frameon=False,
+                fontsize=8,
+                ncols=2,
+                loc="lower center",
+                bbox_to_anchor=(0.5, 1),
+            )
     return figure
 
 
@@ -133,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     else:
         skin = train_on_random_motion(
             robot,
-            ReducedOptions(tolerance=1e-2),
+            ReducedOptions(),
             amplitude=AMPLITUDE if walks else 0.4,
             frames=40 if args.quick else 200,
             seeds=(2,) if args.quick else (2, 3),

@@ -29,6 +29,29 @@ def test_design_writes_a_robot_that_show_reads(tmp_path, capsys):
     assert len(shown["size_m"]) == 3
 
 
+@pytest.mark.slow
+def test_fabrication_of_a_coarse_skin(tmp_path, capsys):
+    """Six pieces, each with its mould, the links and the lists; masses add up."""
+    out = tmp_path / "out"
+    words = ["design", "beetle", "-o", str(out), "--vertices", "2500"]
+    words += ["--fold-depth", "0", "--no-pictures", "--fabrication", "--json"]
+    assert main(words) == 0
+    report = last_json(capsys)
+    pieces = sorted(path.stem for path in (out / "fabrication/skin").iterdir())
+    assert pieces == ["FL", "FR", "RL", "RR", "torso_left", "torso_right"]
+    for piece in pieces:
+        for half in ("upper", "lower"):
+            assert (out / f"fabrication/moulds/{piece}_{half}.stl").exists()
+    links = list((out / "fabrication/links").glob("*.stl"))
+    assert len(links) == report["joints"] + 1
+    rows = (out / "fabrication/skin_pieces.csv").read_text().splitlines()
+    column = rows[0].split(",").index("silicone_g")
+    grams = sum(float(row.split(",")[column]) for row in rows[1:])
+    assert 1e-3 * grams == pytest.approx(report["skin_mass_kg"], rel=0.02)
+    listed = {str(out / "fabrication/skin_pieces.csv"), str(out / "beetle.sdf")}
+    assert listed <= set(report["files"])
+
+
 def test_show_of_the_model(capsys):
     assert main(["show", "cow", "--json"]) == 0
     shown = last_json(capsys)

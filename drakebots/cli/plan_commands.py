@@ -239,7 +239,7 @@ HAMR_PLAN = Variant(
 PLAN_COMMANDS = (
     Command(
         "plan",
-        "plan motions: hamr, skinned robots, any legged model, voxels; gecko's velocities",
+        "plan motions: hamr, skinned robots, any legged model, voxels, gecko",
         "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
         _any_arguments,
         _plan_any,

@@ -16,7 +16,8 @@ from drakebots.cli.output import plain
 from drakebots.cli.quad_commands import stages
 from drakebots.errors import DrakebotsError
 from drakebots.plots_gecko_robot import save
-from drakebots.robots.quads.experiments import Outcome, Setting
+from drakebots.robots.quads.experiments import Outcome, Setting, row
+from drakebots.robots.quads.variant import variant
 
 Compute = Callable[[Setting], Outcome]
 Draw = Callable[[Outcome], Figure]
@@ -28,6 +29,7 @@ def main(
     compute: Compute,
     draw: Draw,
     argv: Sequence[str] | None = None,
+    modulus: float = 1.0,
 ) -> dict:
     """Runs an experiment; writes NAME.png and results, prints table and JSON.
 
@@ -36,6 +38,7 @@ def main(
         model: by default.
         compute, draw: the experiment and its figure.
         argv: of the command line.
+        modulus: of the skin by default, as a share of the model's.
 
     Returns:
         The facts that are printed.
@@ -48,14 +51,24 @@ def main(
         "--reuse", action="store_true", help="results that are in the folder already"
     )
     parser.add_argument("--time-limit", type=float, help="of each plan and replay [s]")
+    parser.add_argument(
+        "--modulus",
+        type=float,
+        default=modulus,
+        help=f"of the skin, share of the model's (default {modulus:g})",
+    )
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
     name = compute.__name__
     try:
+        model = args.model
+        if args.modulus != 1.0:
+            soft = args.output / f"{Path(model).stem}_{args.modulus:g}"
+            model = str(variant(model, soft, modulus=args.modulus))
         with stages(name) as progress:
             outcome = compute(
                 Setting(
-                    args.model,
+                    model,
                     args.output,
                     quick=args.quick,
                     reuse=args.reuse,
@@ -66,13 +79,25 @@ def main(
     except DrakebotsError as error:
         print(f"{name}: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
+    if args.modulus != 1.0:
+        outcome.rows.insert(0, _modulus_row(args.modulus))
     picture = save(draw(outcome), args.output / f"quad_{name}.png")
     show_table(outcome)
     print(picture)
     facts = {"experiment": name, "model": args.model, "quick": args.quick}
+    facts["modulus_share"] = args.modulus
     facts |= outcome.facts
     print(json.dumps(plain(facts)))
     return facts
+
+
+def _modulus_row(share: float) -> dict[str, str]:
+    return row(
+        "modulus of the skin, share of the model's",
+        "1",
+        f"{share:g}",
+        "as designed it resists the legs with more than the motors have",
+    )
 
 
 def show_table(outcome: Outcome) -> None:

@@ -29,7 +29,7 @@ Without effort limits, contact and collisions, whose branches this leaves out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -66,6 +66,7 @@ class Setup:
         model: the skin.
         glue: between them.
         home: q in which the skin lies at rest, and in which motions begin (nq,).
+        root: what the context is part of, and must live as long.
     """
 
     plant: MultibodyPlant
@@ -73,6 +74,7 @@ class Setup:
     model: FemModel
     glue: Glue
     home: np.ndarray
+    root: object = field(default=None, repr=False)
 
     def start(self) -> CoupledState:
         """At rest: the rest shape, its glue on the links."""
@@ -220,24 +222,19 @@ class MotionGradient:
             name: (change(h), change(-h), h) for name, (change, h) in parameters.items()
         }
         out = dict.fromkeys(sides, 0.0)
-        nv, shape = self.setup.plant.num_velocities(), self.setup.model.rest.shape
-        a = [np.zeros(nv), np.zeros(nv), np.zeros(shape), np.zeros(shape)]
+        nv, x = self.setup.plant.num_velocities(), self.setup.model.rest
+        a = [np.zeros(nv), np.zeros(nv), np.zeros_like(x), np.zeros_like(x)]
         for k in range(len(motion.dq) - 1, -1, -1):
             mu, a_w = self._frame_back(motion, k, a)
             for name, (plus, minus, h) in sides.items():
                 high = self._work(plus, motion, k, mu, a_w)
                 out[name] += (high - self._work(minus, motion, k, mu, a_w)) / (2 * h)
-        # The start moves with the parameters: its free nodes with the rest shape.
-        free = self._free()
-        for name, (plus, minus, h) in sides.items():
-            change = plus.start().skin.positions - minus.start().skin.positions
-            out[name] += float((a[2][free] * change[free]).sum() / (2 * h))
         return {name: float(value) for name, value in out.items()}
 
     def _frame_back(self, motion, k, a):
         """mu of frame k; `a` becomes the gradient by the state before it."""
-        setup, dt, glue = self.setup, self.dt, self.setup.glue
-        model, state, servo = setup.model, motion.states[k], motion.servos[k]
+        dt, glue = self.dt, self.setup.glue
+        state, servo = motion.states[k], motion.servos[k]
         dq, du = motion.dq[k], motion.du[k]
         a_q, a_v, a_x, a_w = a
         system = ReducedSystem(
@@ -343,14 +340,19 @@ class MotionGradient:
         return by_q, by_v
 
     def _work(self, setup, motion, k, mu, a_w):
-        """mu r of frame k at another setup: same q, v, dq, and free x, w, du."""
+        """mu r of frame k at another setup: same q, v, dq, and free x - X, w, du.
+
+        The displacement is the state, not x: a rest shape X that moves under a skin
+        that stays would strain it, and motions begin with none.
+        """
         state, servo = motion.states[k], motion.servos[k]
         mu_q, mu_d = mu
         plant, context, glue = setup.plant, setup.context, setup.glue
         plant.SetPositions(context, state.q)
         plant.SetVelocities(context, state.v)
         skeleton = skeleton_frame(plant, context, glue, self.dt, servo=servo)
-        x, du, mu_d = state.skin.positions.copy(), motion.du[k].copy(), mu_d.copy()
+        x = state.skin.positions + (setup.model.rest - self.setup.model.rest)
+        du, mu_d = motion.du[k].copy(), mu_d.copy()
         c = glue.vertices
         x[c] = skeleton.x
         du[c] = (skeleton.J @ motion.dq[k]).reshape(-1, 3)

@@ -27,7 +27,7 @@ from drakebots.skin.reduced_shape import LinkMotion, SparseWeights, pulled_back
 from drakebots.skin.stepper import CoupledState, CoupledStepper
 
 WINDOW = (0.05, 0.6)
-"""Weights of a limb below the first count as the base's, above the second as its own."""
+"""A limb's weights below the first count as the base's, above the second as its own."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def windows(weights: np.ndarray, limb: np.ndarray) -> np.ndarray:
     out = s * s * (3 - 2 * s)
     total = out[:, 1:].sum(axis=1, keepdims=True)
     out[:, 1:] /= np.maximum(total, 1.0)
-    out[:, 0] = 1 - out[:, 1:].sum(axis=1)
+    out[:, 0] = np.maximum(1 - out[:, 1:].sum(axis=1), 0.0)
     return out
 
 

@@ -121,10 +121,10 @@ class ReducedForces:
         return g, 0.5 * (K + K.T), low
 
     def inertia(self, motion: LinkMotion, y, velocity, dt: float):
-        """J' M J (1/dt^2 + alpha/dt), and J' M (gravity + velocity/dt)."""
+        """J' M J (1/dt^2 + alpha/dt), J' M (gravity + velocity/dt), and J (3 p, n)."""
         skin = self.skin
         points = self._rest + self._modes @ y
-        x, J = blended_columns(points, self._weights, motion, self._modes)
+        _, J = blended_columns(points, self._weights, motion, self._modes)
         J = J.reshape(-1, J.shape[2])
         m = np.repeat(skin.masses, 3)
         a = np.repeat(skin.masses * (1 / dt**2 + self._alpha / dt), 3)
@@ -153,7 +153,6 @@ class SmallSystem:
     B: np.ndarray
     _factor: tuple
     _scale: np.ndarray
-    _inner: tuple
     _y0: np.ndarray
     _Y: np.ndarray
 
@@ -181,9 +180,7 @@ def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         raise NoSolution("reduced frame: the state is not finite")
     try:
-        scale = 1 / np.sqrt(np.diag(A))
-        if not np.isfinite(scale).all():
-            raise np.linalg.LinAlgError
+        scale = _scale(A)
         S = A * np.outer(scale, scale)
         inner = cho_factor(S[nv:, nv:]) if len(A) > nv else None
         s_q, s_y = scale[:nv], scale[nv:]
@@ -191,9 +188,7 @@ def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
         done = cho_solve(inner, both) if inner is not None else both
         matrix = (S[:nv, :nv] - S[:nv, nv:] @ done[:, :nv]) / np.outer(s_q, s_q)
         matrix = 0.5 * (matrix + matrix.T)
-        own = 1 / np.sqrt(np.diag(matrix))
-        if not np.isfinite(own).all():
-            raise np.linalg.LinAlgError
+        own = _scale(matrix)
         factor = cho_factor(matrix * np.outer(own, own))
     except np.linalg.LinAlgError as error:
         raise NoSolution(
@@ -206,7 +201,14 @@ def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
         B=B,
         _factor=factor,
         _scale=own,
-        _inner=inner,
         _y0=s_y * done[:, nv],
         _Y=(s_y[:, None] * done[:, :nv]) / s_q,
     )
+
+
+def _scale(A):
+    """1/sqrt of the diagonal, which must be > 0."""
+    diagonal = np.diag(A)
+    if diagonal.min() <= 0:
+        raise np.linalg.LinAlgError
+    return 1 / np.sqrt(diagonal)

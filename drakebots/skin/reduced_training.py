@@ -14,8 +14,9 @@ import numpy as np
 from drakebots.errors import InvalidInput, NoSolution
 from drakebots.interrupt import CtrlC
 from drakebots.skin.contact import PatchContact
-from drakebots.skin.reduced import ReducedOptions, ReducedSkin, train_reduced
+from drakebots.skin.reduced import ReducedSkin, train_reduced
 from drakebots.skin.reduced_basis import SkinRun, record_states, snapshots
+from drakebots.skin.reduced_points import ReducedOptions
 from drakebots.skin.reduced_shape import Links
 from drakebots.skin.reduced_stepper import reduced_stepper
 from drakebots.skin.robot import SkinnedRobot

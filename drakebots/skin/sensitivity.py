@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pydrake.math import RigidTransform
 from pydrake.multibody.tree import FixedOffsetFrame
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from drakebots.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.fem.assembly import FemModel, build_model
-from drakebots.fem.mesh import TetMesh
+from drakebots.fem.mesh import TetMesh, surface_triangles
 from drakebots.multibody.loops import find_body
 from drakebots.skin.adjoint import Parameter, Setup
 from drakebots.skin.glue import Glue
@@ -27,9 +30,8 @@ def setup_of(robot: SkinnedRobot, model: FemModel | None = None) -> Setup:
     """The robot as it is, or with another skin, in a context of its own."""
     root = robot.diagram.CreateDefaultContext()
     context = robot.plant.GetMyMutableContextFromRoot(root)
-    context.root = root  # must live as long
     model = robot.fem if model is None else model
-    return Setup(robot.plant, context, model, robot.glue, robot.rest_positions)
+    return Setup(robot.plant, context, model, robot.glue, robot.rest_positions, root)
 
 
 def modulus(robot: SkinnedRobot, region: int | None = None) -> Parameter:
@@ -53,7 +55,9 @@ def with_moduli(robot: SkinnedRobot, factors: dict[int | None, float]) -> FemMod
     materials = {}
     for region, material in zip(robot.mesh.regions, robot.fem.materials):
         f = factors.get(None, 1.0) * factors.get(region, 1.0)
-        materials[region] = replace(material, youngs_modulus=material.youngs_modulus * f)
+        materials[region] = replace(
+            material, youngs_modulus=material.youngs_modulus * f
+        )
     return build_model(robot.mesh, materials, quadratic=robot.skin.second_order)
 
 
@@ -98,15 +102,7 @@ def wall_directions(mesh: TetMesh) -> np.ndarray:
     Raises:
         InvalidInput: when the surface is not two closed pieces or more.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
-
-    faces = np.sort(
-        np.concatenate([mesh.tets[:, f] for f in
-                        ([0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3])]), axis=1)
-    unique, count = np.unique(faces, axis=0, return_counts=True)
-    outside, n = unique[count == 1], len(mesh.vertices)
+    outside, n = surface_triangles(mesh), len(mesh.vertices)
     edges = np.concatenate([outside[:, :2], outside[:, 1:]])
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
     _, piece = connected_components(graph, directed=False)
@@ -142,7 +138,7 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
     frame = plant.get_joint(known[joint]).frame_on_parent()
     if not isinstance(frame, FixedOffsetFrame):
         raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
-    link, home = frame.body(), robot.rest_positions
+    link = frame.body()
     offset = frame.GetFixedPoseInBodyFrame().translation()
     if np.linalg.norm(offset) < 1e-9:
         raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
@@ -151,15 +147,13 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
     weights = harmonic_weights(robot.fem, robot.glue, names)
     base = setup_of(robot)
     places = _poses(base, names)
-    stretched = np.array([find_body(plant, b) is link or
-                          find_body(plant, b).index() == link.index()
-                          for b in robot.glue.bodies])
+    stretched = np.array(
+        [find_body(plant, b).index() == link.index() for b in robot.glue.bodies]
+    )
 
     def change(p):
         setup = setup_of(robot)
-        X = frame.GetPoseInParentFrame(setup.context) if hasattr(
-            frame, "GetPoseInParentFrame") else frame.CalcPose(
-            setup.context, link.body_frame())
+        X = frame.GetPoseInParentFrame(setup.context)
         frame.SetPoseInParentFrame(
             setup.context,
             RigidTransform(X.rotation(), X.translation() + p * offset),
@@ -178,7 +172,7 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
                 local = local + p * np.outer(local @ along, along)
             rest += weights[:n, [k]] * moved[k].multiply(local.T).T
         model = _with_vertices(robot, rest)
-        return Setup(plant, setup.context, model, glue, home)
+        return replace(setup, model=model, glue=glue)
 
     return change
 

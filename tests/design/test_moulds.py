@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from drakebots.design.bodies import body_named
 from drakebots.design.distance_grid import DistanceGrid
-from drakebots.design.fabricate import write_fabrication
+from drakebots.design.fabrication import write_fabrication
 from drakebots.design.limb_cut import Opening
 from drakebots.design.manifolds import heavy_parts, to_manifold, to_surface
 from drakebots.design.mould_holes import PIN_CLEARANCE, SIDES

@@ -14,10 +14,10 @@ from drakebots.robots.quads.experiments import (
     row,
     trial_facts,
 )
-from drakebots.robots.quads.heavier import heavier
 from drakebots.robots.quads.plan_quad import QuadPlan
 from drakebots.robots.quads.planned_robot import load_planned
 from drakebots.robots.quads.resample import samples, try_sample
+from drakebots.robots.quads.variant import variant
 
 SPEED = 0.45
 TRIES = 8
@@ -26,7 +26,7 @@ TRIES = 8
 
 def failure(setting: Setting) -> Outcome:
     """Doubled mass: does the trot fail, and is there a footfall that repairs it?"""
-    path = heavier(setting.model, 2.0, setting.folder / "heavier")
+    path = variant(setting.model, setting.folder / "heavier", mass=2.0)
     rows, facts, trials = [], {}, {}
     robot = load_planned(path)
     rows.append(row("mass [kg]", "2 x 11.87", f"{robot.mass:.2f}"))

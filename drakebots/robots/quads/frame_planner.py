@@ -32,6 +32,10 @@ from drakebots.robots.quads.qpcc import COP, MAX_ITERATIONS, QpccSolution, solve
 from drakebots.skin.coupled import FrameSolution, ReducedSystem
 from drakebots.skin.stepper import CoupledState, CoupledStepper
 
+RISE = 0.05
+"""Speed at which patches that begin below the ground come up to it [m/s]. At once,
+in a frame, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
+
 
 @dataclass(frozen=True)
 class FrameOptions:
@@ -185,7 +189,8 @@ class FramePlanner:
     def start(self, state: CoupledState) -> FrameMemory:
         """The memory of a first frame."""
         anchors = self.contact_points(state)
-        anchors[:, 2] = 0.0
+        # A tilted sole may begin below the ground; see RISE.
+        anchors[:, 2] = np.minimum(anchors[:, 2], 0.0)
         return FrameMemory(self.stepper.dt * state.v, None, anchors)
 
     def prepare(
@@ -304,5 +309,6 @@ class FramePlanner:
         # y = 0 where it sticks, but for rounding; f = 0 in the air.
         moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
         anchors = memory.anchors + moved
-        anchors[:, 2] = 0.0
+        rise = RISE * self.stepper.dt
+        anchors[:, 2] = np.minimum(memory.anchors[:, 2] + rise, 0.0)
         return FrameMemory(solution.dq, qpcc.torques, anchors)

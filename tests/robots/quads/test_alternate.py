@@ -19,12 +19,12 @@ from drakebots.robots.quads.alternate import (
     motion_difference,
 )
 from drakebots.robots.quads.alternate_influence import rigid_forces, skin_influence
-from drakebots.robots.quads.heavier import heavier
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.plan_quad import QuadPlan
 from drakebots.robots.quads.planned_cop import needed_cop, needed_wrench
 from drakebots.robots.quads.planned_robot import load_planned, moving_state
 from drakebots.robots.quads.rollout import FramePlan, make_planner, rollout
+from drakebots.robots.quads.variant import variant
 
 G = 9.81
 
@@ -177,13 +177,17 @@ def test_moving_state_moves_as_one(robot):
     assert np.allclose(state.skin.velocities, expected, atol=1e-9)
 
 
-def test_twice_the_mass(robot, tmp_path):
-    twice = load_planned(heavier(planned_lift()[0], 2.0, tmp_path))
-    assert np.isclose(twice.mass, 2 * robot.mass, rtol=1e-9)
-    assert np.allclose(twice.quad.tree.inertia, 2 * robot.quad.tree.inertia)
-    assert np.allclose(twice.quad.torque_limits, robot.quad.torque_limits)
-    with pytest.raises(InvalidInput, match="factor"):
-        heavier(planned_lift()[0], 0.0, tmp_path)
+def test_twice_the_mass_half_the_modulus(robot, tmp_path):
+    path = variant(planned_lift()[0], tmp_path, mass=2.0, modulus=0.5)
+    other = load_planned(path)
+    assert np.isclose(other.mass, 2 * robot.mass, rtol=1e-9)
+    assert np.allclose(other.quad.tree.inertia, 2 * robot.quad.tree.inertia)
+    assert np.allclose(other.quad.torque_limits, robot.quad.torque_limits)
+    before, after = (r.skinned.fem.materials[0] for r in (robot, other))
+    assert np.isclose(after.youngs_modulus, 0.5 * before.youngs_modulus)
+    for name in ("mass", "modulus"):
+        with pytest.raises(InvalidInput, match=name):
+            variant(planned_lift()[0], tmp_path, **{name: 0.0})
 
 
 def test_bad_input(robot, lift, tmp_path):

@@ -135,7 +135,9 @@ def test_a_slippery_floor_is_another_floor(plan, run):
 
     assert slip(ice) > 1.5 * slip(run)
     force = ice.data.patch_force.values
-    assert (np.linalg.norm(force[..., :2], axis=-1) <= 0.021 * force[..., 2] + 1e-6).all()
+    assert (
+        np.linalg.norm(force[..., :2], axis=-1) <= 0.021 * force[..., 2] + 1e-6
+    ).all()
 
 
 def test_time_limit_and_bad_input(plan):
