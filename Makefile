@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python >= 3.11 and venv:
-#   make demo    sets up, simulates a HAMR trot and a gecko's course; pages, results, plots
+#   make demo    sets up, simulates a HAMR trot, a gecko's course, a skinned leg; pages, results, plots
 #   make test    sets up and runs the tests
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,6 +15,8 @@ demo: $(READY)
 	  -o $(OUT)/hamr_trot.nc --html $(OUT)/hamr_trot.html --plot $(OUT)/hamr_trot.png
 	$(BIN)/drakebots simulate gecko --epsilon 10 \
 	  -o $(OUT)/gecko.nc --html $(OUT)/gecko.html --plot $(OUT)/gecko.png
+	$(BIN)/drakebots simulate skinned-leg \
+	  -o $(OUT)/skinned_leg.nc --html $(OUT)/skinned_leg.html --plot $(OUT)/skinned_leg.png
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -40,12 +42,15 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/gecko.py
 	$(BIN)/python scripts/bench/voxel.py
 	$(BIN)/python scripts/bench/skin.py
+	$(BIN)/python scripts/bench/design.py
+	$(BIN)/python scripts/bench/quad_planning.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py
 	$(BIN)/python scripts/make_gecko_model.py
 	$(BIN)/python scripts/make_voxel_model.py
 	$(BIN)/python scripts/make_skinned_leg.py
+	$(BIN)/python scripts/make_quads.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "drakebots needs Python 3.11 or newer; set PYTHON=python3.12, say")'
