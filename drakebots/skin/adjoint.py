@@ -29,62 +29,25 @@ Without effort limits, contact and collisions, whose branches this leaves out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from pydrake.multibody.plant import MultibodyPlant
-from pydrake.systems.framework import Context
 
 from drakebots.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly import FemModel, force_and_tangent, stiffness_shares
 from drakebots.fem.dynamics import SkinState
+from drakebots.skin.adjoint_slopes import (
+    Setup,
+    moved_slopes,
+    skeleton_slopes,
+    skin_slope,
+)
 from drakebots.skin.coupled import ReducedSystem, coupled_frame
-from drakebots.skin.glue import Glue
 from drakebots.skin.skeleton import (
     Servo,
-    glue_points,
-    moved_positions,
     skeleton_frame,
     torque_map,
 )
 from drakebots.skin.stepper import CoupledState, CoupledStepper
-
-STEP = 1e-6
-"""Of central differences in the skeleton's coordinates [rad, m, rad/s, m/s]."""
-
-
-DIFFERENCE = 1e-5
-"""Largest move of a node in the tangent's difference, in sizes of the skin."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A skinned robot at one value of its parameters.
-
-    Attributes:
-        plant, context: the skeleton; q and v are overwritten.
-        model: the skin.
-        glue: between them.
-        home: q in which the skin lies at rest, and in which motions begin (nq,).
-        root: what the context is part of, and must live as long.
-    """
-
-    plant: MultibodyPlant
-    context: Context
-    model: FemModel
-    glue: Glue
-    home: np.ndarray
-    root: object = field(default=None, repr=False)
-
-    def start(self) -> CoupledState:
-        """At rest: the rest shape, its glue on the links."""
-        plant = self.plant
-        plant.SetPositions(self.context, self.home)
-        x = self.model.rest.copy()
-        x[self.glue.vertices] = glue_points(plant, self.context, self.glue)[0]
-        v = np.zeros(plant.num_velocities())
-        return CoupledState(self.home, v, SkinState(0.0, x, np.zeros_like(x)))
-
 
 Parameter = Callable[[float], Setup]
 """The setup with a parameter moved by an amount from where it stands."""
@@ -241,7 +204,7 @@ class MotionGradient:
             self.stepper.frame(state, servo=servo), self.stepper.solver
         )
         J, c = system.frame.skeleton.J, glue.vertices
-        T_q, T_dq = self._moved(state, dq)
+        T_q, T_dq = moved_slopes(self.setup, state.q, dq)
         # The cost by q and dq of the joints.
         tau, after = motion.torques[k], motion.states[k + 1].q[self.at]
         by_tau = 2 * dt * self.a * tau
@@ -253,7 +216,7 @@ class MotionGradient:
         held, reduced = system.solver.reduce(side.ravel())
         mu_q = -system.back(g + J.T @ reduced[: 3 * len(c)])
         mu_d = -system.solver.expand(held, -(J @ mu_q)).reshape(-1, 3)
-        grad_x = self._skin_slope(state.skin.positions, du, mu_d)
+        grad_x = skin_slope(self.setup.model, dt, state.skin.positions, du, mu_d)
         new_x = np.where(self._free()[:, None], a_x + grad_x, 0.0)
         new_w = -self._mass(mu_d) / dt
         frame = system.frame
@@ -261,7 +224,9 @@ class MotionGradient:
         t = frame.pattern.multiply(frame.A_d, du.ravel()) - frame.b_d
         t = t.reshape(-1, 3)[c]
         s = s + a_w[c] / dt
-        by_q_v = self._skeleton_slopes(state, servo, dq, mu_q, s.ravel(), t.ravel())
+        by_q_v = skeleton_slopes(
+            self.setup, dt, state, servo, dq, mu_q, s.ravel(), t.ravel()
+        )
         a[0] = T_q.T @ (a_q + self.B @ by_q) + by_q_v[0] + J.T @ grad_x[c].ravel()
         a[0] -= self.B @ (servo.stiffness * by_tau)
         a[1], a[2], a[3] = by_q_v[1], new_x, new_w
@@ -275,69 +240,6 @@ class MotionGradient:
     def _mass(self, x):
         model = self.setup.model
         return model.pattern.multiply(model.mass, x.ravel()).reshape(-1, 3)
-
-    def _skin_slope(self, x, du, mu):
-        """Of mu (A_d(x) du - b_d(x)) by x (N, 3): K mu + T[du, mu]."""
-        model = self.setup.model
-        scale = 1 + stiffness_shares(model) / self.dt
-        size = np.ptp(model.rest, axis=0).max()
-        h = DIFFERENCE * size / max(np.abs(du).max(), 1e-300)
-        _, K = force_and_tangent(model, x)
-        _, high = force_and_tangent(model, x + h * du, scale=scale)
-        _, low = force_and_tangent(model, x - h * du, scale=scale)
-        values = K + (high - low) / (2 * h)
-        return model.pattern.multiply(values, mu.ravel()).reshape(-1, 3)
-
-    def _at(self, q, v):
-        plant, context = self.setup.plant, self.setup.context
-        plant.SetPositions(context, q)
-        plant.SetVelocities(context, v)
-
-    def _moved(self, state, dq):
-        """d(q (+) dq) by q and by dq, in velocity coordinates (nv, nv) each."""
-        plant, context = self.setup.plant, self.setup.context
-        nv, still = len(dq), np.zeros(len(dq))
-
-        def end(e, d):
-            self._at(state.q, still)
-            self._at(moved_positions(plant, context, e), still)
-            return moved_positions(plant, context, d)
-
-        T_q, T_dq = np.empty((nv, nv)), np.empty((nv, nv))
-        centre = end(still, dq)
-        for k, e in enumerate(STEP * np.eye(nv)):
-            by_q = (end(e, dq) - end(-e, dq)) / (2 * STEP)
-            by_dq = (end(still, dq + e) - end(still, dq - e)) / (2 * STEP)
-            self._at(centre, still)
-            T_q[:, k] = plant.MapQDotToVelocity(context, by_q)
-            T_dq[:, k] = plant.MapQDotToVelocity(context, by_dq)
-        return T_q, T_dq
-
-    def _skeleton_slopes(self, state, servo, dq, mu_q, s, t):
-        """Of mu_q (A_r dq - b_r) + s J dq + t J mu_q, by q and by v (nv,) each."""
-        plant, context = self.setup.plant, self.setup.context
-
-        def value(q, v):
-            self._at(q, v)
-            frame = skeleton_frame(
-                plant, context, self.setup.glue, self.dt, servo=servo
-            )
-            own = mu_q @ (frame.A @ dq - frame.b)
-            return own + s @ (frame.J @ dq) + t @ (frame.J @ mu_q)
-
-        by_q, by_v = np.empty(len(dq)), np.empty(len(dq))
-        for k, e in enumerate(STEP * np.eye(len(dq))):
-            sides = []
-            for sign in (1, -1):
-                self._at(state.q, state.v)
-                q = moved_positions(plant, context, sign * e)
-                sides.append(value(q, state.v))
-            by_q[k] = (sides[0] - sides[1]) / (2 * STEP)
-            # Velocity terms are quadratic: a large step is exact.
-            h = 1e3 * STEP
-            high = value(state.q, state.v + 1e3 * e)
-            by_v[k] = (high - value(state.q, state.v - 1e3 * e)) / (2 * h)
-        return by_q, by_v
 
     def _work(self, setup, motion, k, mu, a_w):
         """mu r of frame k at another setup: same q, v, dq, and free x - X, w, du.

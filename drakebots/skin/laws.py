@@ -24,7 +24,7 @@ from drakebots.skin.coupled import FrameSolution, ReducedSystem
 TOLERANCE = 1e-10
 """Of the residual against the largest force, in scaled coordinates."""
 
-MAX_ITERATIONS = 60
+MAX_ITERATIONS = 300
 
 
 class Law(ABC):

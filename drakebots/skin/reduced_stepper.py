@@ -9,7 +9,6 @@ shape = stepper.lift(result.state).skin.positions      # all nodes, to draw or s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -27,6 +26,7 @@ from drakebots.skin.laws import minimise
 from drakebots.skin.reduced import ReducedSkin
 from drakebots.skin.reduced_frame import ReducedForces, small_system
 from drakebots.skin.reduced_shape import Links
+from drakebots.skin.reduced_state import ReducedResult, ReducedState
 from drakebots.skin.robot import SkinnedRobot
 from drakebots.skin.servo import check_limits, servo_law
 from drakebots.skin.skeleton import (
@@ -36,51 +36,6 @@ from drakebots.skin.skeleton import (
     torque_map,
 )
 from drakebots.skin.stepper import CoupledState
-
-
-@dataclass(frozen=True)
-class ReducedState:
-    """Skeleton and reduced skin.
-
-    Attributes:
-        time: [s].
-        q: positions of the plant (nq,).
-        v: velocities (nv,).
-        y: of the modes (r,) [sqrt(J)].
-        points: velocities of the skin's mass points (p, 3) [m/s].
-        dy: rates of y (r,) [sqrt(J)/s].
-        normal: forces of the contact points at the frame's end, from which the next
-            frame's friction starts (k,) [N].
-    """
-
-    time: float
-    q: np.ndarray
-    v: np.ndarray
-    y: np.ndarray
-    points: np.ndarray
-    dy: np.ndarray
-    normal: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-
-@dataclass(frozen=True)
-class ReducedResult:
-    """One frame; as :class:`~drakebots.skin.stepper.CoupledResult`.
-
-    Attributes:
-        state: after it; before it when it failed.
-        converged: whether it can be used.
-        message: one line.
-        smallest_ratio: smallest det F of the cubature's points, before the frame.
-        torques: applied, of servos and given (m,) [N m].
-        patch_forces: of the ground on the contact points (k, 3) [N].
-    """
-
-    state: ReducedState
-    converged: bool
-    message: str
-    smallest_ratio: float
-    torques: np.ndarray | None = None
-    patch_forces: np.ndarray | None = None
 
 
 class ReducedStepper:
@@ -139,6 +94,16 @@ class ReducedStepper:
     def actuated(self) -> np.ndarray:
         """The position each torque acts on (m,)."""
         return self._at
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints that torques act on, in their order."""
+        plant, start = self.plant, {}
+        for index in plant.GetJointIndices():
+            joint = plant.get_joint(index)
+            if joint.num_positions():
+                start[joint.position_start()] = joint.name()
+        return tuple(start[k] for k in self._at.tolist())
 
     def pose(self, q: np.ndarray, v: np.ndarray) -> None:
         """Puts the plant's context at q, v; InvalidInput where they do not fit."""

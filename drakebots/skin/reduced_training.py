@@ -62,8 +62,7 @@ def walk_targets(
 ) -> Targets:
     """A slow walk in joint space of four legs FL, FR, RL, RR of three pitch joints.
 
-    Each leg swings for a quarter of the period, one at a time, in the order FL, RL,
-    FR, RR reversed in time.
+    Each leg swings for a quarter of the period, one at a time: FL, RL, FR, RR.
 
     Args:
         rest: (12,) [rad].
