@@ -49,15 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, default=Path("out/fold"))
     parser.add_argument("--angle", type=float, default=70.0, help="[degrees]")
+    parser.add_argument("--duration", type=float, default=2.0, help="[s]")
+    parser.add_argument("--vertices", type=int, help="of the skin; the robot's")
     parser.add_argument("--time-step", type=float, default=1e-2, help="[s]")
     parser.add_argument("--robot", default="beetle")
     parser.add_argument("--youngs-modulus", type=float, help="[Pa]; the robot's")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     experiment = FoldExperiment(
-        angle=float(np.radians(args.angle)), time_step=args.time_step
+        angle=float(np.radians(args.angle)),
+        duration=args.duration,
+        time_step=args.time_step,
     )
     folded = table1_problem(args.robot)
+    if args.vertices is not None:
+        skin = replace(folded.skin, vertices=args.vertices)
+        folded = replace(folded, skin=skin)
     if args.youngs_modulus is not None:
         material = folded.skin.material.with_modulus(args.youngs_modulus)
         folded = replace(folded, skin=replace(folded.skin, material=material))

@@ -34,8 +34,9 @@ def test_fabrication_of_a_coarse_skin(tmp_path, capsys):
     """Six pieces, each with its mould, the links and the lists; masses add up."""
     out = tmp_path / "out"
     words = ["design", "beetle", "-o", str(out), "--vertices", "2500"]
-    words += ["--fold-depth", "0", "--no-pictures", "--fabrication", "--json"]
+    words += ["--fold-depth", "0", "--fabrication", "--json"]
     assert main(words) == 0
+    assert (out / "fabrication.png").stat().st_size > 10_000
     report = last_json(capsys)
     pieces = sorted(path.stem for path in (out / "fabrication/skin").iterdir())
     assert pieces == ["FL", "FR", "RL", "RR", "torso_left", "torso_right"]

@@ -17,7 +17,12 @@ from drakebots.cli.output import print_json, print_table
 from drakebots.design.design_yaml import read_design
 from drakebots.design.fabrication import fabricate
 from drakebots.design.folder import write_design
-from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin
+from drakebots.design.pictures import (
+    draw_cut,
+    draw_fabrication,
+    draw_skeleton,
+    draw_skin,
+)
 from drakebots.design.pipeline import design_robot
 from drakebots.design.problem import Design, DesignProblem, SkinSettings
 from drakebots.design.robots import JOINTS, table1_problem
@@ -118,7 +123,10 @@ def write_all(
         ]
     if fabrication:
         with stage_bar(f"{name}: moulds") as bar:
-            written += fabricate(design, folder / "fabrication", progress=bar).paths
+            made = fabricate(design, folder / "fabrication", progress=bar)
+        written += made.paths
+        if pictures:
+            written.append(draw_fabrication(folder / "fabrication.png", made))
     return written
 
 

@@ -48,11 +48,15 @@ def triangle_square_distance(p, a, b, c):
 
 
 @njit(cache=True)
-def scatter_triangles(vertices, triangles, origin, h, shape, reach):
-    """Squared distance and nearest triangle of the nodes within reach cells."""
+def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
+    """Squared distance and nearest triangle of the nodes within reach cells.
+
+    Triangles whose squared distance exceeds the limit are left out.
+    """
     square = np.full(shape, np.inf)
     near = np.full(shape, -1, np.int32)
     p = np.empty(3)
+    normal, middle = np.empty(3), np.empty(3)
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     for f in range(len(triangles)):
         a, b, c = (
@@ -60,6 +64,19 @@ def scatter_triangles(vertices, triangles, origin, h, shape, reach):
             vertices[triangles[f, 1]],
             vertices[triangles[f, 2]],
         )
+        # The plane and a ball around the triangle are never farther than it.
+        area2, ball2 = 0.0, 0.0
+        for k in range(3):
+            u, v = (k + 1) % 3, (k + 2) % 3
+            normal[k] = (b[u] - a[u]) * (c[v] - a[v]) - (b[v] - a[v]) * (c[u] - a[u])
+            middle[k] = (a[k] + b[k] + c[k]) / 3
+            area2 += normal[k] ** 2
+        for corner in (a, b, c):
+            far2 = 0.0
+            for k in range(3):
+                far2 += (corner[k] - middle[k]) ** 2
+            ball2 = max(ball2, far2)
+        ball = np.sqrt(ball2)
         for k in range(3):
             least = min(a[k], b[k], c[k])
             most = max(a[k], b[k], c[k])
@@ -71,6 +88,15 @@ def scatter_triangles(vertices, triangles, origin, h, shape, reach):
                 p[1] = origin[1] + j * h
                 for k in range(low[2], high[2] + 1):
                     p[2] = origin[2] + k * h
+                    best = min(square[i, j, k], limit)
+                    off, away = 0.0, 0.0
+                    for m in range(3):
+                        off += (p[m] - middle[m]) * normal[m]
+                        away += (p[m] - middle[m]) ** 2
+                    if off * off > 1.000001 * best * area2:
+                        continue
+                    if away > 1.000001 * (best + 2 * ball * np.sqrt(best) + ball2):
+                        continue
                     d = triangle_square_distance(p, a, b, c)
                     if d < square[i, j, k]:
                         square[i, j, k] = d

@@ -17,6 +17,14 @@ from drakebots.design.surface import Surface
 from drakebots.errors import InvalidInput
 
 
+class TooDeep(InvalidInput):
+    """Grooves that a limb is too thin for; `places` (n, 3) [m] are where."""
+
+    def __init__(self, message: str, places: np.ndarray):
+        super().__init__(message)
+        self.places = places
+
+
 @dataclass(frozen=True)
 class Fold:
     """Teeth around a limb.
@@ -139,11 +147,12 @@ def fold_depths(
         short = inside & (press > 0) & (r - press < 1.5 * wall)
         if short.any():
             v = int(np.flatnonzero(short)[np.argmin((r - press)[short])])
-            raise InvalidInput(
+            raise TooDeep(
                 f"fold {number}: the limb's radius is {1e3 * r[v]:.1f} mm at "
                 f"{np.round(surface.vertices[v], 3).tolist()} m, too thin for grooves "
                 f"of {1e3 * fold.depth:g} mm and a wall of {1e3 * wall[v]:g} mm; "
-                "scale the body or take a smaller depth"
+                "scale the body or take a smaller depth",
+                surface.vertices[short],
             )
         x -= (press / np.maximum(r, 1e-12))[:, None] * offset
     return x

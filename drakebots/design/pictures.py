@@ -7,14 +7,24 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
+from drakebots.design.fabrication import Fabrication
 from drakebots.design.problem import Design
 from drakebots.design.surface import Surface
 from drakebots.fem.mesh import surface_triangles
 from drakebots.results.container import replacing
 
 _SKIN, _FOLD, _SOFT = (0.84, 0.70, 0.50), (0.62, 0.42, 0.38), (0.60, 0.72, 0.66)
+_PIECES = tuple(
+    np.array(c) / 255
+    for c in (
+        (68, 119, 170), (238, 102, 119), (34, 136, 51),
+        (204, 187, 68), (102, 204, 238), (170, 51, 119),
+    )
+)  # fmt: skip
+_PLASTIC, _CORE = np.array([0.72, 0.74, 0.78]), np.array([0.88, 0.54, 0.29])
 _LIGHT = np.array([0.4, -0.6, 0.7]) / np.sqrt(1.01)
 
 
@@ -79,7 +89,7 @@ def draw_cut(path: Path, design: Design) -> Path:
     )
     s = mesh.vertices[edges][:, :, 1] - y
     hit = s[:, 0] * s[:, 1] < 0
-    t = (s[:, 0] / (s[:, 0] - s[:, 1]))[hit, None]
+    t = (s[hit, 0] / (s[hit, 0] - s[hit, 1]))[:, None]
     ends = mesh.vertices[edges[hit]]
     points = ends[:, 0] + t * (ends[:, 1] - ends[:, 0])
     ax.plot(points[:, 0], points[:, 2], ".", markersize=2, color=_FOLD)
@@ -89,19 +99,69 @@ def draw_cut(path: Path, design: Design) -> Path:
     return _save(figure, path)
 
 
+def draw_fabrication(path: Path, made: Fabrication) -> Path:
+    """The pieces of skin drawn apart, and the mould of a limb opened."""
+    figure = Figure(figsize=(11, 5), dpi=100)
+    middle = np.mean([p.skin.vertices.mean(axis=0) for p in made.pieces.values()], 0)
+    apart = []
+    for k, piece in enumerate(made.pieces.values()):
+        away = piece.skin.vertices.mean(axis=0) - middle
+        share = [0.0, 1.0, 0.0] if piece.name.startswith("torso") else [0.6, 0.9, 0.8]
+        apart.append((piece.skin, away * share, _PIECES[k % len(_PIECES)]))
+    name = next(iter(made.moulds))
+    mould = made.moulds[name]
+    height = np.array([0.0, 0.0, mould.size[2]])
+    side = np.array([0.0, 1.1 * mould.size[1], 0.0])
+    opened = [
+        (mould.lower, -0.8 * height, _PLASTIC),
+        (mould.upper, 0.9 * height, _PLASTIC),
+        (mould.cast, side, _PIECES[0]),
+    ]
+    if mould.core is not None:
+        opened.append((mould.core, 0.0 * height, _CORE))
+    for k, (rows, title) in enumerate(
+        ((apart, "pieces of skin"), (opened, f"mould of {name}: halves, core, cast"))
+    ):
+        faces = np.concatenate([s.vertices[s.triangles] + p for s, p, _ in rows])
+        shade = [0.7 + 0.3 * s.normals @ _LIGHT for s, _, _ in rows]
+        colours = [np.outer(w, c) for w, (_, _, c) in zip(shade, rows)]
+        ax = _view(figure, k, faces.reshape(-1, 3), 24, -60)
+        ax.set_title(title)
+        colours = np.clip(np.concatenate(colours), 0, 1)
+        ax.add_collection3d(
+            Poly3DCollection(faces, facecolors=colours, edgecolor="none")
+        )
+    return _save(figure, path)
+
+
 def _two_views(points, title):
     figure = Figure(figsize=(11, 5), dpi=100)
-    low, high = points.min(axis=0), points.max(axis=0)
-    axes = []
-    for k, (elevation, azimuth) in enumerate(((18, -55), (0, -90)), 1):
-        ax = figure.add_subplot(1, 2, k, projection="3d", proj_type="ortho")
-        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-        ax.set_box_aspect(high - low, zoom=1.3 if k == 1 else 1.05)
-        ax.view_init(elevation, azimuth)
-        ax.set_axis_off()
-        axes.append(ax)
+    views = ((18, -55), (0, -90))
+    axes = [_view(figure, k, points, *view) for k, view in enumerate(views)]
     figure.suptitle(title)
     return figure, axes
+
+
+def _view(figure, k, points, elevation, azimuth):
+    """The left or right half, filled by the points."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    ax = figure.add_axes((0.5 * k, 0.0, 0.5, 0.94), projection="3d")
+    ax.set_proj_type("ortho")
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    ax.view_init(elevation, azimuth)
+    ax.set_box_aspect(high - low, zoom=_zoom(ax, points, high - low))
+    ax.set_axis_off()
+    return ax
+
+
+def _zoom(ax, points, size) -> float:
+    """With which the points just fill the axes; both scale alike in this view."""
+    ax.set_box_aspect(size, zoom=1.0)
+    x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
+    frame = ax.viewLim
+    wide = frame.width / 2 / np.abs(x - (frame.x0 + frame.x1) / 2).max()
+    tall = frame.height / 2 / np.abs(y - (frame.y0 + frame.y1) / 2).max()
+    return float(0.97 * min(wide, tall))
 
 
 def _save(figure, path):
@@ -111,4 +171,10 @@ def _save(figure, path):
     return path
 
 
-__all__ = ["draw_cut", "draw_skeleton", "draw_skin", "draw_surface"]
+__all__ = [
+    "draw_cut",
+    "draw_fabrication",
+    "draw_skeleton",
+    "draw_skin",
+    "draw_surface",
+]

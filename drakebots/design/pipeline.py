@@ -30,11 +30,14 @@ STAGES = ("surface", "skeleton", "shell", "weights", "glue")
 
 Progress = Callable[[str, int, int], None]
 
-TRIES = ((1.0, 1.0), (1.0, 0.8), (0.75, 0.9), (0.5, 1.0), (0.0, 1.0))
-"""Share of the depth of the teeth, and of their edges, tried in turn."""
+SHARES = {1.0: 0.5, 0.5: 0.0}
+"""Of the depth of teeth: what is tried next where a wall cannot be meshed."""
 
-GRID = 3e-3
-"""Spacing of the distance grid [m]."""
+TRIES = 6
+"""Of the wall; the last has no teeth."""
+
+GRID, BAND = 3e-3, 9e-3
+"""Spacing of the distance grid, and how far from a surface it is exact [m]."""
 
 LEAST_GLUE = 6
 """Glue vertices of a link with bracing; fewer let it slip."""
@@ -79,7 +82,7 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
         grid = DistanceGrid.from_implicit(problem.body, GRID)
     else:
         surface, found = stood_up(problem.surface, problem.scale)
-        grid = DistanceGrid.from_surface(surface, GRID)
+        grid = DistanceGrid.from_surface(surface, GRID, BAND)
     stage("skeleton")
     if problem.surface is None:
         skeleton = template.skeleton()
@@ -142,38 +145,65 @@ def fold_and_hollow(
     folds: tuple[JointFold, ...],
     skin: SkinSettings,
 ) -> tuple[Shell, tuple[str, ...]]:
-    """The shell; with shallower teeth, or none, where the asked depth cannot be.
+    """The shell; teeth are made shallower, or left out, where they cannot be.
 
     Returns:
-        the shell, and a note when the teeth had to be changed.
+        the shell, and a note for each joint whose teeth were changed.
 
     Raises:
         NoSolution: when even a smooth wall cannot be meshed.
     """
-    notes: tuple[str, ...] = ()
-    for share, finer in TRIES:
-        settings = replace(skin.folds, depth=share * skin.folds.depth)
+    share = np.full(len(folds), 1.0 if skin.folds.depth > 0 else 0.0)
+    why = np.full(len(folds), "", object)
+    for number in range(TRIES):
+        finer = 0.8 if number == 1 and share.min(initial=1) == 1 else 1.0
+        kept = tuple(
+            replace(fold, depth=part * fold.depth)
+            for fold, part in zip(teeth(folds, skin.folds), share)
+            if part > 0
+        )
         try:
             shell = shell_mesh(
                 grid,
                 wall_of(skeleton, skin),
                 target_vertices=skin.vertices,
                 layers=skin.layers,
-                folds=teeth(folds, settings),
+                folds=kept,
                 fold_refine=finer * skin.fold_refine,
             )
         except (NoSolution, InvalidInput) as error:
-            if settings.depth == 0:
+            if not kept:
                 raise
-            why = str(error)
+            if number == 0 and isinstance(error, NoSolution):
+                # Shorter edges in the folds often do.
+                continue
+            bad = _folds_at(folds, getattr(error, "places", None))
+            if number == TRIES - 2 or not share[bad].any():
+                bad[:], share[:] = True, 0.0
+            share[bad] = [SHARES.get(part, 0.0) for part in share[bad]]
+            why[bad] = str(error)
             continue
-        if share < 1:
-            depth = (
-                f"{1e3 * settings.depth:g} mm deep" if settings.depth else "left out"
-            )
-            notes = (f"teeth {depth}, not {1e3 * skin.folds.depth:g} mm: {why}",)
-        return shell, notes
+        return shell, tuple(
+            f"{', '.join(fold.joints)}: teeth "
+            + (f"{1e3 * part * skin.folds.depth:g} mm deep" if part else "left out")
+            + f", not {1e3 * skin.folds.depth:g} mm: {said}"
+            for fold, part, said in zip(folds, share, why)
+            if said
+        )
     raise AssertionError("the last try has no teeth")
+
+
+def _folds_at(folds, places) -> np.ndarray:
+    """Which folds are the nearest to a place, and their twins of the other side."""
+    if places is None or not len(places):
+        return np.ones(len(folds), bool)
+    middles = np.array([fold.p_W for fold in folds])
+    away = np.linalg.norm(places[:, None] - middles, axis=2)
+    hit = np.unique(away.argmin(axis=1))
+    twins = np.linalg.norm(middles * [1, -1, 1] - middles[hit][:, None], axis=2)
+    bad = np.zeros(len(folds), bool)
+    bad[hit] = bad[twins.argmin(axis=1)] = True
+    return bad
 
 
 def check_room(skeleton: Skeleton, grid: DistanceGrid, least: float = 0.0) -> None:

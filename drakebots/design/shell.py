@@ -25,6 +25,14 @@ FLOOR = 0.1
 """Least quality; thinner walls are tried, then the shell is refused."""
 
 
+class FlatTets(NoSolution):
+    """A wall that cannot be meshed; `places` (n, 3) [m] are where."""
+
+    def __init__(self, message: str, places: np.ndarray):
+        super().__init__(message)
+        self.places = places
+
+
 @dataclass(frozen=True)
 class Shell:
     """A wall of tets.
@@ -127,7 +135,7 @@ def hollow(
     loose = np.zeros(n, bool) if loose is None else loose
     x0, f = outer.vertices, outer.triangles
     h = float(np.clip(np.median(asked) / 2, 5e-4, 2.5e-3))
-    grid = DistanceGrid.from_surface(outer, h, band=float(asked.max()) + 2 * h)
+    grid = DistanceGrid.near_surface(outer, h, band=float(asked.max()) + 3 * h)
     inward = -shell_tets.vertex_normals(x0, f)
     tets = shell_tets.prism_tets(f, n, layers)
     start, of_vertex = shell_tets.tets_of_vertices(tets, (layers + 1) * n)
@@ -166,10 +174,11 @@ def hollow(
     if len(bad):
         worst = int(np.argmin(quality))
         place = x[tets[worst]].mean(axis=0)
-        raise NoSolution(
+        raise FlatTets(
             f"shell: tet {worst} at {np.round(place, 4).tolist()} m stays of quality "
             f"{quality[worst]:.2g} ({(quality < FLOOR).sum()} below {FLOOR}); thicken "
-            "or smooth the body there, or take more vertices"
+            "or smooth the body there, or take more vertices",
+            x[tets[quality < FLOOR]].mean(axis=1),
         )
     report = shell_report(mesh, grid, inner_ids, f, asked)
     outer = Surface(x[:n], f)

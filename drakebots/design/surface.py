@@ -8,11 +8,16 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
-from drakebots.errors import FileProblem, InvalidInput
+from drakebots.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.results.container import replacing
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 SUFFIXES = (".stl", ".obj", ".ply")
+AXES = {
+    sign + name: tuple(way * float(k == row) for k in range(3))
+    for sign, way in (("", 1.0), ("-", -1.0))
+    for row, name in enumerate("xyz")
+}
 SMALLEST, LARGEST = 0.02, 5.0
 """Plausible extents of a robot [m]."""
 
@@ -76,6 +81,24 @@ class Surface:
         cross = _cross(self)
         length = np.linalg.norm(cross, axis=1, keepdims=True)
         return cross / np.maximum(length, np.finfo(float).tiny)
+
+    def turned(self, forward: str, up: str) -> Surface:
+        """x = R_NO x_O, such that the axes named, "x", "-y"..., become x and z.
+
+        Raises:
+            UnknownName: for an axis of another name.
+            InvalidInput: for two axes that are not square to each other.
+        """
+        for name in (forward, up):
+            if name not in AXES:
+                raise UnknownName("axis", name, AXES)
+        x, z = AXES[forward], AXES[up]
+        if np.dot(x, z) != 0:
+            raise InvalidInput(
+                f"forward {forward} and up {up}: must be square to each other"
+            )
+        R_NO = np.array([x, np.cross(z, x), z], float)
+        return Surface(self.vertices @ R_NO.T, self.triangles)
 
     def scaled(self, factor: float) -> Surface:
         """The same surface times a factor about the origin."""

@@ -161,7 +161,6 @@ def load_skinned(
     *,
     time_step: float = 1e-3,
     ground: Ground | None = None,
-    base: str = "quaternion",
 ) -> SkinnedRobot:
     """Loads a skeleton and its skin.
 
@@ -171,7 +170,6 @@ def load_skinned(
             file); the one beside the model by default.
         time_step: of the plant, for its own simulations [s].
         ground: for its own simulations.
-        base: see :mod:`drakebots.multibody.base`.
 
     Raises:
         UnknownName, ModelProblem, FileProblem, InvalidInput: for anything that
@@ -188,9 +186,7 @@ def load_skinned(
                 raise UnknownName("mesh region", region, map(str, materials))
         fem = build_model(mesh, materials, quadratic=given.second_order)
         builder = DiagramBuilder()
-        robot = build_robot(
-            model, builder, time_step=time_step, ground=ground, base=base
-        )
+        robot = build_robot(model, builder, time_step=time_step, ground=ground)
         plant, diagram = robot.plant, builder.Build()
         root = diagram.CreateDefaultContext()
         context = plant.GetMyMutableContextFromRoot(root)

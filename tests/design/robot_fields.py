@@ -1,6 +1,17 @@
-"""Signed distance fields made from skeletons, for the tests."""
+"""Signed distance fields made from skeletons, and a coarse robot, for the tests."""
+
+from functools import cache
 
 import numpy as np
+
+from drakebots.design.pipeline import design_robot
+from drakebots.design.robots import smooth, table1_problem
+
+
+@cache
+def coarse_beetle():
+    """A beetle of 4000 vertices without teeth, designed once."""
+    return design_robot(smooth(table1_problem("beetle", vertices=4000)))
 
 
 def capsule_field(skeleton, radius=0.045, foot_margin=0.010, torso_margin=0.012):

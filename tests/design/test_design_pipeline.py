@@ -7,15 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from robot_fields import coarse_beetle
 
 from drakebots.design.design_yaml import parse_design
 from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.folder import params_text, skin_description, write_design
 from drakebots.design.folding import FoldSettings, joint_folds
 from drakebots.design.implicit import Implicit, RoundCone
-from drakebots.design.pipeline import FOLDS, check_room, design_robot, stood_up
+from drakebots.design.pipeline import (
+    FOLDS,
+    _folds_at,
+    check_room,
+    design_robot,
+    stood_up,
+)
 from drakebots.design.problem import DesignProblem, SkinSettings
-from drakebots.design.robots import smooth, table1_problem
+from drakebots.design.robots import table1_problem
 from drakebots.design.surface import Surface
 from drakebots.design.table1 import table1_template
 from drakebots.errors import FileProblem, InvalidInput, NoSolution, UnknownName
@@ -28,8 +35,7 @@ from drakebots.skin.robot import load_skinned
 
 @pytest.fixture(scope="module")
 def design():
-    problem = smooth(table1_problem("beetle", vertices=4000))
-    return design_robot(problem)
+    return coarse_beetle()
 
 
 def test_skin_is_watertight(design):
@@ -137,6 +143,16 @@ def test_thin_body_says_by_how_much_and_the_scale():
     farthest = np.linalg.norm(points - middle, axis=1).max()
     assert scale == pytest.approx(farthest / radius, abs=0.02)
     check_room(knee, ball(1.02 * scale * radius))
+
+
+def test_teeth_go_where_the_wall_is_flat_and_on_the_twin():
+    """A place near one hip chooses that hip and the other side's, none else."""
+    folds = joint_folds(table1_template("cow").skeleton(), FoldSettings())
+    hip = next(k for k, fold in enumerate(folds) if "FL_flexion" in fold.joints)
+    bad = _folds_at(folds, folds[hip].p_W[None] + 0.003)
+    chosen = {folds[k].joints[-1] for k in np.flatnonzero(bad)}
+    assert chosen == {"FL_flexion", "FR_flexion"}
+    assert _folds_at(folds, None).all()
 
 
 def test_zero_thickness():

@@ -16,7 +16,7 @@ from drakebots.design.implicit import (
 from drakebots.design.room import box_room
 from drakebots.design.surface import Surface, read_surface, write_surface
 from drakebots.design.surface_check import check_surface
-from drakebots.errors import FileProblem, InvalidInput
+from drakebots.errors import FileProblem, InvalidInput, UnknownName
 
 
 def ball(radius=0.1, at=(0, 0, 0), spacing=5e-3):
@@ -168,3 +168,33 @@ def test_bad_bodies_are_named():
     ):
         with pytest.raises(InvalidInput, match=words):
             make()
+
+
+def test_near_surface_is_exact_in_its_band_and_cut_off_outside():
+    """A tetrahedron, far larger than the grid's cells, against planes."""
+    x = np.array([[0.0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
+    f = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    grid = DistanceGrid.near_surface(Surface(x, f), 4e-3, 0.01)
+    at = np.argwhere(grid.values < 0)
+    p = grid.origin + 4e-3 * at
+    slant = (0.1 - p.sum(axis=1)) / np.sqrt(3)
+    depth = np.minimum(np.column_stack([p, slant]).min(axis=1), 0.01)
+    np.testing.assert_allclose(grid.values[tuple(at.T)], -depth, atol=1e-12)
+    assert grid.values.max() == 0.01
+    whole = DistanceGrid.from_surface(Surface(x, f), 4e-3)
+    np.testing.assert_array_equal(whole.values < 0, grid.values < 0)
+
+
+def test_turned_axes_become_forward_and_up(sphere):
+    """Of a body long in y and high in x; volume and orientation stay."""
+    long = Surface(sphere.vertices * [2, 3, 1], sphere.triangles)
+    turned = long.turned("-y", "x")
+    size = np.ptp(long.vertices, axis=0)
+    np.testing.assert_allclose(np.ptp(turned.vertices, axis=0), size[[1, 2, 0]])
+    np.testing.assert_allclose(turned.vertices[:, 0], -long.vertices[:, 1])
+    np.testing.assert_allclose(turned.vertices[:, 2], long.vertices[:, 0])
+    assert turned.volume == pytest.approx(long.volume)
+    with pytest.raises(UnknownName, match="axis"):
+        long.turned("w", "z")
+    with pytest.raises(InvalidInput, match="square"):
+        long.turned("x", "-x")

@@ -1,0 +1,82 @@
+"""The skin's torque on a joint, and the ankle of the experiment of Fig. 17."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from robot_fields import coarse_beetle
+
+from drakebots.design.fold_experiment import FoldExperiment, ankle_skin, write_ankle
+from drakebots.design.resistance import joint_resistance
+from drakebots.errors import InvalidInput, UnknownName
+from drakebots.models import package_root
+from drakebots.skin.description import read_skin
+from drakebots.skin.robot import load_skinned
+
+ANGLES = np.radians([4.0, 8.0])
+
+
+@pytest.fixture(scope="module")
+def leg():
+    return load_skinned("skinned_leg")
+
+
+def test_torque_is_in_proportion_to_the_modulus(leg):
+    """At rest without stress, without weight: tau(2 E) = 2 tau(E), and 0 at 0."""
+    joint = "knee"
+    once = joint_resistance(leg, joint, ANGLES).torques
+    skin = read_skin(package_root() / "skinned_leg/skinned_leg.skin.yaml")
+    twice = replace(
+        skin,
+        material=skin.material.with_modulus(2 * skin.material.youngs_modulus),
+        regions={
+            k: m.with_modulus(2 * m.youngs_modulus) for k, m in skin.regions.items()
+        },
+    )
+    stiff = load_skinned("skinned_leg", twice)
+    np.testing.assert_allclose(
+        joint_resistance(stiff, joint, ANGLES).torques, 2 * once, rtol=1e-3
+    )
+    # Held towards the turn, the more the farther.
+    assert 0 < 1.5 * once[0] < once[1]
+    assert joint_resistance(leg, joint, [0.0]).torques == pytest.approx(0, abs=1e-6)
+
+
+def test_resistance_refuses(leg):
+    with pytest.raises(UnknownName, match="joint"):
+        joint_resistance(leg, "elbow", ANGLES)
+    with pytest.raises(InvalidInput, match="grow"):
+        joint_resistance(leg, "knee", [0.1, 0.05])
+
+
+@pytest.fixture(scope="module")
+def coarse():
+    return coarse_beetle()
+
+
+def test_ankle_is_the_robots_own_skin_glued_at_its_cut(coarse, tmp_path):
+    mesh, glue = ankle_skin(coarse, "FL")
+    whole = {tuple(x) for x in coarse.shell.mesh.vertices}
+    assert {tuple(x) for x in mesh.vertices} <= whole
+    assert mesh.volumes.min() > 0
+    assert set(glue) == {"FL_lower", "FL_foot"}
+    assert not set(glue["FL_lower"]) & set(glue["FL_foot"])
+    lower = coarse.skeleton.link("FL_lower")
+    down = (lower.p_WB - lower.p_WA) / lower.length
+    s = (mesh.vertices - lower.p_WA) @ down
+    # Nothing above the glued rim; the foot's sole is in it.
+    assert s[list(glue["FL_lower"])].min() == pytest.approx(s.min())
+    assert mesh.vertices[:, 2].min() < 2e-3
+    robot = load_skinned(write_ankle(coarse, tmp_path))
+    assert list(robot.joints) == ["FL_ankle"]
+
+
+def test_experiment_refuses(coarse, tmp_path):
+    with pytest.raises(InvalidInput, match="80 degrees"):
+        FoldExperiment(angle=2.0)
+    with pytest.raises(InvalidInput, match="> 0 s"):
+        FoldExperiment(time_step=0.0)
+    with pytest.raises(UnknownName, match="limb"):
+        write_ankle(coarse, tmp_path, "tail")
