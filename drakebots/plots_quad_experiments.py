@@ -164,8 +164,8 @@ def trot_figure(outcome: Outcome) -> Figure:
             colour = COLOURS[k % len(COLOURS)]
             k += 1
             label = f"{name}, {stage}"
-            margin.plot(data.time, 1e3 * row, color=colour, lw=1, label=label)
-            height.plot(data.time, com[:, 2], color=colour, lw=1, label=label)
+            margin.plot(data.plan_time, 1e3 * row, color=colour, lw=1, label=label)
+            height.plot(data.plan_time, com[:, 2], color=colour, lw=1, label=label)
     margin.axhline(0, color="#888", lw=0.8)
     margin.set_ylabel("COP inside by [mm]")
     height.set_ylabel("height of the COM [m]")

@@ -24,6 +24,7 @@ from drakebots.view import (
     model_of,
     positions_in_order,
 )
+from drakebots.view_quad import draw_motion
 from drakebots.view_skin_colour import (
     ColourScale,
     check_colour,
@@ -210,6 +211,8 @@ def record_skin(
     if "base_position" in data:
         draw_ground_lines(whole, data)
         draw_trail(whole, data)
+    if "desired_foot" in data:
+        draw_motion(whole, data)
     _record(whole, count)
     _look(whole)
     return whole

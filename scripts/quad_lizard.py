@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from drakebots.cli.quad_experiments import main as run_experiment
 from drakebots.plots_quad_experiments import walk_figure
-from drakebots.robots.quads.experiments import lizard
+from drakebots.robots.quads.experiments_walks import lizard
 
 MODULUS = 0.1
-"""Of the model's: 80 kPa, a soft silicone. With the model's own the skin holds the
-legs with more than the motors' torque (docs/quads.md)."""
+"""Of the model's: 70 kPa and 28 kPa in the folds. With the model's own the skin holds
+the legs with more than the motors' torque (docs/quads.md)."""
 
 
 def main(argv: Sequence[str] | None = None) -> dict:

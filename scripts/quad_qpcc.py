@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from drakebots.cli.quad_experiments import main as run_experiment
 from drakebots.plots_quad_experiments import qpcc_figure
-from drakebots.robots.quads.experiments import qpcc_frames
+from drakebots.robots.quads.experiments_beetle import qpcc_frames
 
 
 def main(argv: Sequence[str] | None = None) -> dict:

@@ -86,6 +86,7 @@ _PLAN = {
     "max_iterations": "of the alternation",
     "min_iterations": "made in any case",
     "ignore_skin": "leave the skin out of the space-time program",
+    "base": "the skin's forces count in the base's momentum as well",
     "stride": "frames from knot to knot",
     "threads": "of the sparse solver",
     "time_limit": "of wall time [s]; the best is kept",

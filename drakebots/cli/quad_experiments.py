@@ -30,6 +30,7 @@ def main(
     draw: Draw,
     argv: Sequence[str] | None = None,
     modulus: float = 1.0,
+    effort: float | None = None,
 ) -> dict:
     """Runs an experiment; writes NAME.png and results, prints table and JSON.
 
@@ -39,6 +40,7 @@ def main(
         compute, draw: the experiment and its figure.
         argv: of the command line.
         modulus: of the skin by default, as a share of the model's.
+        effort: of all motors by default [N m]; the model's without.
 
     Returns:
         The facts that are printed.
@@ -57,14 +59,19 @@ def main(
         default=modulus,
         help=f"of the skin, share of the model's (default {modulus:g})",
     )
+    parser.add_argument(
+        "--effort", type=float, default=effort, help="of all motors [N m]"
+    )
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
     name = compute.__name__
     try:
         model = args.model
-        if args.modulus != 1.0:
-            soft = args.output / f"{Path(model).stem}_{args.modulus:g}"
-            model = str(variant(model, soft, modulus=args.modulus))
+        if args.modulus != 1.0 or args.effort is not None:
+            changed = args.output / f"{Path(model).stem}_{args.modulus:g}_{args.effort}"
+            model = str(
+                variant(model, changed, modulus=args.modulus, effort=args.effort)
+            )
         with stages(name) as progress:
             outcome = compute(
                 Setting(
@@ -81,11 +88,13 @@ def main(
         raise SystemExit(error.exit_code) from None
     if args.modulus != 1.0:
         outcome.rows.insert(0, _modulus_row(args.modulus))
+    if args.effort is not None:
+        outcome.rows.insert(0, _effort_row(args.effort))
     picture = save(draw(outcome), args.output / f"quad_{name}.png")
     show_table(outcome)
     print(picture)
     facts = {"experiment": name, "model": args.model, "quick": args.quick}
-    facts["modulus_share"] = args.modulus
+    facts |= {"modulus_share": args.modulus, "effort_N_m": args.effort}
     facts |= outcome.facts
     print(json.dumps(plain(facts)))
     return facts
@@ -97,6 +106,15 @@ def _modulus_row(share: float) -> dict[str, str]:
         "1",
         f"{share:g}",
         "as designed it resists the legs with more than the motors have",
+    )
+
+
+def _effort_row(effort: float) -> dict[str, str]:
+    return row(
+        "limit of all motors [N m]",
+        "not given (1.96 the usual)",
+        f"{effort:g}",
+        "with the model's own the motors are at their limit and it falls",
     )
 
 

@@ -23,7 +23,11 @@ import numpy as np
 from drakebots.errors import InvalidInput, NoSolution
 from drakebots.results import Result, Verdict, check_output
 from drakebots.robots.quads.alternate_influence import skin_influence
-from drakebots.robots.quads.alternate_result import Stage, alternation_result
+from drakebots.robots.quads.alternate_result import (
+    Stage,
+    alternation_result,
+    best_stage,
+)
 from drakebots.robots.quads.frame_planner import FrameOptions
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.planned_robot import PlannedRobot, moving_state
@@ -205,6 +209,8 @@ def alternate(
             influence = None
         follow = np.array(motion[0])
         follow[:reached] = stage.reached[:reached]
+    if verdict is Verdict.FAILED:
+        message = _kept(problem, stages) or message
     result = _result(problem, stages, verdict, message, provenance, began)
     if path is not None:
         result.save(path)
@@ -214,7 +220,13 @@ def alternate(
 def _judge(problem: Alternation, stage: Stage, k: int) -> tuple[Verdict, str]:
     """Whether to stop after a pass; FAILED means: go on if there is a next one."""
     frames = stage.frames
-    if frames.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
+    if frames.verdict is Verdict.TIME_LIMIT:
+        reached = len(frames.data.time) - 1
+        return frames.verdict, (
+            f"stopped at the time limit of {problem.time_limit:g} s, in frame "
+            f"{reached} of iteration {k + 1}; raise it"
+        )
+    if frames.verdict is Verdict.INTERRUPTED:
         return frames.verdict, frames.message
     if not frames.ok:
         return Verdict.FAILED, frames.message
@@ -224,6 +236,19 @@ def _judge(problem: Alternation, stage: Stage, k: int) -> tuple[Verdict, str]:
         done = k + 1 >= problem.min_iterations
         return (Verdict.SUCCESS if done else Verdict.FAILED), text
     return Verdict.FAILED, f"{text}, above the tolerance of {problem.tolerance:g}"
+
+
+def _kept(problem: Alternation, stages: list[Stage]) -> str:
+    """What is kept when no pass came near enough; empty when none is whole."""
+    best = best_stage(stages)
+    if not best.frames.ok:
+        return ""
+    text = (
+        f"iteration {stages.index(best) + 1} of {len(stages)} is kept: difference "
+        f"{best.difference:.3g}, above the tolerance of {problem.tolerance:g}"
+    )
+    last = stages[-1].frames
+    return text if last.ok else f"{text}; the last pass: {last.message}"
 
 
 def _result(problem, stages, verdict, message, provenance, began) -> Result:

@@ -4,7 +4,7 @@ Variables over time are those of the best pass of frames (see
 :class:`~drakebots.robots.quads.rollout_result.FrameLog`), and of the space-time motion
 it followed: planned_position, planned_velocity, planned_torque, planned_com,
 planned_cop, planned_cop_margin, and what was asked: desired_com, desired_foot,
-desired_heading, contact. Over (stage, time), every stage in turn: stage_position,
+desired_heading, contact. Over (stage, plan_time), every stage in turn: stage_position,
 stage_com, stage_cop, stage_cop_margin, stage_torque; NaN where a pass ended early.
 """
 
@@ -30,7 +30,7 @@ ASKED = ("desired_com", "desired_foot", "desired_heading", "foot_position", "con
 PLANNED = ("position", "velocity", "torque", "com", "cop", "cop_margin", "foot_force")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
     """One iteration.
 
@@ -174,9 +174,11 @@ def _share(data, best) -> float:
 
 
 def _staged(data: xr.Dataset, stages: list[Stage]) -> xr.Dataset:
-    """Adds the stages over (stage, time)."""
-    n, names = data.sizes["time"], []
+    """Adds the stages over (stage, plan_time), all frames of the motion."""
+    names: list[str] = []
     rows: dict[str, list] = {name: [] for name in STAGED}
+    motion = stages[0].planned.data
+    n = motion.sizes["time"]
     for k, stage in enumerate(stages, 1):
         names += [f"space-time {k}", f"frames {k}"]
         for source in (stage.planned.data, stage.frames.data):
@@ -185,10 +187,14 @@ def _staged(data: xr.Dataset, stages: list[Stage]) -> xr.Dataset:
                     rows[name].append(_fitted(source[name].values, n))
                 else:
                     rows[name].append(np.full_like(rows[name][-1], np.nan))
-    data = data.assign_coords(stage=names)
+    times = ("plan_time", motion.time.values, {"units": "s"})
+    data = data.assign_coords(stage=names, plan_time=times)
     for name, values in rows.items():
         like = data[f"planned_{name}"]
-        data[f"stage_{name}"] = (("stage", *like.dims), np.array(values), like.attrs)
+        dims = ("stage", "plan_time", *like.dims[1:])
+        data[f"stage_{name}"] = (dims, np.array(values), like.attrs)
+    contact = motion.contact
+    data["stage_contact"] = (("plan_time", "foot"), contact.values, contact.attrs)
     return data
 
 

@@ -74,7 +74,7 @@ class Coordinates:
         q, v = np.atleast_2d(q), np.atleast_2d(v)
         _, base, _, joints = self._places
         out = np.zeros((len(q), self.free.plant.num_velocities()))
-        out[:, base : base + 3] = np.einsum("tij,tj->ti", _rates(q), v[:, 3:6])
+        out[:, base : base + 3] = np.einsum("tij,tj->ti", euler_rates(q), v[:, 3:6])
         out[:, base + 3 : base + 6] = v[:, :3]
         out[:, joints] = v[:, 6:]
         return out
@@ -106,7 +106,7 @@ class Coordinates:
         _, base, _, joints = self._places
         out = np.zeros((len(q), self.quad.nv))
         w = velocities[:, base : base + 3]
-        out[:, 3:6] = np.linalg.solve(_rates(q), w[..., None])[..., 0]
+        out[:, 3:6] = np.linalg.solve(euler_rates(q), w[..., None])[..., 0]
         out[:, :3] = velocities[:, base + 3 : base + 6]
         out[:, 6:] = velocities[:, joints]
         return out
@@ -116,13 +116,15 @@ class Coordinates:
         q, forces = np.atleast_2d(q), np.atleast_2d(forces)
         _, base, _, joints = self._places
         out = np.zeros((len(q), self.quad.nv))
-        out[:, 3:6] = np.einsum("tji,tj->ti", _rates(q), forces[:, base : base + 3])
+        out[:, 3:6] = np.einsum(
+            "tji,tj->ti", euler_rates(q), forces[:, base : base + 3]
+        )
         out[:, :3] = forces[:, base + 3 : base + 6]
         out[:, 6:] = forces[:, joints]
         return out
 
 
-def _rates(q: np.ndarray) -> np.ndarray:
+def euler_rates(q: np.ndarray) -> np.ndarray:
     """E (T, 3, 3): w_WB, world, of the rates of yaw, pitch and roll."""
     yaw, pitch = q[:, 3], q[:, 4]
     zero, one = np.zeros(len(q)), np.ones(len(q))

@@ -45,8 +45,8 @@ def kinematic_result(robot: PlannedRobot, plan: KinematicPlan) -> Result:
         {k: (dims, x, {"units": unit}) for k, (dims, x, unit) in data.items()},
         {
             "time": ("time", motion.times.astype(float), {"units": "s"}),
-            "position_name": list(plant.GetPositionNames()),
-            "velocity_name": list(plant.GetVelocityNames()),
+            "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
+            "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
             "axis": list("xyz"),
             "foot": list(robot.quad.feet),
             "joint": list(robot.quad.joints),

@@ -44,9 +44,12 @@ class QuadPlan:
         max_iterations: of the alternation.
         min_iterations: made in any case.
         ignore_skin: leave the skin out of the space-time program.
+        base: whether the skin's forces count in the base's rows as well; see
+            :class:`~drakebots.robots.quads.links_skin.SkinInfluence`.
         stride: frames from knot to knot.
         threads: of the sparse solver.
         time_limit: of wall time [s].
+        more: options of the motion beside those.
 
     Raises:
         InvalidInput: for a value that cannot be.
@@ -67,6 +70,7 @@ class QuadPlan:
     max_iterations: int = 3
     min_iterations: int = 1
     ignore_skin: bool = False
+    base: bool = False
     stride: int = 5
     threads: int = 1
     time_limit: float | None = None
@@ -125,6 +129,7 @@ class QuadPlan:
             max_iterations=max(self.max_iterations, self.min_iterations),
             min_iterations=self.min_iterations,
             ignore_skin=self.ignore_skin,
+            base=self.base,
             stride=self.stride,
             threads=self.threads,
             time_limit=self.time_limit,

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from drakebots.robots.quads.coordinates import euler_rates
 from drakebots.robots.quads.links_skin import (
     SkinInfluence,
     coupling_forces,
@@ -44,7 +45,7 @@ def needed_wrench(
     rows = np.asarray(quad.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)).T
     rows = rows - coupling_forces(quad, robot.link_skin, influence, frames)
     # f_Euler = E' M for the moment about the base's origin.
-    E = _rates(q)
+    E = euler_rates(q)
     M = np.linalg.solve(np.swapaxes(E, 1, 2), rows[:, 3:6, None])[..., 0]
     return np.hstack([M, rows[:, :3]])
 
@@ -76,15 +77,3 @@ def needed_margin(
             polygon = support_polygon(robot.quad, feet[k], contact[k], q[k, 3])
             out[k] = margin(polygon, cop[k])
     return out
-
-
-def _rates(q: np.ndarray) -> np.ndarray:
-    """E (N, 3, 3): w_WB of the rates of yaw, pitch and roll."""
-    yaw, pitch = q[:, 3], q[:, 4]
-    zero, one = np.zeros(len(q)), np.ones(len(q))
-    columns = [
-        [zero, zero, one],
-        [-np.sin(yaw), np.cos(yaw), zero],
-        [np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)],
-    ]
-    return np.stack([np.stack(c, axis=-1) for c in columns], axis=-1)

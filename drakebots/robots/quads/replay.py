@@ -94,7 +94,9 @@ def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
             + "); make one with drakebots plan"
         )
     plant = skinned.plant
-    if list(data.position_name.values) != list(plant.GetPositionNames()):
+    if list(data.position_name.values) != list(
+        plant.GetPositionNames(always_add_suffix=False)
+    ):
         raise InvalidInput(
             f"the plan is of {plan.model}, whose positions are not those of "
             f"{robot.name}; name the robot it was made for"

@@ -162,8 +162,8 @@ class FrameLog:
             data[name] = (("time", *dims), np.array(values), {"units": unit})
         coords = {
             "time": ("time", np.array(self.times, float), {"units": "s"}),
-            "position_name": list(plant.GetPositionNames()),
-            "velocity_name": list(plant.GetVelocityNames()),
+            "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
+            "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
             "joint": _joints(plant, stepper.joints),
             "axis": ["x", "y", "z"],
             "plane": ["x", "y"],

@@ -206,8 +206,9 @@ def joint_angles(plan: Result) -> dict[str, np.ndarray]:
     names = [str(name) for name in data.position_name.values]
     found = {}
     for joint in map(str, data.joint.values):
-        at = [k for k, n in enumerate(names) if n in (joint, f"{joint}_q")]
-        at = at or [k for k, n in enumerate(names) if n.endswith((f"_{joint}_q",))]
+        # Joints of one coordinate are called as they are, or behind their model.
+        at = [k for k, n in enumerate(names) if n == joint]
+        at = at or [k for k, n in enumerate(names) if n.endswith(f"_{joint}")]
         if len(at) != 1:
             raise InvalidInput(f"the plan has no position of joint {joint!r}")
         found[joint] = data.position.values[:, at[0]]

@@ -156,8 +156,8 @@ def plan_dataset(plan: SpaceTimePlan) -> xr.Dataset:
         },
         coords={
             "time": ("time", motion.times.astype(float), {"units": "s"}),
-            "position_name": list(plant.GetPositionNames()),
-            "velocity_name": list(plant.GetVelocityNames()),
+            "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
+            "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
             "coordinate": list(quad.coordinates),
             "joint": list(quad.joints),
             "foot": list(quad.feet),

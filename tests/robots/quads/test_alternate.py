@@ -19,6 +19,7 @@ from drakebots.robots.quads.alternate import (
     motion_difference,
 )
 from drakebots.robots.quads.alternate_influence import rigid_forces, skin_influence
+from drakebots.robots.quads.alternate_result import Stage, best_stage
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.plan_quad import QuadPlan
 from drakebots.robots.quads.planned_cop import needed_cop, needed_wrench
@@ -81,6 +82,25 @@ def test_it_stops_when_both_motions_agree(plan, robot):
     # Its soles are tilted at the start; pressed flat, it hops for some frames.
     assert np.isfinite(d.cop_margin.values[20:]).all()
     assert np.nanmin(d.cop_margin.values) > -1e-6
+
+
+class Pass:
+    """A pass of frames that came through, or not."""
+
+    def __init__(self, ok):
+        self.ok = ok
+
+
+def test_the_best_pass_is_kept():
+    """The whole one with the smallest difference; else the longest."""
+
+    def stage(ok, rows, difference):
+        return Stage(None, Pass(ok), np.zeros((rows, 3)), difference)
+
+    stages = [stage(True, 9, 0.3), stage(True, 9, 0.1), stage(False, 4, np.nan)]
+    assert stages.index(best_stage(stages)) == 1
+    stages = [stage(False, 4, np.nan), stage(False, 7, np.nan)]
+    assert stages.index(best_stage(stages)) == 1
 
 
 def test_the_foot_rises(plan):
@@ -177,15 +197,15 @@ def test_moving_state_moves_as_one(robot):
     assert np.allclose(state.skin.velocities, expected, atol=1e-9)
 
 
-def test_twice_the_mass_half_the_modulus(robot, tmp_path):
-    path = variant(planned_lift()[0], tmp_path, mass=2.0, modulus=0.5)
+def test_a_variant_of_a_robot(robot, tmp_path):
+    path = variant(planned_lift()[0], tmp_path, mass=2.0, modulus=0.5, effort=3.0)
     other = load_planned(path)
     assert np.isclose(other.mass, 2 * robot.mass, rtol=1e-9)
     assert np.allclose(other.quad.tree.inertia, 2 * robot.quad.tree.inertia)
-    assert np.allclose(other.quad.torque_limits, robot.quad.torque_limits)
+    assert (other.quad.torque_limits == 3.0).all()
     before, after = (r.skinned.fem.materials[0] for r in (robot, other))
     assert np.isclose(after.youngs_modulus, 0.5 * before.youngs_modulus)
-    for name in ("mass", "modulus"):
+    for name in ("mass", "modulus", "effort"):
         with pytest.raises(InvalidInput, match=name):
             variant(planned_lift()[0], tmp_path, **{name: 0.0})
 
