@@ -98,6 +98,8 @@ class SkinScene(Scene):
         Raises:
             InvalidInput: when the skin is too large for two frames of it to fit.
         """
+        # What a page shows until its animation runs.
+        self.show(self._pose(self.times[0]))
         self.view.show(self.positions[0], self.values[0])
         self.meshcat.Delete(BOARD)  # the page has its own scale
         self.meshcat.PublishRecording()

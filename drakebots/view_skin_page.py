@@ -163,7 +163,14 @@ _SCRIPT = """
     mesh.parent.add(depth);
   }
 
-  const clock = () => viewer.animator.actions.reduce((t, a) => Math.max(t, a.time), 0);
+  // At its end the animator rewinds its actions without drawing them: what is drawn
+  // then is the moment its scrubber shows.
+  const animator = viewer.animator, seek = animator.seek;
+  animator.seek = function (time) { animator.time = time; seek.call(animator, time); };
+  function clock() {
+    const time = animator.actions.reduce((t, a) => Math.max(t, a.time), 0);
+    return time === 0 && !animator.playing ? animator.time : time;
+  }
   let last = null;
   function show(time) {
     if (time === last) return;
