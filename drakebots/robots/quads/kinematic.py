@@ -19,15 +19,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from drakebots.robots.quads import space_time_blocks as blocks
+from drakebots.robots.quads.knot_program import AXES, KnotBuilder
 from drakebots.robots.quads.motion_check import MotionReport, check_motion
 from drakebots.robots.quads.space_time import SpaceTime, widened
-from drakebots.robots.quads.space_time_program import AXES, SLIP
 from drakebots.robots.quads.support import GRAVITY
 from drakebots.robots.quads.wrenches import carry
 from drakebots.trajopt.block import Block
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.program_builder import ProgramBuilder
 from drakebots.trajopt.solve import Progress, Solution, solve
 
 
@@ -126,8 +124,8 @@ def plan_kinematic(
     q = report.poses.q
     program = kinematic_program(problem, q)
     feet = problem.quad.foot_positions(q).reshape(len(q), -1)
-    down = np.repeat(problem.contact, _corner_counts(problem), axis=1).astype(float)
-    w = down / np.maximum(down.sum(axis=1, keepdims=True), 1)
+    loaded = program.variables["w"].upper
+    w = loaded / np.maximum(loaded.sum(axis=1, keepdims=True), 1)
     guess = program.pack({"q": q, "p": feet, "c": problem.quad.com(q), "w": w})
     guess = np.clip(guess, program.x_lower, program.x_upper)
     checked = time.perf_counter()
@@ -146,62 +144,31 @@ def plan_kinematic(
     return KinematicPlan(problem, solution, report, seconds)
 
 
-def _corner_counts(problem: SpaceTime) -> list[int]:
-    return [len(s.corners) for s in problem.quad.soles]
-
-
 def kinematic_program(problem: SpaceTime, posture: np.ndarray) -> Program:
     """The nonlinear program; see the module."""
     return _Kinematic(problem, posture).build()
 
 
-class _Kinematic(ProgramBuilder):
+class _Kinematic(KnotBuilder):
     def __init__(self, problem: SpaceTime, posture: np.ndarray):
-        super().__init__(f"kinematic {problem.motion.name}")
-        self.p, self.quad, self.K = problem, problem.quad, len(problem.frames)
-        self._declare()
-        self._kinematics()
+        super().__init__(f"kinematic {problem.motion.name}", problem)
+        self.add_poses()
+        self.add_feet_and_com()
+        self._corner_loads()
+        self.add_kinematics(
+            np.repeat(self.quad.tree.inertia.reshape(1, -1), self.K, axis=0)
+        )
+        self.add_stays()
         self._cop()
-        self._repeat()
+        self.add_periodicity()
         self._objective(posture)
 
-    def _declare(self) -> None:
-        p, quad, K = self.p, self.quad, self.K
-        low, high = quad.position_limits
-        feet = [f"{f}.{x}" for f in quad.feet for x in AXES]
-        self.add_variables("q", K, quad.coordinates, lower=low, upper=high, scale=0.1)
-        down = p.contact.copy()
-        floor = np.full((K, len(quad.feet), 3), -np.inf)
-        roof = np.full_like(floor, np.inf)
-        floor[:, :, 2] = 0.0
-        if p.motion.period == "cycle":
-            down[-1], floor[-1] = False, -np.inf
-        roof[:, :, 2] = np.where(down, 0.0, np.inf)
-        floor, roof = floor.reshape(K, -1), roof.reshape(K, -1)
-        self.add_variables("p", K, feet, lower=floor, upper=roof, scale=0.1, units="m")
-        self.add_variables("c", K, AXES, scale=0.1, units="m")
-        corners = [f"{s.name}.{k}" for s in quad.soles for k in range(len(s.corners))]
-        loaded = np.repeat(p.contact, _corner_counts(p), axis=1).astype(float)
-        self.add_variables("w", K, corners, lower=0.0, upper=loaded)
-
-    def _kinematics(self) -> None:
-        p, quad, K = self.p, self.quad, self.K
-        equal = {"lower": 0.0, "upper": 0.0}
-        feet = [f"{f}.{x}" for f in quad.feet for x in AXES]
-        where = self.add_rows("feet", K, feet, scale=0.1, units="m", **equal)
-        com = self.add_rows("com", K, AXES, scale=0.1, units="m", **equal)
-        self.add_term(
-            blocks.kinematics_block(quad),
-            {name: self[name].indices for name in "qpc"},
-            {"feet": where.indices, "com": com.indices},
-            data=np.repeat(quad.tree.inertia.reshape(1, -1), K, axis=0),
-        )
-        stays = np.repeat(p.contact[1:] & p.contact[:-1], 2, axis=1)
-        free = np.where(stays, SLIP, np.inf)
-        labels = [f"{f}.{x}" for f in quad.feet for x in AXES[:2]]
-        stay = self.add_rows("stay", K - 1, labels, lower=-free, upper=free, scale=0.1)
-        along = self["p"].indices.reshape(K, -1, 3)[:, :, :2].reshape(K, -1)
-        self.difference(along[1:], along[:-1], stay.indices)
+    def _corner_loads(self) -> None:
+        corners = [
+            f"{s.name}.{k}" for s in self.quad.soles for k in range(len(s.corners))
+        ]
+        loaded = np.repeat(self.p.contact, self.corner_counts, axis=1).astype(float)
+        self.add_variables("w", self.K, corners, lower=0.0, upper=loaded)
 
     def _cop(self) -> None:
         """At inner knots, from the COM's differences over three."""
@@ -209,7 +176,7 @@ class _Kinematic(ProgramBuilder):
         before, c, after = (ca.SX.sym(name, 3) for name in ("b", "c", "e"))
         n = len(quad.soles)
         feet, heading = ca.SX.sym("p", 3 * n), ca.SX.sym("heading")
-        w = ca.SX.sym("w", sum(_corner_counts(p)))
+        w = ca.SX.sym("w", sum(self.corner_counts))
         R = ca.vertcat(
             ca.horzcat(ca.cos(heading), -ca.sin(heading)),
             ca.horzcat(ca.sin(heading), ca.cos(heading)),
@@ -246,31 +213,8 @@ class _Kinematic(ProgramBuilder):
         turned = p.motion.heading[p.frames][1:-1, None]
         self.add_term(block, inputs, rows, data=turned)
 
-    def _repeat(self) -> None:
-        p, period = self.p, self.p.motion.period
-        if period is None:
-            return
-        names = self.quad.coordinates
-        start = 6 if period == "joints" else 2
-        value = np.zeros(len(names) - start)
-        if period == "cycle":
-            value[1] = p.motion.turn
-        rows = self.add_rows(
-            "periodic",
-            1,
-            names[start:],
-            lower=value - SLIP,
-            upper=value + SLIP,
-            scale=0.1,
-        )
-        q = self["q"].indices[:, start:]
-        self.difference(q[-1:], q[:1], rows.indices)
-
     def _objective(self, posture: np.ndarray) -> None:
-        p, w, quad, K = self.p, self.p.weights, self.quad, self.K
-        frames = np.full((K, 1), float(p.stride))
-        frames[[0, -1]] *= 0.5
-        n = quad.nv
+        p, w, n = self.p, self.p.weights, self.quad.nv
         b, q, e = (ca.SX.sym(name, n) for name in ("b", "q", "e"))
         bend = Block(
             f"quad_bend_{n}",
@@ -280,21 +224,7 @@ class _Kinematic(ProgramBuilder):
         at = self["q"].indices
         inputs = {"before": at[:-2], "here": at[1:-1], "after": at[2:]}
         self.add_cost(bend, inputs)
-        where = p.motion.com[p.frames]
-        self._squares("COM", "c", w.com / w.length**2 * frames, where)
-        feet = p.desired_feet.reshape(K, -1)
-        self._squares("EE", "p", w.feet / w.length**2 * frames, feet)
-        self._squares("posture", "q", w.posture * frames, posture)
-        self._squares("share", "w", 1e-4 * frames)
-        near = p.motion.footfall.near_contact(p.flat_frames)[p.frames][:, p.order]
-        self.add_cost(blocks.flat_block(quad), {"q": at}, data=w.flat * frames * near)
-
-    def _squares(self, name: str, group: str, weight, target=0.0) -> None:
-        shape = self[group].shape
-        weight = np.broadcast_to(weight, shape)
-        target = np.broadcast_to(target, shape)
-        self.add_cost(
-            blocks.squares_block(name, shape[1]),
-            {"x": self[group].indices},
-            data=np.hstack([weight, target]),
-        )
+        self.add_tracking()
+        self.add_squares("posture", "q", w.posture * self.frame_weights, posture)
+        self.add_squares("share", "w", 1e-4 * self.frame_weights)
+        self.add_flatness()

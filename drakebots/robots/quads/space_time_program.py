@@ -5,62 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.robots.quads import space_time_blocks as blocks
+from drakebots.robots.quads.knot_program import KnotBuilder
 from drakebots.robots.quads.space_time import SpaceTime
-from drakebots.trajopt.program_builder import ProgramBuilder
-
-AXES = ("x", "y", "z")
-
-SLIP = 1e-5
-"""Of a foot in contact from knot to knot [m], and of a cycle's ends [rad, m]. Not
-zero: legs that move in planes make these rows depend on each other (four feet,
-three ways for the base to move across), and equations that do stall a solver."""
 
 
-class SpaceTimeBuilder(ProgramBuilder):
+class SpaceTimeBuilder(KnotBuilder):
     """A program under construction; see :mod:`space_time`."""
 
     def __init__(self, problem: SpaceTime, posture: np.ndarray | None):
-        super().__init__(f"space-time {problem.motion.name}")
-        self.p, self.quad = problem, problem.quad
-        self.K = len(problem.frames)
+        super().__init__(f"space-time {problem.motion.name}", problem)
         self.posture = posture
         self._variables_of_knots()
         self._motion()
         self._knot_rows()
         self._contact_rows()
-        self._periodicity()
+        self.add_stays()
+        self.add_periodicity()
         self._objective()
 
     # ------------------------------------------------------------ variables
     def _variables_of_knots(self) -> None:
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
-        low, high = quad.position_limits
         speed = quad.speed_limits
-        feet = [f"{f}.{x}" for f in quad.feet for x in AXES]
-        self.add_variables("q", K, names, lower=low, upper=high, scale=0.1)
+        self.add_poses()
         self.add_variables("v", K, names, lower=-speed, upper=speed)
         self.add_variables("a", K, names, scale=10.0)
-        # Contact, eq. (4): height zero; in the air, not below the ground.
-        floor = np.full((K, len(quad.feet), 3), -np.inf)
-        roof = np.full_like(floor, np.inf)
-        floor[:, :, 2] = 0.0
-        down = p.contact.copy()
-        if p.motion.period == "cycle":
-            # Follows from the first knot's: twice the same row is no help.
-            down[-1] = False
-            floor[-1] = -np.inf
-        roof[:, :, 2] = np.where(down, 0.0, np.inf)
-        self.add_variables(
-            "p",
-            K,
-            feet,
-            lower=floor.reshape(K, -1),
-            upper=roof.reshape(K, -1),
-            scale=0.1,
-            units="m",
-        )
-        self.add_variables("c", K, AXES, scale=0.1, units="m")
+        self.add_feet_and_com()
+        feet = self.foot_labels
         # No force on feet in the air.
         loaded = np.repeat(p.contact, 3, axis=1)
         most = np.where(loaded, np.inf, 0.0)
@@ -134,15 +106,7 @@ class SpaceTimeBuilder(ProgramBuilder):
             {"momentum": momentum.indices, "torque": torque.indices},
             data=np.hstack([inertia, p.delta]),
         )
-        feet = [f"{f}.{x}" for f in quad.feet for x in AXES]
-        where = self.add_rows("feet", K, feet, scale=0.1, units="m", **equal)
-        com = self.add_rows("com", K, AXES, scale=0.1, units="m", **equal)
-        self.add_term(
-            blocks.kinematics_block(quad),
-            {name: self[name].indices for name in "qpc"},
-            {"feet": where.indices, "com": com.indices},
-            data=inertia,
-        )
+        self.add_kinematics(inertia)
 
     def _contact_rows(self) -> None:
         p, quad, K = self.p, self.quad, self.K
@@ -151,8 +115,8 @@ class SpaceTimeBuilder(ProgramBuilder):
         labels = [
             f"{s.name}.edge{k}" for s in quad.soles for k in range(len(s.corners))
         ]
-        per_foot = [len(s.corners) for s in quad.soles]
-        upper = np.where(np.repeat(p.contact, per_foot, axis=1), 0.0, np.inf)
+        loaded = np.repeat(p.contact, self.corner_counts, axis=1)
+        upper = np.where(loaded, 0.0, np.inf)
         sole = self.add_rows(
             "cop", K, labels, upper=upper, scale=p.weight * size / 4, units="N m"
         )
@@ -170,64 +134,23 @@ class SpaceTimeBuilder(ProgramBuilder):
         }
         block = blocks.friction_block(quad, p.friction, p.tip * p.weight, p.weight)
         self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
-        # Eq. (4): where it stands, it stays.
-        stays = p.contact[1:] & p.contact[:-1]
-        free = np.where(np.repeat(stays, 2, axis=1), SLIP, np.inf)
-        labels = [f"{f}.{x}" for f in quad.feet for x in AXES[:2]]
-        stay = self.add_rows(
-            "stay", K - 1, labels, lower=-free, upper=free, scale=0.1, units="m"
-        )
-        along = self["p"].indices.reshape(K, -1, 3)[:, :, :2].reshape(K, -1)
-        self.difference(along[1:], along[:-1], stay.indices)
-
-    def _periodicity(self) -> None:
-        """Eq. (6); in a cycle also the base's height and tilt, and its turn."""
-        p, period = self.p, self.p.motion.period
-        if period is None:
-            return
-        names = self.quad.coordinates
-        start = 6 if period == "joints" else 2
-        value = np.zeros(len(names) - start)
-        if period == "cycle":
-            value[1] = p.motion.turn
-        rows = self.add_rows(
-            "periodic",
-            1,
-            names[start:],
-            lower=value - SLIP,
-            upper=value + SLIP,
-            scale=0.1,
-        )
-        q = self["q"].indices[:, start:]
-        self.difference(q[-1:], q[:1], rows.indices)
 
     # ---------------------------------------------------------------- costs
     def _objective(self) -> None:
-        p, w, quad, K = self.p, self.p.weights, self.quad, self.K
-        # A knot stands for `stride` frames, the first and last for half as many.
-        frames = np.full((K, 1), float(p.stride))
-        frames[[0, -1]] *= 0.5
-        self._squares("tau", "tau", w.torque / p.mass**2 * frames)
-        self._squares("S", "a", w.smooth * w.smooth_step**4 * frames)
-        where = p.motion.com[p.frames]
-        self._squares("COM", "c", w.com / w.length**2 * frames, where)
-        feet = p.desired_feet.reshape(K, -1)
-        self._squares("EE", "p", w.feet / w.length**2 * frames, feet)
-        near = p.motion.footfall.near_contact(p.flat_frames)[p.frames][:, p.order]
-        self.add_cost(
-            blocks.flat_block(quad),
-            {"q": self["q"].indices},
-            data=w.flat * frames * near,
-        )
-        self._follow(frames)
+        p, w, frames = self.p, self.p.weights, self.frame_weights
+        self.add_squares("tau", "tau", w.torque / p.mass**2 * frames)
+        self.add_squares("S", "a", w.smooth * w.smooth_step**4 * frames)
+        self.add_tracking()
+        self.add_flatness()
+        self._follow()
         light = w.force / p.weight**2 * frames
-        self._squares("F_contact", "F", light)
-        radius = np.repeat([s.radius for s in quad.soles], 3)
-        self._squares("T_contact", "T", light / radius**2)
+        self.add_squares("F_contact", "F", light)
+        radius = np.repeat([s.radius for s in self.quad.soles], 3)
+        self.add_squares("T_contact", "T", light / radius**2)
 
-    def _follow(self, frames: np.ndarray) -> None:
-        p, w, K = self.p, self.p.weights, self.K
-        n = self.quad.nv
+    def _follow(self) -> None:
+        p, w, frames = self.p, self.p.weights, self.frame_weights
+        K, n = self.K, self.quad.nv
         weight, target = np.zeros((K, n)), np.zeros((K, n))
         if p.follow is not None:
             weight[:], target[:] = w.follow * frames, p.follow[p.frames]
@@ -237,19 +160,9 @@ class SpaceTimeBuilder(ProgramBuilder):
                 weight[:, k] = (w.reference * frames)[:, 0]
                 target[:, k] = values[p.frames]
         if weight.any():
-            self._squares("F", "q", weight, target)
+            self.add_squares("F", "q", weight, target)
         posture = self.quad.rest if self.posture is None else self.posture
         light = w.posture * frames * np.ones(n)
         if self.posture is None:
             light[:, :6] = 0.0
-        self._squares("posture", "q", light, posture)
-
-    def _squares(self, name: str, group: str, weight, target=0.0) -> None:
-        shape = self[group].shape
-        weight = np.broadcast_to(weight, shape)
-        target = np.broadcast_to(target, shape)
-        self.add_cost(
-            blocks.squares_block(name, shape[1]),
-            {"x": self[group].indices},
-            data=np.hstack([weight, target]),
-        )
+        self.add_squares("posture", "q", light, posture)
