@@ -133,10 +133,9 @@ def test_missing_data(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_three_starts(folder):
-    """All three are answers below the authors' best, in a minute each."""
+    """All three are answers below the authors' best."""
     starts = multi_start(
         lambda seed: littledog_ladder.run(folder, False, 2, seed), range(3)
     )
     assert starts.num_feasible == 3, str(starts)
     assert starts.best.objective < 52.07
-    assert starts.median_seconds < 60

