@@ -13,13 +13,8 @@ import numpy as np
 import xarray as xr
 
 from drakebots.errors import InvalidInput
+from drakebots.plots_file import COLOURS, check_ending, write_figure
 from drakebots.results import Result
-from drakebots.results.container import replacing
-
-_COLOURS = (
-    *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
-    *("#7b5ea7", "#8c6d46", "#5aa9e6", "#444444"),
-)
 
 
 def plot_summary(result: Result, path: str | Path) -> Path:
@@ -33,10 +28,7 @@ def plot_summary(result: Result, path: str | Path) -> Path:
             ending is none of the three.
         FileProblem: when the file cannot be written.
     """
-    path = Path(path)
-    ending = path.suffix.lower().lstrip(".")
-    if ending not in ("png", "pdf", "svg"):
-        raise InvalidInput(f"{path}: a plot ends in .png, .pdf or .svg")
+    path = check_ending(path)
     if result.model == "gecko" and "alpha" in result.data:
         # Loaded only when needed: the planner compiles with numba.
         from drakebots.plots_gecko_course import plot_course
@@ -56,11 +48,9 @@ def plot_summary(result: Result, path: str | Path) -> Path:
         raise InvalidInput("the result holds no motion to plot")
     figure = summary_figure(result)
     try:
-        with replacing(path) as part:
-            figure.savefig(part, format=ending, dpi=130)
+        return write_figure(figure, path)
     finally:
         plt.close(figure)
-    return path
 
 
 def summary_figure(result: Result):
@@ -117,8 +107,8 @@ def _scale(data: xr.Dataset) -> tuple[float, str]:
 def _panel_path(axis, result: Result) -> None:
     k, unit = _scale(result.data)
     base = k * result.data.base_position.values
-    axis.plot(base[:, 0], base[:, 1], color=_COLOURS[0])
-    axis.plot(*base[0, :2], "o", color=_COLOURS[0], mfc="white")
+    axis.plot(base[:, 0], base[:, 1], color=COLOURS[0])
+    axis.plot(*base[0, :2], "o", color=COLOURS[0], mfc="white")
     axis.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]", title="path of the base")
     axis.set_aspect("equal", adjustable="datalim")
 
@@ -127,14 +117,14 @@ def _panel_pose(axis, result: Result) -> None:
     data = result.data
     k, unit = _scale(data)
     t = data.time.values
-    axis.plot(t, k * data.base_position.values[:, 2], color=_COLOURS[0])
+    axis.plot(t, k * data.base_position.values[:, 2], color=COLOURS[0])
     axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
     other = axis.twinx()
     for i, name in enumerate(("roll", "pitch", "yaw")):
         other.plot(
             t,
             np.degrees(data.base_rpy.values[:, i]),
-            color=_COLOURS[i + 1],
+            color=COLOURS[i + 1],
             lw=0.8,
             label=name,
         )
@@ -145,8 +135,8 @@ def _panel_pose(axis, result: Result) -> None:
 
 def _panel_strides(axis, result: Result) -> None:
     strides = np.array(result.metrics["stride_mm"])
-    axis.bar(np.arange(1, len(strides) + 1), strides, color=_COLOURS[0])
-    axis.axhline(strides.mean(), color=_COLOURS[1], lw=1)
+    axis.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0])
+    axis.axhline(strides.mean(), color=COLOURS[1], lw=1)
     slip = result.metrics.get("slip")
     axis.set(
         xlabel="cycle",
@@ -167,7 +157,7 @@ def _panel_contacts(axis, result: Result) -> None:
             i - 0.35,
             i + 0.35,
             where=force[:, i] > threshold,
-            color=_COLOURS[i % len(_COLOURS)],
+            color=COLOURS[i % len(COLOURS)],
             step="post",
             lw=0,
         )
@@ -186,7 +176,7 @@ def _panel_feet(axis, result: Result) -> None:
         axis.plot(
             k * (forward[:, i] - forward[:, i].mean()),
             k * data.foot_position.values[last][:, i, 2],
-            color=_COLOURS[i % len(_COLOURS)],
+            color=COLOURS[i % len(COLOURS)],
             lw=1,
             label=str(name),
         )
@@ -203,7 +193,7 @@ def _panel_voltages(axis, result: Result) -> None:
     t, last = _last_cycles(result, 2)
     for i, name in enumerate(data.actuator.values[:2]):
         axis.plot(
-            t, data.voltage.values[last, i], color=_COLOURS[i], label=str(name), lw=1
+            t, data.voltage.values[last, i], color=COLOURS[i], label=str(name), lw=1
         )
     axis.axhspan(0, 225, color="0.95", zorder=0)
     axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")

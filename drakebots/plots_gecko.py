@@ -11,16 +11,15 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from drakebots.plots_file import check_ending, save
 from drakebots.plots_gecko_robot import (
     CM,
     FOOT_COLOURS,
     HEADING_COLOUR,
     LIMB_COLOURS,
     TARGET_COLOUR,
-    check_ending,
     draw_arrow,
     draw_robot,
-    save,
 )
 from drakebots.robots.gecko.cycle import PHASES, CyclePhases, cycle_phases
 from drakebots.robots.gecko.distance import check_point, cycle_count, distance

@@ -12,14 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
-from drakebots.plots_gecko_robot import (
-    CM,
-    LIMB_COLOURS,
-    TARGET_COLOUR,
-    check_ending,
-    draw_robot,
-    save,
-)
+from drakebots.plots_file import check_ending, save
+from drakebots.plots_gecko_robot import CM, LIMB_COLOURS, TARGET_COLOUR, draw_robot
 from drakebots.results import Result
 from drakebots.robots.gecko.playback import (
     check_gecko_run,

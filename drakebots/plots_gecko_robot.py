@@ -7,13 +7,8 @@ Schlattmann, Front. Robot. AI 7:87 (2020), Fig. 6.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-from matplotlib.figure import Figure
 
-from drakebots.errors import InvalidInput
-from drakebots.plots_plan import write_figure
 from drakebots.robots.gecko.kinematics import Pose, limb_curves
 from drakebots.robots.gecko.parameters import FEET
 
@@ -29,30 +24,6 @@ TARGET_COLOUR = "#73299a"
 
 CM = 100.0
 """Centimetres in a metre."""
-
-ENDINGS = (".png", ".pdf", ".svg")
-
-
-def check_ending(path: str | Path) -> Path:
-    """The path, if a plot can be written in the format it names.
-
-    Raises:
-        InvalidInput: for another ending.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"{path}: a plot ends in .png, .pdf or .svg")
-    return path
-
-
-def save(figure: Figure, path: str | Path) -> Path:
-    """Writes a figure atomically.
-
-    Raises:
-        InvalidInput: for an ending that is no plot's.
-        FileProblem: when the file cannot be written.
-    """
-    return write_figure(figure, check_ending(path))
 
 
 def draw_robot(

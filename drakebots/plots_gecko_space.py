@@ -12,14 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.errors import InvalidInput
-from drakebots.plots_gecko_robot import (
-    CM,
-    HEADING_COLOUR,
-    check_ending,
-    draw_arrow,
-    draw_robot,
-    save,
-)
+from drakebots.plots_file import check_ending, save
+from drakebots.plots_gecko_robot import CM, HEADING_COLOUR, draw_arrow, draw_robot
 from drakebots.results import Result
 from drakebots.robots.gecko.gait_law import gait_law
 from drakebots.robots.gecko.kinematics import Pose, pose_at

@@ -9,17 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.errors import InvalidInput
+from drakebots.plots_file import write_figure
 from drakebots.results import Result
-from drakebots.results.container import replacing
-
-
-def write_figure(figure: Figure, path: str | Path) -> Path:
-    """Writes a figure atomically, in the format its name asks for."""
-    path = Path(path)
-    kind = path.suffix.lstrip(".") or "png"
-    with replacing(path) as part:
-        figure.savefig(part, format=kind, dpi=130)
-    return path
 
 
 def plot_gaits(rows: Sequence[dict], path: str | Path) -> Path:

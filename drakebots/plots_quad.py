@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from drakebots.errors import InvalidInput
-from drakebots.plots_gecko_robot import check_ending, save
+from drakebots.plots_file import check_ending, save
 from drakebots.results import Result
 from drakebots.robots.quads.frame_cop import support_edges
 

@@ -10,13 +10,8 @@ from matplotlib.figure import Figure
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.errors import DrakebotsError, InvalidInput
-from drakebots.plots_gecko_robot import check_ending, save
+from drakebots.plots_file import COLOURS, check_ending, save
 from drakebots.results import Result
-
-_COLOURS = (
-    *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
-    *("#7b5ea7", "#8c6d46", "#5aa9e6", "#444444"),
-)
 
 
 def plot_skin(result: Result, path: str | Path) -> Path:
@@ -123,7 +118,7 @@ def _panel_angles(axes, result: Result) -> None:
     unit = data.target.attrs["units"] if "target" in data else "rad"
     for joint, angle in joint_angles(data).items():
         k = joints.index(joint)
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         if "target" in data:
             target = data.target.values[:, k]
             axes.plot(times, target, "--", color=colour, lw=1, alpha=0.8)
@@ -137,7 +132,7 @@ def _panel_torques(axes, result: Result) -> None:
     data, times = result.data, result.data.time.values
     limits = torque_limits(result)
     for k, joint in enumerate(map(str, data.joint.values)):
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         # A torque acts from one frame to the next and is stored at its end.
         axes.step(
             times, data.torque.values[:, k], where="pre", color=colour, label=joint
@@ -154,23 +149,23 @@ def _panel_stress(axes, result: Result) -> None:
     data = result.data
     stress = 1e-3 * data.skin_stress.transpose("skin_time", "vertex").values
     times = data.skin_time.values
-    axes.plot(times, stress.max(axis=1), color=_COLOURS[1], label="largest")
-    axes.plot(times, np.percentile(stress, 99, axis=1), color=_COLOURS[3], label="99 %")
-    axes.plot(times, stress.mean(axis=1), color=_COLOURS[0], label="mean")
+    axes.plot(times, stress.max(axis=1), color=COLOURS[1], label="largest")
+    axes.plot(times, np.percentile(stress, 99, axis=1), color=COLOURS[3], label="99 %")
+    axes.plot(times, stress.mean(axis=1), color=COLOURS[0], label="mean")
     axes.set(ylabel="stress [kPa]", title="von Mises stress at the vertices", ylim=0)
     axes.legend(frameon=False, fontsize=8)
 
 
 def _panel_energy(axes, result: Result) -> None:
     data = result.data
-    axes.plot(data.time.values, data.skin_energy.values, color=_COLOURS[2])
+    axes.plot(data.time.values, data.skin_energy.values, color=COLOURS[2])
     axes.set(ylabel="energy [J]", title="skin's elastic energy", ylim=0)
 
 
 def _panel_volume(axes, result: Result) -> None:
     data = result.data
     ratio = data.worst_volume_ratio.values
-    axes.plot(data.time.values, ratio, color=_COLOURS[4])
+    axes.plot(data.time.values, ratio, color=COLOURS[4])
     axes.axhline(0, color="#d1495b", ls=":", lw=1)
     axes.set(
         ylabel="det F",

@@ -16,10 +16,9 @@ from drakebots.lattice.actuation import actuator_nodes
 from drakebots.lattice.io import LatticeSpec
 from drakebots.lattice.lattice import Lattice
 from drakebots.lattice.pom import Control
-from drakebots.plots_plan import write_figure
+from drakebots.plots_file import check_ending, save
 
 MM = 1e3
-ENDINGS = (".png", ".pdf", ".svg")
 VIEW = {"elev": 22, "azim": -58}
 
 ROD_COLOURS = {
@@ -34,28 +33,6 @@ ROD_COLOURS = {
 def rod_colour(name: str, index: int) -> str:
     """Of an actuator, by its name or its place in the list."""
     return ROD_COLOURS.get(name, list(ROD_COLOURS.values())[index % 4])
-
-
-def save(figure: Figure, path: str | Path) -> Path:
-    """Writes a figure atomically.
-
-    Raises:
-        InvalidInput: for an ending that is no plot's.
-        FileProblem: when the file cannot be written.
-    """
-    return write_figure(figure, check_ending(path))
-
-
-def check_ending(path: str | Path) -> Path:
-    """The path, if a plot can be written in the format it names.
-
-    Raises:
-        InvalidInput: for another ending.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"{path}: a plot ends in .png, .pdf or .svg")
-    return path
 
 
 def plot_lattice(

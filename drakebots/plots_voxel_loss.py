@@ -18,7 +18,7 @@ from drakebots.errors import InvalidInput
 from drakebots.lattice.lattice import block
 from drakebots.lattice.strut import PRESETS, Strut
 from drakebots.lattice.validity import PlaneCheck, rule_radius
-from drakebots.plots_voxel_lattice import check_ending, save
+from drakebots.plots_file import check_ending, save
 from drakebots.plots_voxel_numbers import PAPER_LOSS, LossMap, dissipation, strut_of
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7a4fa3", "#5f6673")

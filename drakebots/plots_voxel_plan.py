@@ -8,15 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.errors import InvalidInput
-from drakebots.plots_voxel_lattice import (
-    MM,
-    check_ending,
-    draw_rods,
-    draw_struts,
-    frame,
-    rod_colour,
-    save,
-)
+from drakebots.plots_file import check_ending, save
+from drakebots.plots_voxel_lattice import MM, draw_rods, draw_struts, frame, rod_colour
 from drakebots.results import Result
 from drakebots.view_lattice_result import actuators_of, lattice_of
 

@@ -15,14 +15,8 @@ from drakebots.lattice.lattice import BEAMS, OFFSETS, Lattice, block
 from drakebots.lattice.planes import AXES, Planes
 from drakebots.lattice.pom import ACTUATION
 from drakebots.lattice.validity import PlaneCheck
-from drakebots.plots_voxel_lattice import (
-    check_ending,
-    draw_nodes,
-    draw_rods,
-    draw_struts,
-    frame,
-    save,
-)
+from drakebots.plots_file import check_ending, save
+from drakebots.plots_voxel_lattice import draw_nodes, draw_rods, draw_struts, frame
 
 STROKE = 5.0
 """Of an actuator's node, as drawn and labelled [mm]."""

@@ -11,18 +11,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.plots_voxel_lattice import (
-    check_ending,
-    draw_rods,
-    draw_struts,
-    frame,
-    rod_colour,
-    save,
-)
+from drakebots.plots_file import check_ending, save
+from drakebots.plots_voxel_lattice import MM, draw_rods, draw_struts, frame, rod_colour
 from drakebots.plots_voxel_numbers import RobotTemplates
 from drakebots.robots.voxels.robot import ACTUATORS, FEET, FRONT, MARKERS
 
-MM = 1e3
 _STYLES = {
     "frame": {"color": "#8fb3de", "lw": 5, "solid_capstyle": "round"},
     "planes": {"color": "#c0182a", "lw": 1.4, "ls": "--", "marker": "o", "ms": 3.5},

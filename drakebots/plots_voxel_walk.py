@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.errors import InvalidInput
-from drakebots.plots_gecko_robot import check_ending, save
+from drakebots.plots_file import check_ending, save
 from drakebots.results import Result
 
 MARKER_COLOURS = ("#c2571a", "#1f6f9f", "#3a8a3f", "#7a4fa3")

@@ -15,6 +15,7 @@ from drakebots.models import Model, available_models, load
 from drakebots.results import Result
 from drakebots.results.container import replacing
 from drakebots.scene import ROOT, Scene, Stage, make_scene
+from drakebots.view_playback import check_playback, frame_samples, play
 
 MAX_FRAMES = 1500
 """A recording has at most so many frames."""
@@ -151,8 +152,7 @@ def record(
         raise InvalidInput("the result holds no motion to show")
     if slow is None:
         slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
-    if not (np.isfinite(slow) and slow > 0):
-        raise InvalidInput(f"slow must be > 0, got {slow}")
+    check_playback(slow=slow, frames_per_second=frames_per_second)
     times = data.time.values
     scene = make_scene(
         model or model_of(result),
@@ -163,17 +163,14 @@ def record(
     q = positions_in_order(scene, data)
     draw_ground_lines(scene, data)
     draw_trail(scene, data)
-    length = slow * (times[-1] - times[0])
-    count = int(np.clip(length * frames_per_second, 2, MAX_FRAMES))
-    rate = count / length
-    samples = np.searchsorted(times, np.linspace(times[0], times[-1], count))
+    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     marks = _ContactMarks(scene, data)
-    scene.meshcat.StartRecording(rate, False)
-    for frame, k in enumerate(np.minimum(samples, len(times) - 1)):
-        scene.show(q[k], frame / rate)
-        marks.show(k, frame / rate)
-    scene.meshcat.StopRecording()
-    scene.meshcat.PublishRecording()
+
+    def show(frame: int, time: float) -> None:
+        scene.show(q[samples[frame]], time)
+        marks.show(samples[frame], time)
+
+    play(scene.meshcat, rate, len(samples), show)
     look_at_path(scene, data)
     return scene
 

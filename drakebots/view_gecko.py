@@ -11,18 +11,13 @@ import numpy as np
 from pydrake.geometry import Capsule, Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
-from drakebots.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.robots.gecko.kinematics import Pose, arc_end, limb_starts
 from drakebots.robots.gecko.parameters import FEET, LEGS, LIMBS, MARKERS, raw
-from drakebots.robots.gecko.playback import (
-    Frames,
-    check_gecko_run,
-    frames,
-    in_half_cycles,
-)
+from drakebots.robots.gecko.playback import check_gecko_run, frames, in_half_cycles
 from drakebots.scene import ROOT, Stage, make_stage
 from drakebots.view_gecko_course import course_points, draw_course, draw_grid
+from drakebots.view_playback import check_playback, play
 
 PIECES = 8
 """Of a limb's chain: 0.2 mm from the arc at 90 degrees."""
@@ -73,9 +68,7 @@ def record_gecko(
     """
     data = check_gecko_run(result)
     slow = 1.0 if slow is None else slow
-    for name, value in (("slow", slow), ("frames_per_second", frames_per_second)):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{name} must be > 0, got {value}")
+    check_playback(slow=slow, frames_per_second=frames_per_second)
     length = slow * float(data.time.values[-1] - data.time.values[0])
     motion = frames(data, int(np.clip(length * frames_per_second, 2, MAX_FRAMES)))
     shown = np.vstack([motion.markers.reshape(-1, 2), course_points(result)])
@@ -86,19 +79,16 @@ def record_gecko(
     draw_course(stage.meshcat, result, way[:, MARKERS.index("front")])
     body = _Body(stage.meshcat, motion.poses[0])
     rate = len(motion.times) / length
-    stage.meshcat.StartRecording(rate, False)
     body.forget()
-    _play(body, motion, rate)
-    stage.meshcat.StopRecording()
-    stage.meshcat.PublishRecording()
+    poses = list(zip(motion.poses, motion.held, strict=True))
+    play(
+        stage.meshcat,
+        rate,
+        len(poses),
+        lambda frame, time: body.show(*poses[frame], time),
+    )
     _look(stage)
     return stage
-
-
-def _play(body: _Body, motion: Frames, rate: float) -> None:
-    for i, (pose, held) in enumerate(zip(motion.poses, motion.held, strict=True)):
-        # Meshcat rounds the time down to a frame.
-        body.show(pose, held, (i + 0.25) / rate)
 
 
 class _Body:

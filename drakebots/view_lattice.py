@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
-from pydrake.geometry import Rgba
+from pydrake.geometry import Meshcat, Rgba
 
 from drakebots.errors import InvalidInput
 from drakebots.lattice.actuation import actuator_nodes
@@ -201,19 +201,24 @@ def lattice_stage(
     stage.look(stage.middle + 2.3 * stage.reach * np.array(VIEW))
     _draw(stage, lattice, places, radius, colours)
     if displacement is not None:
-        ends = lattice.positions[lattice.beams]
-        stage.meshcat.SetLineSegments(
-            f"{LATTICE}/rest",
-            np.asfortranarray(ends[:, 0].T),
-            np.asfortranarray(ends[:, 1].T),
-            1.0,
-            _REST,
-        )
+        draw_rest(stage.meshcat, lattice, _REST)
     rows = actuator_nodes(lattice, actuators)
     for i, colour in enumerate(rod_colours([a.name for a in actuators])):
         rod, faces = tubes(places[rows[i, :1]], places[rows[i, 1:]], 3.5 * radius, 16)
         _mesh(stage, f"{LATTICE}/actuators/{i}", rod, faces, Rgba(*colour))
     return stage
+
+
+def draw_rest(meshcat: Meshcat, lattice: Lattice, colour: Rgba) -> None:
+    """The struts at rest as thin lines."""
+    ends = lattice.positions[lattice.beams]
+    meshcat.SetLineSegments(
+        f"{LATTICE}/rest",
+        np.asfortranarray(ends[:, 0].T),
+        np.asfortranarray(ends[:, 1].T),
+        1.0,
+        colour,
+    )
 
 
 def _draw(stage: Stage, lattice: Lattice, places, radius: float, colours) -> None:

@@ -22,8 +22,9 @@ from drakebots.lattice.lattice import Lattice
 from drakebots.lattice.pom import Control
 from drakebots.results import Result
 from drakebots.scene import Stage, make_stage
-from drakebots.view_lattice import LATTICE, rod_colours, strut_radius
+from drakebots.view_lattice import LATTICE, draw_rest, rod_colours, strut_radius
 from drakebots.view_lattice_result import actuators_of, lattice_of
+from drakebots.view_playback import check_playback, play
 
 MAX_TRANSFORMS = 60_000
 """A recording has at most so many, some 8 MB. Meshcat interpolates between them. The
@@ -96,13 +97,7 @@ def record_lattice(
             speed, rate or magnification that is not > 0, or no such node.
     """
     times, places = _checked(lattice, node_positions, times)
-    for name, value in (
-        ("slow", slow),
-        ("magnify", magnify),
-        ("frames_per_second", frames_per_second),
-    ):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{name} must be > 0, got {value}")
+    check_playback(slow=slow, magnify=magnify, frames_per_second=frames_per_second)
     rest = lattice.positions
     places = rest + magnify * (places - rest)
     radius = strut_radius(lattice, thickness)
@@ -111,7 +106,7 @@ def record_lattice(
     stage = make_stage(
         every.min(axis=0) - margin, every.max(axis=0) + margin, port=port
     )
-    _draw_rest(stage.meshcat, lattice)
+    draw_rest(stage.meshcat, lattice, _REST)
     for i, place in enumerate(trails):
         way = places[:, lattice.node(place)]
         stage.meshcat.SetLine(
@@ -122,12 +117,12 @@ def record_lattice(
     fits = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
     count = int(np.clip(np.ceil(length * frames_per_second) + 1, MIN_FRAMES, fits))
     rate = (count - 1) / length
-    stage.meshcat.StartRecording(rate, False)
-    for k, moment in enumerate(np.linspace(times[0], times[-1], count)):
-        # Meshcat rounds the time down to a frame.
-        body.show(_between(times, places, moment), (k + 0.25) / rate)
-    stage.meshcat.StopRecording()
-    stage.meshcat.PublishRecording()
+    moments = np.linspace(times[0], times[-1], count)
+
+    def show(frame: int, time: float) -> None:
+        body.show(_between(times, places, moments[frame]), time)
+
+    play(stage.meshcat, rate, count, show)
     return stage
 
 
@@ -149,17 +144,6 @@ def _between(times: np.ndarray, places: np.ndarray, moment: float) -> np.ndarray
     after = int(np.clip(np.searchsorted(times, moment), 1, len(times) - 1))
     share = (moment - times[after - 1]) / (times[after] - times[after - 1])
     return (1 - share) * places[after - 1] + share * places[after]
-
-
-def _draw_rest(meshcat: Meshcat, lattice: Lattice) -> None:
-    ends = lattice.positions[lattice.beams]
-    meshcat.SetLineSegments(
-        f"{LATTICE}/rest",
-        np.asfortranarray(ends[:, 0].T),
-        np.asfortranarray(ends[:, 1].T),
-        1.0,
-        _REST,
-    )
 
 
 class _Body:

@@ -24,6 +24,7 @@ from drakebots.view import (
     model_of,
     positions_in_order,
 )
+from drakebots.view_playback import check_playback, play
 from drakebots.view_quad import draw_motion
 from drakebots.view_skin_colour import (
     ColourScale,
@@ -175,9 +176,7 @@ def record_skin(
         colour = "stress" if "skin_stress" in data else "displacement"
     check_colour(colour)
     slow = 1.0 if slow is None else slow
-    for name, value in (("slow", slow), ("frames_per_second", frames_per_second)):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{name} must be > 0, got {value}")
+    check_playback(slow=slow, frames_per_second=frames_per_second)
     if not 0 <= opacity <= 1:
         raise InvalidInput(f"opacity must be within 0..1, got {opacity}")
     values = skin_values(data, colour)
@@ -247,13 +246,14 @@ def _stage_around(scene: Scene, places: np.ndarray):
 
 
 def _record(scene: SkinScene, count: int) -> None:
-    scene.meshcat.StartRecording(scene.rate, False)
-    for frame, moment in enumerate(np.linspace(*scene.times[[0, -1]], count)):
-        # Meshcat rounds the time down to a frame.
-        scene.show(scene._pose(moment), (frame + 0.25) / scene.rate)
-    scene.meshcat.StopRecording()
+    moments = np.linspace(*scene.times[[0, -1]], count)
+
+    def show(frame: int, time: float) -> None:
+        scene.show(scene._pose(moments[frame]), time)
+
     # Published with the page only: a served scene is drawn by `at`, which a
     # playing animation would overrule.
+    play(scene.meshcat, scene.rate, count, show, publish=False)
 
 
 def _look(scene: SkinScene) -> None:

@@ -18,6 +18,7 @@ from drakebots.view import (
     model_of,
     positions_in_order,
 )
+from drakebots.view_playback import check_playback, frame_samples, play
 
 MAX_FRAMES = 600
 """A recording has at most so many; Meshcat interpolates between them."""
@@ -64,31 +65,24 @@ def record_voxel(
     if slow is None:
         period = len(_poses(result)) * float(_options(result).get("pose_time", 0.5))
         slow = 4.0 / period if period else 1.0
-    for name, value in (("slow", slow), ("frames_per_second", frames_per_second)):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{name} must be > 0, got {value}")
+    check_playback(slow=slow, frames_per_second=frames_per_second)
     times = data.time.values
     scene = make_scene(model_of(result), ground_height=0.0, port=port)
     q = positions_in_order(scene, data)
     draw_ground_lines(scene, data)
     draw_trail(scene, data)
     actuators, feet = _Actuators(scene, data), _Feet(scene, data)
-    length = slow * float(times[-1] - times[0])
-    count = int(np.clip(length * frames_per_second, 2, MAX_FRAMES))
-    rate = count / length
-    samples = np.searchsorted(times, np.linspace(times[0], times[-1], count))
-    samples = np.minimum(samples, len(times) - 1)
+    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     scene.show(q[0])
     actuators.show(0)
-    scene.meshcat.StartRecording(rate, False)
-    for frame, k in enumerate(samples):
-        # Meshcat rounds the time down to a frame.
-        time = (frame + 0.25) / rate
+
+    def show(frame: int, time: float) -> None:
+        k = samples[frame]
         scene.show(q[k], time)
         actuators.show(k, time)
         feet.show(k, time)
-    scene.meshcat.StopRecording()
-    scene.meshcat.PublishRecording()
+
+    play(scene.meshcat, rate, len(samples), show)
     look_at_path(scene, data)
     return scene
 

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.cli.design_commands import stage_bar
-from drakebots.cli.output import progress_bar
+from drakebots.cli.progress import progress_bar, stage_bar
 from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.folder import write_design
 from drakebots.design.folding import FoldSettings

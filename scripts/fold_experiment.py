@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import progress_bar
+from drakebots.cli.progress import progress_bar
 from drakebots.design.fold_experiment import FoldExperiment, turn_ankle, write_ankle
 from drakebots.design.pipeline import design_robot
 from drakebots.design.robots import smooth, table1_problem

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from drakebots.cli.design_commands import stage_bar
+from drakebots.cli.progress import stage_bar
 from drakebots.design.folder import write_design
 from drakebots.design.pictures import draw_skin
 from drakebots.design.pipeline import design_robot

@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.cli.output import plain, print_table
-from drakebots.plots_gecko_robot import check_ending, save
+from drakebots.plots_file import check_ending, save
 from drakebots.skin.contact import PatchContact
 from drakebots.skin.reduced import read_reduced, write_reduced
 from drakebots.skin.reduced_loop import BaseController, Feedback, run_loop

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from drakebots.cli.output import plain, print_table
 from drakebots.errors import InvalidInput
-from drakebots.plots_gecko_robot import check_ending, save
+from drakebots.plots_file import check_ending, save
 from drakebots.skin.adjoint import MotionCost, MotionGradient
 from drakebots.skin.robot import load_skinned
 from drakebots.skin.sensitivity import (

@@ -13,8 +13,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.gecko_commands import counter
 from drakebots.cli.output import plain, print_table
+from drakebots.cli.progress import counter
 from drakebots.results import check_output
 from drakebots.robots.voxels.gait import Gait
 from drakebots.robots.voxels.gait_search import GaitSearch, search

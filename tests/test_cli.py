@@ -7,13 +7,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from drakebots.cli import COMMANDS, main, parse, quad_commands
+from drakebots.cli import COMMANDS, inputs, main, parse
 from drakebots.results import load_result
 
 BOX = """<robot name="box"><link name="box">
@@ -169,7 +168,7 @@ def test_help_has_an_example_that_parses(name, form, capsys, monkeypatch):
     """Every command's help ends with an example the parser takes."""
     if name in ("track", "export") and form is BY_NAME[name].skin:
         plan = SimpleNamespace(metrics={"system": "skinned"})
-        monkeypatch.setattr(quad_commands, "load_result", lambda path: plan)
+        monkeypatch.setattr(inputs, "load_result", lambda path: plan)
     words = shlex.split(form.example)[1:]
     robot = [words[1]] if form.example != BY_NAME[name].example else []
     with pytest.raises(SystemExit):
@@ -192,24 +191,38 @@ def test_packages_are_all_listed():
     assert packages == found
 
 
+PRESSED = """
+import os, signal, sys
+from drakebots.cli import main
+from drakebots.interrupt import CtrlC
+
+checks, check = 0, CtrlC.check
+
+def press(self):
+    global checks
+    checks += 1
+    if checks == 30:
+        os.kill(os.getpid(), signal.SIGINT)
+    check(self)
+
+CtrlC.check = press
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, where Ctrl-C comes once the run is well on its way."""
+
+
 def test_ctrl_c_keeps_what_was_reached(tmp_path):
     """SIGINT in a long run: exit 130, and a result marked interrupted."""
     out = tmp_path / "cut.nc"
     argv = ["simulate", "hamr", "--cycles", "2000", "-o", str(out)]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "drakebots", *argv],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+    child = subprocess.run(
+        [sys.executable, "-c", PRESSED, *argv],
+        capture_output=True,
+        timeout=300,
         # A parent that ignores SIGINT must not make the child ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    try:
-        # Past the imports and the building, well into the run.
-        time.sleep(12)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
-    finally:
-        child.kill()
+    err = child.stderr
     assert child.returncode == 130, err
     assert b"interrupted" in err
     result = load_result(out)

@@ -8,8 +8,8 @@ import pytest
 from small_quad import planned_lift
 
 from drakebots.cli import main
-from drakebots.cli.command import Command
-from drakebots.cli.quad_commands import names_quad_plan
+from drakebots.cli.command import Command, Variant
+from drakebots.cli.inputs import names_quad_plan
 from drakebots.results import load_result
 
 
@@ -104,17 +104,13 @@ def test_bad_plans(model, capsys, argv, text):
 )
 def test_bad_tracks_and_exports(plan, capsys, argv, text, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    try:
-        code = main([argv[0], plan, *argv[1:]])
-    except SystemExit as error:  # argparse's own
-        code = error.code
-    assert code == 2
-    assert text in capsys.readouterr().err
+    assert main([argv[0], plan, *argv[1:]]) == 2
+    err = capsys.readouterr().err
+    assert text in err and err.count("\n") == 1
 
 
 def test_which_files_are_plans(plan, tmp_path):
     assert names_quad_plan(plan)
-    assert not names_quad_plan("--plan.nc")
     assert not names_quad_plan("plan.csv")
     other = tmp_path / "x.nc"
     other.write_text("nothing")
@@ -123,14 +119,21 @@ def test_which_files_are_plans(plan, tmp_path):
 
 def test_an_output_says_nothing_of_the_model():
     """`track hamr.nc -o run.nc` is HAMR's though run.nc is a skinned robot's."""
-    skin = object()
+    skin = Variant("", "", lambda parser: None, None)
     words = []
 
     def has_skin(word):
         words.append(word)
         return word == "run.nc"
 
-    command = Command("track", "", "", None, None, skin=skin, has_skin=has_skin)
+    def arguments(parser):
+        parser.add_argument("--sap", action="store_true")
+
+    command = Command("track", "", "", arguments, None, skin=skin, has_skin=has_skin)
     assert command.variant(["track", "hamr.nc", "-o", "run.nc"]) is command
     assert command.variant(["track", "run.nc", "-o", "x.nc"]) is skin
+    # A switch takes no value, nor does what has its value already.
+    assert command.variant(["track", "--sap", "run.nc"]) is skin
+    assert command.variant(["track", "--kp=3", "run.nc"]) is skin
+    assert command.variant(["track", "--kp", "run.nc"]) is command
     assert "x.nc" not in words

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
+from skin_runs import made_result
 
 from drakebots.errors import InvalidInput
 from drakebots.plots import plot_summary
 from drakebots.plots_skin import joint_angles, plot_skin, skin_figure, torque_limits
-from drakebots.results import Result, provenance
 
 TIMES = np.linspace(0, 1, 11)
 HIP, KNEE = 0.3 * np.sin(TIMES), -0.5 * np.sin(TIMES)
@@ -51,17 +51,7 @@ def result(tmp_path):
             "joint": ["hip", "knee"],
         },
     )
-    return Result(
-        kind="simulation",
-        model="leg",
-        verdict="success",
-        message="",
-        data=data,
-        residuals={},
-        timings={},
-        metrics={},
-        provenance=provenance(sdf, {}),
-    )
+    return made_result("leg", data, sdf)
 
 
 def lines(figure, title):

@@ -15,71 +15,79 @@ interrupted. With --json the last line printed is one JSON object.
 from __future__ import annotations
 
 import argparse
+import difflib
 import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from drakebots import __version__
+from drakebots.cli.command import Command
 from drakebots.cli.commands import LOOK_COMMANDS
 from drakebots.cli.design_commands import DESIGN
 from drakebots.cli.limbs_command import LIMBS
+from drakebots.cli.options import check_outputs
 from drakebots.cli.plan_commands import PLAN_COMMANDS
 from drakebots.cli.simulate_commands import SIMULATE
 from drakebots.cli.skin_commands import ATTACH
-from drakebots.errors import DrakebotsError, InvalidInput
+from drakebots.errors import DrakebotsError, InvalidInput, UnknownName
 
 COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH, DESIGN)
 
 
-def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as all else here does.
+
+    Options are never shortened: `--time 2` would be a time limit for one robot
+    and nothing for the next.
+    """
+
+    def __init__(self, **settings):
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(**settings, allow_abbrev=False)
+
+    def error(self, message: str):
+        """Raises InvalidInput, in place of argparse's page."""
+        raise InvalidInput(f"{message}; see `{self.prog} --help`")
+
+    def meant(self, word: str) -> str:
+        """A hint at the options that a word may stand for."""
+        known = self._option_string_actions
+        word = word.partition("=")[0]
+        near = [name for name in known if word[2:] and name.startswith(word)]
+        near = near or difflib.get_close_matches(word, known, n=1, cutoff=0.75)
+        return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+def make_parser(words: Sequence[str] = ()) -> Parser:
     """The parser of all commands.
 
     Args:
         words: the command line; a robot named in it gives its command options
             of its own.
     """
-    parser = argparse.ArgumentParser(
-        prog="drakebots",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="drakebots", description=__doc__)
     parser.add_argument(
         "--version", action="version", version=f"drakebots {__version__}"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        variant = command.variant(words)
-        epilog = f"example:\n  {variant.example}"
-        if command.robots and variant is command:
-            known = ", ".join(command.robots)
-            epilog += (
-                f"\n\nThese robots have options of their own: {known};\n"
-                f"see `drakebots {command.name} {next(iter(command.robots))} --help`."
-            )
-        if command.skin is not None and variant is command:
-            epilog += (
-                "\n\nWhat has a skin has options of its own; see "
-                f"`{' '.join(command.skin.example.split()[:3])} --help`."
-            )
-        if command.lattice is not None and variant is command:
-            epilog += (
-                f"\n\nA lattice's file has options of its own; see "
-                f"`drakebots {command.name} lattice.json --help`."
-            )
+        # Which form it is may take reading a file: only for the one that is asked.
+        asked = list(words[:1]) == [command.name]
+        variant = command.variant(words) if asked else command
+        notes = command.notes if variant is command else ""
         sub = commands.add_parser(
             command.name,
             help=command.help,
             description=variant.help,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=f"example:\n  {variant.example}{notes}",
         )
         variant.arguments(sub)
         sub.add_argument(
             "--json", action="store_true", help="print one JSON object last"
         )
-        sub.set_defaults(run=variant.run)
+        sub.set_defaults(run=variant.run, parser=sub)
     return parser
 
 
@@ -87,17 +95,36 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line.
 
     Raises:
-        InvalidInput: for an option that the command does not have for its model.
+        UnknownName: for a command that is none.
+        InvalidInput: for an option that the command does not have for its model,
+            and for what is missing or no number.
     """
     argv = _joined(argv)
-    args, unknown = make_parser(argv).parse_known_args(argv)
+    commands = {command.name: command for command in COMMANDS}
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        raise UnknownName("command", argv[0], commands)
+    try:
+        args, unknown = make_parser(argv).parse_known_args(argv)
+    except InvalidInput:
+        _find_inputs(commands, argv)
+        raise
     if unknown:
-        model = getattr(args, "model", "")
+        _find_inputs(commands, argv)
+        subjects = (getattr(args, name, None) for name in ("model", "plan", "what"))
+        asked = " ".join(filter(None, ("drakebots", args.command, *subjects)))
         raise InvalidInput(
-            f"{unknown[0]} does not apply to `drakebots {args.command} {model}`; see "
-            f"`drakebots {args.command} {model} --help`"
+            f"{unknown[0]} does not apply to `{asked}`{args.parser.meant(unknown[0])}; "
+            f"see `{asked} --help`"
         )
     return args
+
+
+def _find_inputs(commands: Mapping[str, Command], argv: Sequence[str]) -> None:
+    """Raises where what is named is not there: that is why an option is unknown."""
+    command = commands.get(argv[0]) if argv else None
+    if command is not None:
+        for word in command.inputs(argv)[:1]:
+            command.find(word)
 
 
 _NEGATIVE_POINT = re.compile(r"-[0-9.].*")
@@ -120,6 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("drake").setLevel(logging.ERROR)
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
+        check_outputs(args)
         return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from drakebots.cli.command import Command, load_model, model_argument
-from drakebots.cli.output import (
-    model_table,
-    print_json,
-    print_report,
-    print_table,
-    report_of,
+from drakebots.cli.command import Command
+from drakebots.cli.inputs import (
+    find_input,
+    load_model,
+    model_argument,
+    names_skinned,
+    stored,
 )
-from drakebots.cli.skin_commands import SKIN_SHOW, names_skinned
+from drakebots.cli.options import (
+    output_argument,
+    picture_argument,
+    refuse,
+    table_argument,
+)
+from drakebots.cli.output import model_table, print_report, print_table, report_of
+from drakebots.cli.run import tell, write_outputs
+from drakebots.cli.skin_commands import SKIN_SHOW
 from drakebots.cli.voxel_commands import LATTICE_SHOW
 from drakebots.errors import InvalidInput
 from drakebots.models import available_models, load
 from drakebots.plots import plot_summary
-from drakebots.results import check_output, load_result
 from drakebots.view import make_scene, record, serve, write_html
 
 # --- models, show -----------------------------------------------------------
@@ -37,22 +43,17 @@ def _models(args: argparse.Namespace) -> int:
         for m in models
     }
     print_table("models", rows)
-    if args.json:
-        print_json({"models": [m.report() for m in models]})
-    return 0
+    return tell(args, {"models": [m.report() for m in models]})
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
+    model_argument(parser, feet=True)
 
 
 def _show(args: argparse.Namespace) -> int:
     model = load_model(args)
     print_table(model.name, model_table(model))
-    if args.json:
-        print_json(model.report())
-    return 0
+    return tell(args, model.report())
 
 
 # --- view, report -----------------------------------------------------------
@@ -61,9 +62,7 @@ def _show(args: argparse.Namespace) -> int:
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", help="a result (.nc), or a model as in show")
     parser.add_argument("--units", default="SI", help="as in show")
-    parser.add_argument(
-        "-o", "--html", type=Path, help="write a page instead of serving"
-    )
+    output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
     parser.add_argument(
         "--colour", metavar="NAME", help="of a skin: stress or displacement"
     )
@@ -75,51 +74,41 @@ def _view_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _view(args: argparse.Namespace) -> int:
-    if args.html is not None:
-        check_output(args.html)
     if args.port is not None and not 1024 <= args.port <= 65535:
         raise InvalidInput(f"port must be within 1024..65535, got {args.port}")
+    if args.seconds is not None and not args.seconds > 0:
+        raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
     if args.what.lower().endswith(".nc"):
-        result = load_result(args.what)
+        result = stored(args.what)
         scene = record(result, slow=args.slow, port=args.port, colour=args.colour)
     else:
         if args.colour is not None:
             raise InvalidInput("--colour is for the skin of a result (.nc)")
+        refuse(args, ["slow"], "a model; it is for a result (.nc)")
         args.model = args.what
         scene = make_scene(load_model(args), port=args.port)
     if args.html is None:
         url = scene.meshcat.web_url()
         print(f"{url} (Ctrl-C ends)", flush=True)
-        if args.json:
-            print_json({"url": url})
+        tell(args, {"url": url})
         serve(scene, seconds=args.seconds)
         return 0
     path = write_html(scene, args.html)
-    print(path)
-    if args.json:
-        print_json({"html": str(path), "bytes": path.stat().st_size})
-    return 0
+    return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("result", help="a result (.nc)")
-    parser.add_argument("--plot", type=Path, help="write a summary (.png, .pdf, .svg)")
-    parser.add_argument("--csv", type=Path, help="write the time series")
+    picture_argument(
+        parser, "--plot", plot_summary, "write a summary (.png, .pdf, .svg)"
+    )
+    table_argument(parser, "write the time series")
 
 
 def _report(args: argparse.Namespace) -> int:
-    for path in (args.plot, args.csv):
-        if path is not None:
-            check_output(path)
-    result = load_result(args.result)
+    result = stored(args.result)
     print_report(result)
-    if args.plot is not None:
-        print(plot_summary(result, args.plot))
-    if args.csv is not None:
-        print(result.to_csv(args.csv))
-    if args.json:
-        print_json(report_of(result))
-    return 0
+    return tell(args, report_of(result), *write_outputs(args, result))
 
 
 LOOK_COMMANDS = (
@@ -139,6 +128,7 @@ LOOK_COMMANDS = (
         lattice=LATTICE_SHOW,
         skin=SKIN_SHOW,
         has_skin=names_skinned,
+        find=find_input,
     ),
     Command(
         "view",

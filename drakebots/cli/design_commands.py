@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from drakebots.cli.command import Command
-from drakebots.cli.output import print_json, print_table
+from drakebots.cli.options import check_folder
+from drakebots.cli.output import print_table
+from drakebots.cli.progress import stage_bar
+from drakebots.cli.run import tell
 from drakebots.design.design_yaml import read_design
 from drakebots.design.fabrication import fabricate
 from drakebots.design.folder import write_design
@@ -29,26 +26,6 @@ from drakebots.design.robots import JOINTS, table1_problem
 from drakebots.design.surface import SUFFIXES, read_surface
 from drakebots.design.table1 import table1_template
 from drakebots.errors import FileProblem, InvalidInput, UnknownName
-
-
-@contextmanager
-def stage_bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar of stages on stderr, silent where stderr is no terminal."""
-    with Progress(
-        TextColumn(name),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        task = bar.add_task("", total=1)
-
-        def show(stage: str, k: int, n: int) -> None:
-            bar.update(task, completed=k, total=n, description=stage)
-
-        yield show
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,8 +108,7 @@ def write_all(
 
 
 def _design(args: argparse.Namespace) -> int:
-    if args.output.exists() and not args.output.is_dir():
-        raise FileProblem(args.output, "is a file; name a folder")
+    check_folder(args.output)
     problem = problem_of(args)
     with stage_bar(problem.name) as bar:
         design = design_robot(problem, progress=bar)
@@ -149,11 +125,7 @@ def _design(args: argparse.Namespace) -> int:
         "notes": "; ".join(design.notes) or None,
     }
     print_table(problem.name, rows)
-    for path in written:
-        print(path)
-    if args.json:
-        print_json(report | {"files": [str(path) for path in written]})
-    return 0
+    return tell(args, report | {"files": list(map(str, written))}, *written)
 
 
 DESIGN = Command(

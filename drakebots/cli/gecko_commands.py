@@ -6,21 +6,14 @@ Lengths and angles are those of the paper here, cm and deg.
 from __future__ import annotations
 
 import argparse
-import sys
-from contextlib import contextmanager
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from drakebots.cli.command import (
-    Variant,
-    check_outputs,
-    finish,
-    given,
-    output_arguments,
-    write_outputs,
-)
+from drakebots.cli.command import Variant
+from drakebots.cli.options import field_options, given, output_arguments, switch
+from drakebots.cli.progress import counter
+from drakebots.cli.quantities import CM, numbers, points
+from drakebots.cli.run import finish
 from drakebots.errors import InvalidInput
 from drakebots.robots.gecko.course import MOTIONS
 from drakebots.robots.gecko.simulate import (
@@ -33,53 +26,22 @@ from drakebots.robots.gecko.velocity_space import (
     simulate_velocity_space,
 )
 
-CM = 0.01
-
-
-@contextmanager
-def counter(label: str, what: str):
-    """A bar that counts on stderr; silent without a terminal."""
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn(what))
-    with Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
-    """Points "x,y x,y ..." in cm, as (x, y) in m.
-
-    Raises:
-        InvalidInput: naming the point that is none.
-    """
-    found = []
-    for word in text.split():
-        try:
-            x, y = map(float, word.split(","))
-        except ValueError:
-            raise InvalidInput(
-                f'{what}: {word!r} is no point; write "x,y x,y ..." in cm'
-            ) from None
-        if not np.isfinite([x, y]).all():
-            raise InvalidInput(f"{what}: {word!r} is not finite; give numbers in cm")
-        found.append((x * CM, y * CM))
-    return tuple(found)
-
-
 # --- simulate ---------------------------------------------------------------
 
 _SIMULATE = {
-    "motion": (str, f"what the generator believes: {', '.join(MOTIONS)}"),
-    "sum": (str, "reading of eq. (19): corrected or paper"),
-    "horizon": (int, "cycles to look ahead at most"),
-    "size": (str, "small or large robot"),
-    "weights": (str, "of the pose step: velocity_space or single_cycle"),
-    "half_cycles": (int, "give up after so many"),
-    "time_limit": (float, "of wall time [s]; the best is kept"),
+    "motion": f"what the generator believes: {', '.join(MOTIONS)}",
+    "sum": "reading of eq. (19): corrected or paper",
+    "horizon": f"cycles to look ahead at most (default {GeckoSimulation().horizon})",
+    "size": "small or large robot",
+    "weights": "of the pose step: velocity_space or single_cycle",
+    "half_cycles": "give up after so many",
+    "time_limit": "of wall time [s]; the best is kept",
+}
+_SPACE = {
+    "order": "of the polynomial",
+    "settle": "cycles before the one that counts",
+    "size": "small or large robot",
+    "weights": "of the pose step",
 }
 
 
@@ -113,21 +75,17 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--final-heading", type=float, help="wanted at the one target [deg]"
     )
-    parser.add_argument(
+    switch(
+        parser,
         "--pressure",
-        action="store_const",
-        const=True,
-        help="with the limit of 1.1 bar (pose) or the low-level control (drake)",
+        "pressure",
+        "with the limit of 1.1 bar (pose) or the low-level control (drake)",
     )
-    for name, (kind, text) in _SIMULATE.items():
-        shown = getattr(default, name)
-        text += "" if shown is None else f" (default {shown})"
-        parser.add_argument("--" + name.replace("_", "-"), type=kind, help=text)
+    field_options(parser, GeckoSimulation, _SIMULATE)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    check_outputs(args)
     options = given(args, ("engine", "pressure", *_SIMULATE))
     if args.targets is not None:
         options["targets"] = points(args.targets, "--targets")
@@ -148,7 +106,7 @@ def _simulate(args: argparse.Namespace) -> int:
     unit = "half cycles" if problem.engine == "pose" else "s simulated"
     with counter("gecko", unit) as progress:
         result = simulate_gecko(problem, progress=progress)
-    return finish(args, result, write_outputs(args, result))
+    return finish(args, result)
 
 
 GECKO_SIMULATE = Variant(
@@ -176,36 +134,14 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", metavar="A,B,...", help=f"grid{unit} (default {shown})"
         )
-    for name, kind, text in (
-        ("order", int, "of the polynomial"),
-        ("settle", int, "cycles before the one that counts"),
-        ("size", str, "small or large robot"),
-        ("weights", str, "of the pose step"),
-    ):
-        text += f" (default {getattr(default, name)})"
-        parser.add_argument(f"--{name}", type=kind, help=text)
+    field_options(parser, VelocitySpace, _SPACE)
     output_arguments(parser)
 
 
-def numbers(text: str, what: str) -> tuple[float, ...]:
-    """Numbers "a,b,...".
-
-    Raises:
-        InvalidInput: when they are none.
-    """
-    try:
-        return tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise InvalidInput(
-            f'{what}: {text!r} is no list "a,b,..." of numbers'
-        ) from None
-
-
 def _plan(args: argparse.Namespace) -> int:
-    check_outputs(args)
     if not args.velocity_space:
         raise InvalidInput("say what to plan: --velocity-space")
-    options = given(args, ("order", "settle", "size", "weights"))
+    options = given(args, _SPACE)
     if args.q1 is not None:
         options["q1"] = tuple(np.radians(numbers(args.q1, "--q1")).tolist())
     if args.q2 is not None:
@@ -215,7 +151,7 @@ def _plan(args: argparse.Namespace) -> int:
         raise InvalidInput("--html: a velocity space has no motion; use --plot")
     with counter("velocity space", "gaits") as progress:
         result = simulate_velocity_space(problem, progress=progress)
-    return finish(args, result, write_outputs(args, result))
+    return finish(args, result)
 
 
 GECKO_PLAN = Variant(

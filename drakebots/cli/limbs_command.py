@@ -6,21 +6,24 @@ import argparse
 from pathlib import Path
 
 from drakebots.cli.command import Command
-from drakebots.cli.output import print_json, print_table
+from drakebots.cli.options import output_argument
+from drakebots.cli.output import print_table
+from drakebots.cli.run import tell
 from drakebots.multibody.limbs import read_limbs, write_limbs
-from drakebots.results import check_output
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", help="a URDF, SDF or MJCF")
     parser.add_argument("limbs", type=Path, help="limbs and their links (.yaml)")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, help="robot with limbs (.dmd.yaml)"
+    output_argument(
+        parser,
+        *("-o", "--output"),
+        required=True,
+        help="robot with limbs (.dmd.yaml)",
     )
 
 
 def _run(args: argparse.Namespace) -> int:
-    check_output(args.output)
     limbs = read_limbs(args.limbs)
     path = write_limbs(args.robot, limbs, args.output)
     print_table(
@@ -31,10 +34,8 @@ def _run(args: argparse.Namespace) -> int:
             for limb in limbs
         },
     )
-    print(path)
-    if args.json:
-        print_json({"robot": str(path), "limbs": [limb.name for limb in limbs]})
-    return 0
+    facts = {"robot": str(path), "limbs": [limb.name for limb in limbs]}
+    return tell(args, facts, path)
 
 
 LIMBS = Command(

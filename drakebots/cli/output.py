@@ -1,17 +1,14 @@
-"""What commands print: tables, JSON, progress."""
+"""What commands print: tables and JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from drakebots.models import Model
@@ -57,23 +54,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(text_of, value))
     return "–" if value is None else str(value)
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Any]:
-    """A bar on stderr, silent where stderr is no terminal."""
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn(label),
-        BarColumn(),
-        TextColumn("{task.completed:.3f} / {task.total:.3f} s simulated"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def report_of(result: Result) -> dict[str, Any]:

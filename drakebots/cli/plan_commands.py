@@ -3,69 +3,43 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from drakebots.cli.command import (
-    Command,
-    Variant,
-    check_outputs,
-    field_options,
-    finish,
-    given,
+from drakebots.cli.command import Command, Variant
+from drakebots.cli.gecko_commands import GECKO_PLAN
+from drakebots.cli.inputs import (
+    find_input,
     load_model,
     model_argument,
-    output_arguments,
-    refuse,
-    write_outputs,
-)
-from drakebots.cli.gecko_commands import GECKO_PLAN
-from drakebots.cli.output import print_json, progress_bar
-from drakebots.cli.quad_commands import (
-    QUAD_EXPORT,
-    QUAD_PLAN,
-    QUAD_TRACK,
     names_quad_plan,
+    names_skinned,
+    stored,
 )
-from drakebots.cli.skin_commands import names_skinned
+from drakebots.cli.options import (
+    field_options,
+    given,
+    output_argument,
+    output_arguments,
+    picture_argument,
+    refuse,
+    switch,
+)
+from drakebots.cli.progress import iterations, progress_bar
+from drakebots.cli.quad_commands import QUAD_EXPORT, QUAD_PLAN, QUAD_TRACK
+from drakebots.cli.run import finish, tell
 from drakebots.cli.voxel_commands import LATTICE_PLAN, VOXEL_PLAN
 from drakebots.errors import InvalidInput
 from drakebots.models import load
 from drakebots.plots_plan import plot_convergence
-from drakebots.results import Result, check_output, load_result
+from drakebots.results import check_output
 from drakebots.robots.hamr.gait_program import GaitPlan
 from drakebots.robots.hamr.jump_program import JumpPlan
 from drakebots.robots.hamr.plan import plan_gait, plan_jump, plan_reference
 from drakebots.robots.hamr.tracking import Tracking, track
 from drakebots.robots.hamr.voltages import export_voltages
+from drakebots.trajopt.checkpoint import read_checkpoint
 from drakebots.trajopt.locomotion import LocomotionPlan, plan_locomotion
-
-
-@contextmanager
-def iterations(label: str):
-    """Iteration, objective and violation on stderr; silent without a terminal."""
-    console = Console(stderr=True)
-    text = "{task.fields[state]}"
-    columns = (SpinnerColumn(), TextColumn(label), TextColumn(text))
-    with Progress(
-        *columns,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(label, total=None, state="")
-
-        def show(number: int, objective: float, violation: float) -> None:
-            state = f"{number}: cost {objective:.4g}, violation {violation:.1e}"
-            bar.update(task, state=state)
-
-        yield show
-
 
 # --- plan -------------------------------------------------------------------
 
@@ -86,7 +60,6 @@ _MOTION = {
     "turn": "angle to turn [rad]",
     "duration": "of the motion [s]",
 }
-_TO = ("time_limit", "checkpoint", "resume")
 
 
 def _solver_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +67,22 @@ def _solver_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=Path, help="keeps the best iterate (.npz)")
     parser.add_argument("--resume", type=Path, help="checkpoint to go on from")
     output_arguments(parser)
-    parser.add_argument(
-        "--convergence", type=Path, help="also the solver's progress (.png)"
+    picture_argument(
+        parser, "--convergence", plot_convergence, "also the solver's progress (.png)"
     )
+
+
+def _to(args: argparse.Namespace) -> dict[str, object]:
+    """What the solver is told.
+
+    Raises:
+        FileProblem: for a file it could not use; hamr's warm start is long.
+    """
+    if args.checkpoint is not None:
+        check_output(args.checkpoint)
+    if args.resume is not None:
+        read_checkpoint(args.resume)
+    return given(args, ("time_limit", "checkpoint", "resume"))
 
 
 def _hamr_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,9 +90,7 @@ def _hamr_arguments(parser: argparse.ArgumentParser) -> None:
     gait = parser.add_argument_group("a gait")
     field_options(gait, GaitPlan, _GAIT)
     jump = parser.add_argument_group("the jump")
-    jump.add_argument(
-        "--jump", action="store_const", const=True, help="plan it instead of a gait"
-    )
+    switch(jump, "--jump", "jump", "plan it instead of a gait")
     field_options(jump, JumpPlan, _JUMP)
     both = parser.add_argument_group("both")
     field_options(both, GaitPlan, {"surface": "teflon, card or sandpaper"} | _COMMON)
@@ -114,8 +98,7 @@ def _hamr_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_hamr(args: argparse.Namespace) -> int:
-    check_outputs(args, args.convergence, args.checkpoint)
-    to, common = given(args, _TO), given(args, ("surface", *_COMMON))
+    to, common = _to(args), given(args, ("surface", *_COMMON))
     if args.jump:
         refuse(args, _GAIT, "a jump")
         problem, plan = JumpPlan(**common, **given(args, _JUMP)), plan_jump
@@ -124,12 +107,11 @@ def _plan_hamr(args: argparse.Namespace) -> int:
         problem, plan = GaitPlan(**common, **given(args, _GAIT)), plan_gait
     with iterations(f"hamr {problem.name}") as progress:
         result = plan(problem, progress=progress, **to)
-    return _write(args, result, load("hamr"))
+    return finish(args, result, load("hamr"))
 
 
 def _any_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
+    model_argument(parser, feet=True)
     for name, text in _MOTION.items():
         parser.add_argument("--" + name, type=float, help=text)
     parser.add_argument("--friction", type=float, help=_COMMON["friction"])
@@ -138,12 +120,12 @@ def _any_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_any(args: argparse.Namespace) -> int:
-    check_outputs(args, args.convergence, args.checkpoint)
+    to = _to(args)
     model = load_model(args)
     problem = locomotion_plan(args)
     with iterations(model.name) as progress:
-        result = plan_locomotion(model, problem, progress=progress, **given(args, _TO))
-    return _write(args, result, model)
+        result = plan_locomotion(model, problem, progress=progress, **to)
+    return finish(args, result, model)
 
 
 def locomotion_plan(args: argparse.Namespace) -> LocomotionPlan:
@@ -160,13 +142,6 @@ def locomotion_plan(args: argparse.Namespace) -> LocomotionPlan:
     kind = {"forward": "walk", "hop": "hop", "turn": "turn"}[next(iter(wishes))]
     plan = LocomotionPlan(kind=kind, **wishes)
     return replace(plan, **given(args, ("duration", *_COMMON)))
-
-
-def _write(args: argparse.Namespace, result: Result, model) -> int:
-    written = write_outputs(args, result, model)
-    if args.convergence is not None:
-        written.append(plot_convergence(result, args.convergence))
-    return finish(args, result, written)
 
 
 # --- track ------------------------------------------------------------------
@@ -196,12 +171,11 @@ def _track_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _track(args: argparse.Namespace) -> int:
-    check_outputs(args)
-    reference = plan_reference(load_result(args.plan))
+    reference = plan_reference(stored(args.plan))
     problem = Tracking(reference, **given(args, _TRACKING))
     with progress_bar(f"track {reference.name}") as progress:
         result = track(problem, progress=progress)
-    return finish(args, result, write_outputs(args, result, load("hamr")))
+    return finish(args, result, load("hamr"))
 
 
 # --- export -----------------------------------------------------------------
@@ -209,8 +183,8 @@ def _track(args: argparse.Namespace) -> int:
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="a plan or run of hamr (.nc)")
-    parser.add_argument(
-        "--voltages", type=Path, required=True, help="waveforms as a table (.csv)"
+    output_argument(
+        parser, "--voltages", required=True, help="waveforms as a table (.csv)"
     )
     parser.add_argument("--rate", type=float, default=2500.0, help="samples [Hz]")
     parser.add_argument("--cycles", type=int, default=1, help="of a gait")
@@ -218,15 +192,11 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    check_output(args.voltages)
-    reference = plan_reference(load_result(args.plan))
+    reference = plan_reference(stored(args.plan))
     path = export_voltages(
         reference, args.voltages, rate=args.rate, cycles=args.cycles, ramp=args.ramp
     )
-    print(path)
-    if args.json:
-        print_json({"voltages": str(path), "rate_hz": args.rate})
-    return 0
+    return tell(args, {"voltages": str(path), "rate_hz": args.rate}, path)
 
 
 HAMR_PLAN = Variant(
@@ -247,6 +217,7 @@ PLAN_COMMANDS = (
         LATTICE_PLAN,
         QUAD_PLAN,
         names_skinned,
+        find_input,
     ),
     Command(
         "track",
@@ -256,6 +227,7 @@ PLAN_COMMANDS = (
         _track,
         skin=QUAD_TRACK,
         has_skin=names_quad_plan,
+        find=stored,
     ),
     Command(
         "export",
@@ -265,5 +237,6 @@ PLAN_COMMANDS = (
         _export,
         skin=QUAD_EXPORT,
         has_skin=names_quad_plan,
+        find=stored,
     ),
 )

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from drakebots.cli.command import (
-    Variant,
-    check_outputs,
+from drakebots.cli.command import Variant
+from drakebots.cli.inputs import skinned_argument, stored
+from drakebots.cli.options import (
     field_options,
-    finish,
     given,
+    output_argument,
     output_arguments,
+    picture_argument,
     refuse,
-    write_outputs,
 )
-from drakebots.cli.output import print_json, progress_bar
-from drakebots.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.cli.progress import progress_bar, stages
+from drakebots.cli.run import finish, tell
+from drakebots.errors import FileProblem, InvalidInput
 from drakebots.models import load
 from drakebots.plots_quad import plot_contacts
-from drakebots.results import check_output, load_result
 from drakebots.robots.quads.motion_library import MOTIONS
 from drakebots.robots.quads.plan_quad import QuadPlan, plan_quad
 from drakebots.robots.quads.replay import Replay, plan_model, replay
@@ -36,40 +31,6 @@ from drakebots.robots.quads.servo_file import (
     servo_table,
     write_servos,
 )
-
-
-def names_quad_plan(word: str) -> bool:
-    """Whether a word of a command line names a stored plan of a skinned robot."""
-    if word.startswith("-") or not word.lower().endswith(".nc"):
-        return False
-    try:
-        found = load_result(word)
-    except DrakebotsError:
-        return False
-    return found.metrics.get("system") == "skinned"
-
-
-@contextmanager
-def stages(label: str) -> Iterator:
-    """The stage and how far it is, on stderr; silent without a terminal."""
-    console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn(label),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(label, total=None, state="")
-
-        def show(stage: str, done: float, end: float) -> None:
-            far = f"{done:.3f} of {end:.3f} s" if end else f"iteration {done:g}"
-            bar.update(task, state=f"{stage}: {far}")
-
-        yield show
-
 
 # --- plan -------------------------------------------------------------------
 
@@ -94,7 +55,7 @@ _PLAN = {
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
+    skinned_argument(parser)
     parser.add_argument(
         "--motion",
         default="walk",
@@ -102,20 +63,17 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
     field_options(parser, QuadPlan, _PLAN)
     output_arguments(parser)
-    parser.add_argument(
-        "--contacts", type=Path, help="also the contact bars and forces (.png)"
+    picture_argument(
+        parser, "--contacts", plot_contacts, "also the contact bars and forces (.png)"
     )
 
 
 def _plan(args: argparse.Namespace) -> int:
-    check_outputs(args, args.contacts)
     problem = QuadPlan(model=args.model, motion=args.motion, **given(args, _PLAN))
-    with stages(load(args.model).name) as progress:
+    model = load(args.model)
+    with stages(model.name) as progress:
         result = plan_quad(problem, path=args.output, progress=progress)
-    written = write_outputs(args, result, load(args.model))
-    if args.contacts is not None:
-        written.append(plot_contacts(result, args.contacts))
-    return finish(args, result, written)
+    return finish(args, result, model)
 
 
 QUAD_PLAN = Variant(
@@ -156,8 +114,7 @@ def _track_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _track(args: argparse.Namespace) -> int:
-    check_outputs(args)
-    plan = load_result(args.plan)
+    plan = stored(args.plan)
     options = given(args, ("model", *_BOTH))
     if args.sap:
         refuse(args, _TRACK, "--sap")
@@ -166,9 +123,7 @@ def _track(args: argparse.Namespace) -> int:
         problem, run = Replay(plan, **options, **given(args, _TRACK)), replay
     with progress_bar(f"track {plan.model}") as progress:
         result = run(problem, progress=progress)
-    return finish(
-        args, result, write_outputs(args, result, problem.robot.skinned.model)
-    )
+    return finish(args, result, problem.robot.skinned.model)
 
 
 QUAD_TRACK = Variant(
@@ -183,8 +138,8 @@ QUAD_TRACK = Variant(
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="a plan or run of a skinned robot (.nc)")
-    parser.add_argument(
-        "--servos", type=Path, required=True, help="angles of the servos (.csv)"
+    output_argument(
+        parser, "--servos", required=True, help="angles of the servos (.csv)"
     )
     parser.add_argument("--map", type=Path, help="servo_map.csv of the board")
     parser.add_argument("--rate", type=float, default=50.0, help="rows a second [Hz]")
@@ -201,8 +156,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    check_output(args.servos)
-    plan = load_result(args.plan)
+    plan = stored(args.plan)
     if args.map is not None:
         channels = read_channels(args.map)
     else:
@@ -216,18 +170,14 @@ def _export(args: argparse.Namespace) -> int:
         pulse=_pulse(args.pulse),
     )
     path = write_servos(args.servos, channels, times, values, args.units)
-    print(path)
-    if args.json:
-        print_json(
-            {
-                "servos": str(path),
-                "rows": len(times),
-                "channels": len(channels),
-                "rate_hz": args.rate,
-                "units": args.units,
-            }
-        )
-    return 0
+    facts = {
+        "servos": str(path),
+        "rows": len(times),
+        "channels": len(channels),
+        "rate_hz": args.rate,
+        "units": args.units,
+    }
+    return tell(args, facts, path)
 
 
 def _folder(plan) -> Path | None:

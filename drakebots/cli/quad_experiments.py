@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from drakebots.cli.output import plain
-from drakebots.cli.quad_commands import stages
+from drakebots.cli.progress import stages
 from drakebots.errors import DrakebotsError
-from drakebots.plots_gecko_robot import save
+from drakebots.plots_file import save
 from drakebots.robots.quads.experiments import Outcome, Setting, row
 from drakebots.robots.quads.variant import variant
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 
-from drakebots.cli.command import (
-    Command,
-    Variant,
-    check_outputs,
-    field_options,
-    finish,
-    given,
-    load_model,
-    model_argument,
-    output_arguments,
-    write_outputs,
-)
+from drakebots.cli.command import Arguments, Command, Run, Variant
 from drakebots.cli.gecko_commands import GECKO_SIMULATE
-from drakebots.cli.output import progress_bar
-from drakebots.cli.skin_commands import SKIN_SIMULATE, names_skinned
+from drakebots.cli.inputs import find_input, load_model, model_argument, names_skinned
+from drakebots.cli.options import field_options, given, output_arguments
+from drakebots.cli.progress import progress_bar
+from drakebots.cli.run import finish
+from drakebots.cli.skin_commands import SKIN_SIMULATE
 from drakebots.cli.voxel_commands import VOXEL_SIMULATE
+from drakebots.results import Result
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.robots.passive import PassiveSimulation, simulate_passive
 
@@ -46,57 +39,48 @@ _PASSIVE = {
 } | _SHARED
 
 
-def _hamr_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
-    field_options(parser, HamrSimulation, _HAMR)
-    output_arguments(parser)
+def _simulation(
+    problem: type, texts: Mapping[str, str], solve: Callable[..., Result]
+) -> tuple[Arguments, Run]:
+    """Options and work of a simulation of a model: `solve(problem, model, bar)`."""
 
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        model_argument(parser, feet=True)
+        field_options(parser, problem, texts)
+        output_arguments(parser)
 
-def _hamr(args: argparse.Namespace) -> int:
-    check_outputs(args)
-    problem = HamrSimulation(**given(args, _names(HamrSimulation)))
-    model = load_model(args)
-    with progress_bar(model.name) as progress:
-        result = simulate(problem, model=model, progress=progress)
-    return finish(args, result, write_outputs(args, result, model))
+    def run(args: argparse.Namespace) -> int:
+        posed = problem(**given(args, texts))
+        model = load_model(args)
+        with progress_bar(model.name) as progress:
+            result = solve(posed, model, progress)
+        return finish(args, result, model)
 
-
-def _passive_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
-    field_options(parser, PassiveSimulation, _PASSIVE)
-    output_arguments(parser)
-
-
-def _passive(args: argparse.Namespace) -> int:
-    check_outputs(args)
-    problem = PassiveSimulation(**given(args, _names(PassiveSimulation)))
-    model = load_model(args)
-    with progress_bar(model.name) as progress:
-        result = simulate_passive(model, problem, progress=progress)
-    return finish(args, result, write_outputs(args, result, model))
-
-
-def _names(problem: type) -> list[str]:
-    return [entry.name for entry in fields(problem)]
+    return arguments, run
 
 
 HAMR_SIMULATE = Variant(
     "simulate HAMR with a gait",
     "drakebots simulate hamr --gait trot --frequency 10 --surface card "
     "--cycles 15 -o run.nc",
-    _hamr_arguments,
-    _hamr,
+    *_simulation(
+        HamrSimulation,
+        _HAMR,
+        lambda posed, model, bar: simulate(posed, model=model, progress=bar),
+    ),
 )
 
 SIMULATE = Command(
     "simulate",
     "simulate hamr or voxel with a gait, gecko on a course, any model left to itself",
     "drakebots simulate robot.urdf --duration 2 -o run.nc",
-    _passive_arguments,
-    _passive,
-    {"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
+    *_simulation(
+        PassiveSimulation,
+        _PASSIVE,
+        lambda posed, model, bar: simulate_passive(model, posed, progress=bar),
+    ),
+    robots={"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
     skin=SKIN_SIMULATE,
     has_skin=names_skinned,
+    find=find_input,
 )

@@ -5,45 +5,28 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from drakebots.cli.command import (
-    Command,
-    Variant,
-    check_outputs,
+from drakebots.cli.command import Command, Variant
+from drakebots.cli.inputs import skinned_argument
+from drakebots.cli.options import (
     field_options,
-    finish,
     given,
+    option,
     output_arguments,
-    write_outputs,
+    switch,
 )
-from drakebots.cli.output import model_table, print_json, print_table, progress_bar
+from drakebots.cli.output import model_table, print_table
+from drakebots.cli.progress import progress_bar
 from drakebots.cli.quantities import length
+from drakebots.cli.run import finish, tell
 from drakebots.errors import FileProblem, InvalidInput
 from drakebots.fem.materials import Material
-from drakebots.models import ENDINGS, load, package_root
+from drakebots.models import load
 from drakebots.results import check_output
 from drakebots.skin.attach import Attachment, attach
 from drakebots.skin.description import GlueRadius, skin_path, write_skin
 from drakebots.skin.motion import MOTIONS, read_motion
 from drakebots.skin.robot import load_skinned
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
-
-
-def names_skinned(word: str) -> bool:
-    """Whether a word of a command line names a model with a skin."""
-    if word.startswith("-"):
-        return False
-    if word.lower().endswith(ENDINGS):
-        path = skin_path(Path(word))
-    else:
-        name = word.replace("-", "_")
-        if not name.isidentifier():
-            return False
-        path = package_root() / name / f"{name}.skin.yaml"
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False  # no path at all: whoever opens it will say so
-
 
 # --- simulate ---------------------------------------------------------------
 
@@ -68,7 +51,7 @@ _OFF = {
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
+    skinned_argument(parser)
     parser.add_argument(
         "--motion",
         default="sine",
@@ -77,26 +60,20 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--material", help="kind, in place of the file's")
     field_options(parser, SkinSimulation, _SIMULATE)
     for name, text in _OFF.items():
-        parser.add_argument(
-            "--no-" + name.replace("_", "-"),
-            dest=name,
-            action="store_const",
-            const=False,
-            help=text,
-        )
+        switch(parser, "--no-" + option(name)[2:], name, text, value=False)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    check_outputs(args)
     options = given(args, ("material", *_SIMULATE, *_OFF))
     motion = args.motion
     if Path(motion).suffix:
         motion = read_motion(motion, load_skinned(args.model).joints)
     problem = SkinSimulation(model=args.model, motion=motion, **options)
-    with progress_bar(load(args.model).name) as progress:
+    model = load(args.model)
+    with progress_bar(model.name) as progress:
         result = simulate_skinned(problem, progress=progress)
-    return finish(args, result, write_outputs(args, result, load(args.model)))
+    return finish(args, result, model)
 
 
 SKIN_SIMULATE = Variant(
@@ -110,7 +87,7 @@ SKIN_SIMULATE = Variant(
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
+    skinned_argument(parser)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -118,10 +95,8 @@ def _show(args: argparse.Namespace) -> int:
     model, skin = robot.model, robot.report()
     print_table(model.name, model_table(model))
     print_table("skin", skin)
-    if args.json:
-        # The mass is that of skeleton and skin.
-        print_json(model.report() | skin)
-    return 0
+    # The mass is that of skeleton and skin.
+    return tell(args, model.report() | skin)
 
 
 SKIN_SHOW = Variant(
@@ -192,10 +167,7 @@ def _attach(args: argparse.Namespace) -> int:
     print_table(
         f"{found.robot.model.name} in {Path(args.skin).name}", attach_table(found)
     )
-    print(out)
-    if args.json:
-        print_json(found.report() | {"skin": str(out)})
-    return 0
+    return tell(args, found.report() | {"skin": str(out)}, out)
 
 
 def attach_table(found: Attachment) -> dict[str, object]:

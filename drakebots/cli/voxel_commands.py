@@ -7,17 +7,18 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from drakebots.cli.command import (
-    Variant,
-    check_outputs,
+from drakebots.cli.command import Variant
+from drakebots.cli.options import (
     field_options,
-    finish,
     given,
+    output_argument,
     output_arguments,
-    write_outputs,
+    switch,
 )
-from drakebots.cli.output import print_json, print_table, progress_bar
+from drakebots.cli.output import print_table
+from drakebots.cli.progress import progress_bar
 from drakebots.cli.quantities import length
+from drakebots.cli.run import finish, tell
 from drakebots.errors import InvalidInput
 from drakebots.lattice.check import check_lattice
 from drakebots.lattice.io import ENDINGS, load_lattice
@@ -26,6 +27,7 @@ from drakebots.lattice.pom import Control
 from drakebots.robots.voxels.gait import read_gait
 from drakebots.robots.voxels.reach import plan_lattice, plan_robot
 from drakebots.robots.voxels.walk import VoxelWalk, run
+from drakebots.view_lattice import plot_lattice, show_lattice
 
 # --- simulate ---------------------------------------------------------------
 
@@ -47,21 +49,20 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
         "--gait", default="forward", help="forward, reverse, or a table (.csv, .yaml)"
     )
     parser.add_argument("--stroke", help="of a node either way, e.g. 5mm")
-    parser.add_argument(
+    switch(
+        parser,
         "--point-feet",
-        action="store_const",
-        const=True,
-        help="back feet without heel and toe: it tips over",
+        "point_feet",
+        "back feet without heel and toe: it tips over",
     )
     field_options(parser, VoxelWalk, _WALK)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    check_outputs(args)
     options = given(args, ("point_feet", *_WALK))
     if args.stroke is not None:
-        options["stroke"] = length(args.stroke, "--stroke")
+        options["stroke"] = _stroke(args)
     if Path(args.gait).suffix:
         table = read_gait(args.gait, options.get("stroke"))
         options["gait"] = tuple(map(tuple, table.poses.tolist()))
@@ -70,7 +71,7 @@ def _simulate(args: argparse.Namespace) -> int:
     problem = VoxelWalk(**options)
     with progress_bar("voxel") as progress:
         result = run(problem, progress=progress)
-    return finish(args, result, write_outputs(args, result))
+    return finish(args, result)
 
 
 VOXEL_SIMULATE = Variant(
@@ -122,9 +123,8 @@ def _stroke(args: argparse.Namespace) -> float | None:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    check_outputs(args)
     result = plan_robot([wish(w) for w in args.effector], stroke=_stroke(args))
-    return finish(args, result, write_outputs(args, result))
+    return finish(args, result)
 
 
 VOXEL_PLAN = Variant(
@@ -178,7 +178,6 @@ def place(text: str) -> tuple[int, int, int]:
 
 
 def _plan_lattice(args: argparse.Namespace) -> int:
-    check_outputs(args)
     spec = load_lattice(args.model)
     wishes = [
         (place(name), axis, value) for name, axis, value in map(wish, args.effector)
@@ -187,7 +186,7 @@ def _plan_lattice(args: argparse.Namespace) -> int:
     result = plan_lattice(
         spec, wishes, actuators, path=args.model, stroke=_stroke(args)
     )
-    return finish(args, result, write_outputs(args, result))
+    return finish(args, result)
 
 
 LATTICE_PLAN = Variant(
@@ -205,12 +204,11 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mechanisms", action="store_true", help="list what moves without stretching"
     )
-    parser.add_argument("--html", type=Path, help="draw it as a Meshcat page")
-    parser.add_argument("--plot", type=Path, help="draw it as a picture (.png)")
+    output_argument(parser, "--html", help="draw it as a Meshcat page")
+    output_argument(parser, "--plot", picture=True, help="draw it as a picture (.png)")
 
 
 def _show(args: argparse.Namespace) -> int:
-    check_outputs(args)
     spec = load_lattice(args.model)
     lattice, strut = spec.lattice, spec.strut
     report = check_lattice(lattice)
@@ -234,16 +232,12 @@ def _show(args: argparse.Namespace) -> int:
             "mechanisms": [{"kind": m.kind, "name": m.name} for m in mechanisms.all],
             "missed_by_planes_of_motion": len(mechanisms.missed),
         }
-    if args.html is not None or args.plot is not None:
-        from drakebots.view_lattice import plot_lattice, show_lattice
-
-        if args.html is not None:
-            print(show_lattice(spec, args.html))
-        if args.plot is not None:
-            print(plot_lattice(spec, args.plot))
-    if args.json:
-        print_json(facts)
-    return 0
+    pictures = []
+    if args.html is not None:
+        pictures.append(show_lattice(spec, args.html))
+    if args.plot is not None:
+        pictures.append(plot_lattice(spec, args.plot))
+    return tell(args, facts, *pictures)
 
 
 LATTICE_SHOW = Variant(

@@ -40,7 +40,7 @@ def read_design(path: Path) -> DesignProblem:
         raw = yaml.safe_load(path.read_text())
     except FileNotFoundError as error:
         raise FileProblem(path, "no such design file") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
         raise FileProblem(path, f"cannot be read as YAML: {error}") from error
     try:
         return parse_design(raw, path.parent)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from drakebots.design import remesh_kernels as kernels
 from drakebots.design.distance_grid import DistanceGrid
+from drakebots.design.remesh_length_kernels import collapse_short, split_long
+from drakebots.design.remesh_ring_kernels import cut_by_plane, fix_ends
+from drakebots.design.remesh_shape_kernels import flip_edges, relax
 from drakebots.design.surface import Surface
 from drakebots.errors import InvalidInput, NoSolution
 
@@ -143,13 +145,13 @@ def remesh(
 
 def _sweep(mesh, grid, points, axes, by_valence):
     values, origin, h = grid.values, grid.origin, grid.spacing
-    kernels.split_long(4 / 3, *mesh.arrays)
-    kernels.collapse_short(4 / 5, 4 / 3, *mesh.arrays)
+    split_long(4 / 3, *mesh.arrays)
+    collapse_short(4 / 5, 4 / 3, *mesh.arrays)
     part = mesh.arrays[:6]
-    kernels.flip_edges(not by_valence, *part)
+    flip_edges(not by_valence, *part)
     for _ in range(3):
-        kernels.relax(*mesh.arrays, values, origin, h, points, axes, 0.7)
-        kernels.flip_edges(True, *part)
+        relax(*mesh.arrays, values, origin, h, points, axes, 0.7)
+        flip_edges(True, *part)
 
 
 def _insert_rings(mesh, rings, h):
@@ -161,7 +163,7 @@ def _insert_rings(mesh, rings, h):
     size = mesh.size[:n].copy()
     mesh.size[:n] = 0.5 * h
     for _ in range(3):
-        kernels.collapse_short(1.0, 8.0, *mesh.arrays)
+        collapse_short(1.0, 8.0, *mesh.arrays)
     mesh.size[:n] = size
     for index, ring in enumerate(rings):
         room = len(mesh.x)
@@ -174,6 +176,6 @@ def _insert_rings(mesh, rings, h):
         # No vertex on the plane itself: every crossing is then of two sides, and
         # the curve has no knots.
         s[:n] = np.where(np.abs(s[:n]) < 1e-9, 1e-9, s[:n])
-        kernels.cut_by_plane(s, near, *mesh.arrays, index + 1)
+        cut_by_plane(s, near, *mesh.arrays, index + 1)
     c, org, twin, marked, leaving, _, kind, _ = mesh.arrays
-    kernels.fix_ends(c, org, twin, marked, leaving, kind)
+    fix_ends(c, org, twin, marked, leaving, kind)

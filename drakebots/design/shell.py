@@ -15,6 +15,7 @@ from drakebots.design.shell_quality import ShellReport, shell_report
 from drakebots.design.surface import Surface
 from drakebots.errors import InvalidInput, NoSolution
 from drakebots.fem.mesh import TetMesh
+from drakebots.fem.prisms import prism_tets
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
 
@@ -137,7 +138,7 @@ def hollow(
     h = float(np.clip(np.median(asked) / 2, 5e-4, 2.5e-3))
     grid = DistanceGrid.near_surface(outer, h, band=float(asked.max()) + 3 * h)
     inward = -shell_tets.vertex_normals(x0, f)
-    tets = shell_tets.prism_tets(f, n, layers)
+    tets = prism_tets(f, n, layers)
     start, of_vertex = shell_tets.tets_of_vertices(tets, (layers + 1) * n)
     edges = np.sort(np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]]), axis=1)
     length = np.linalg.norm(x0[edges[:, 0]] - x0[edges[:, 1]], axis=1)

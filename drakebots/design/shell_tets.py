@@ -1,7 +1,8 @@
 """From an outer surface to the tets of its wall.
 
 Each outer vertex is pushed inward down the signed distance to its depth; the
-prisms between are cut in three tets each. Where sheets meet (tips thinner than two
+prisms between are cut in three tets each
+(:func:`drakebots.fem.prisms.prism_tets`). Where sheets meet (tips thinner than two
 walls, crests of folds) the depth is held below the middle, and the inner vertices
 are moved, worst tets first, until no tet is flat.
 """
@@ -155,29 +156,6 @@ def improve(
                         awake[w] = movable[w]
         if moved == 0:
             break
-
-
-def prism_tets(triangles: np.ndarray, n: int, layers: int) -> np.ndarray:
-    """Three tets a prism; layer k of vertex i is k n + i, layer 0 the outer one.
-
-    The diagonals leave the vertex of lower index, so that neighbours agree.
-    """
-    shift = (np.argmin(triangles, axis=1)[:, None] + np.arange(3)) % 3
-    a, b, c = np.take_along_axis(triangles, shift, axis=1).T
-    low, high = np.where(b < c, b, c), np.where(b < c, c, b)
-    swap = (b > c)[:, None]
-    parts = []
-    for k in range(layers):
-        o, i = k * n, (k + 1) * n
-        for corners in (
-            (a + o, low + o, high + o, high + i),
-            (a + o, low + o, high + i, low + i),
-            (a + o, low + i, high + i, a + i),
-        ):
-            tet = np.stack(corners, axis=1)
-            parts.append(np.where(swap, tet, tet[:, [0, 2, 1, 3]]))
-    # The tets of a triangle side by side, layer after layer.
-    return np.stack(parts, axis=1).reshape(-1, 4)
 
 
 def tets_of_vertices(tets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 import trimesh
 
 from drakebots.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.fem.mesh_arrays import checked_arrays
 from drakebots.results.container import replacing
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
@@ -39,30 +40,9 @@ class Surface:
     triangles: np.ndarray
 
     def __post_init__(self):
-        x = np.ascontiguousarray(self.vertices, dtype=float)
-        f = np.ascontiguousarray(self.triangles)
-        if x.ndim != 2 or x.shape[1] != 3:
-            raise InvalidInput(f"surface vertices: shape {x.shape}, needs (n, 3)")
-        if f.ndim != 2 or f.shape[1:] != (3,) or len(f) == 0:
-            raise InvalidInput(
-                f"surface triangles: shape {f.shape}, needs (m, 3) with m >= 1"
-            )
-        if not np.issubdtype(f.dtype, np.integer):
-            raise InvalidInput(f"surface triangles: type {f.dtype}, needs integers")
-        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"surface vertex {bad[0]}: position {x[bad[0]].tolist()} is not "
-                f"finite ({bad.size} such vertices); mend the surface"
-            )
-        bad = np.flatnonzero(((f < 0) | (f >= len(x))).any(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"surface triangle {bad[0]}: corners {f[bad[0]].tolist()} are not "
-                f"all among the {len(x)} vertices"
-            )
+        x, f = checked_arrays("surface", "triangle", self.vertices, self.triangles, 3)
         object.__setattr__(self, "vertices", x)
-        object.__setattr__(self, "triangles", f.astype(np.int64))
+        object.__setattr__(self, "triangles", f)
 
     @property
     def areas(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.errors import InvalidInput
+from drakebots.fem.mesh_arrays import checked_arrays
 
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
 """Corners of the face opposite corner i, outward when the volume is > 0."""
@@ -35,28 +36,7 @@ class TetMesh:
     region: np.ndarray | None = None
 
     def __post_init__(self):
-        vertices = np.ascontiguousarray(self.vertices, dtype=float)
-        tets = np.ascontiguousarray(self.tets)
-        if vertices.ndim != 2 or vertices.shape[1] != 3:
-            raise InvalidInput(f"mesh vertices: shape {vertices.shape}, needs (n, 3)")
-        if tets.ndim != 2 or tets.shape[1:] != (4,) or len(tets) == 0:
-            raise InvalidInput(
-                f"mesh tets: shape {tets.shape}, needs (m, 4) with m >= 1"
-            )
-        if not np.issubdtype(tets.dtype, np.integer):
-            raise InvalidInput(f"mesh tets: type {tets.dtype}, needs integers")
-        bad = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"mesh vertex {bad[0]}: position {vertices[bad[0]].tolist()} is not "
-                f"finite ({bad.size} such vertices); mend the mesh"
-            )
-        bad = np.flatnonzero(((tets < 0) | (tets >= len(vertices))).any(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"mesh tet {bad[0]}: corners {tets[bad[0]].tolist()} are not all "
-                f"among the {len(vertices)} vertices"
-            )
+        vertices, tets = checked_arrays("mesh", "tet", self.vertices, self.tets, 4)
         region = np.zeros(len(tets)) if self.region is None else self.region
         region = np.ascontiguousarray(region, dtype=np.int64)
         if region.shape != (len(tets),):
@@ -65,7 +45,7 @@ class TetMesh:
                 f"the {len(tets)} tets"
             )
         object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "tets", tets.astype(np.int64))
+        object.__setattr__(self, "tets", tets)
         object.__setattr__(self, "region", region)
 
     @property

@@ -11,11 +11,13 @@ import numpy as np
 
 from drakebots.errors import FileProblem
 from drakebots.fem.mesh import TetMesh
+from drakebots.results.container import replacing
 
 REGION_NAMES = ("region", "gmsh:physical", "medit:ref", "cell_scalars")
 """Cell data that may hold the region, first match wins."""
 
-SUFFIXES = (".vtk", ".vtu", ".msh", ".mesh")
+FORMATS = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh22", ".mesh": "medit"}
+"""meshio's name of each suffix."""
 
 
 def read_mesh(path: str | Path) -> TetMesh:
@@ -66,22 +68,21 @@ def write_mesh(path: str | Path, mesh: TetMesh) -> None:
     """
     path = Path(path)
     _check_suffix(path)
-    name = {".msh": "gmsh:physical", ".mesh": "medit:ref"}.get(path.suffix, "region")
+    suffix = path.suffix.lower()
+    name = {".msh": "gmsh:physical", ".mesh": "medit:ref"}.get(suffix, "region")
     region = mesh.region.astype(np.int32)
     data = {name: [region]}
-    options = {}
-    if path.suffix == ".msh":
+    options = {"file_format": FORMATS[suffix]}
+    if suffix == ".msh":
         data["gmsh:geometrical"] = [region]
-        options = {"file_format": "gmsh22", "binary": False}
+        options["binary"] = False
     out = meshio.Mesh(mesh.vertices, [("tetra", mesh.tets)], cell_data=data)
-    try:
-        meshio.write(path, out, **options)
-    except OSError as error:
-        raise FileProblem(path, f"cannot be written: {error}") from error
+    with replacing(path) as part:
+        meshio.write(part, out, **options)
 
 
 def _check_suffix(path):
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in FORMATS:
         raise FileProblem(
-            path, f"suffix {path.suffix!r} is not a tet mesh: use {', '.join(SUFFIXES)}"
+            path, f"suffix {path.suffix!r} is not a tet mesh: use {', '.join(FORMATS)}"
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from drakebots.errors import InvalidInput
 from drakebots.fem.mesh import TetMesh
+from drakebots.fem.prisms import prism_tets
 
 
 def box_mesh(
@@ -52,9 +53,6 @@ def wall_mesh(
 ) -> TetMesh:
     """Tets of a wall: a surface pushed inward makes prisms of three tets.
 
-    Each prism is cut by diagonals that leave the vertex of lower index, so that
-    neighbours agree.
-
     Args:
         vertices: the outer surface (n, 3) [m].
         triangles: outward (f, 3).
@@ -67,24 +65,9 @@ def wall_mesh(
     n = len(vertices)
     push = inward * np.broadcast_to(np.asarray(thickness, float), (n,))[:, None]
     points = [vertices + push * (k / layers) for k in range(layers + 1)]
-    # Rotated so that the lowest vertex comes first: a cyclic shift keeps outward.
-    shift = (np.argmin(triangles, axis=1)[:, None] + np.arange(3)) % 3
-    a, b, c = np.take_along_axis(triangles, shift, axis=1).T
-    low, high = np.where(b < c, b, c), np.where(b < c, c, b)
-    swap = (b > c)[:, None]
-    tets = []
-    for k in range(layers):
-        top, deep = k * n, (k + 1) * n
-        for corners in (
-            (a + top, low + top, high + top, high + deep),
-            (a + top, low + top, high + deep, low + deep),
-            (a + top, low + deep, high + deep, a + deep),
-        ):
-            t = np.stack(corners, axis=1)
-            tets.append(np.where(swap, t[:, [0, 2, 1, 3]], t))
-    tets = np.stack(tets, axis=1).reshape(-1, 4)
+    tets = prism_tets(triangles, n, layers)
     mesh = TetMesh(np.concatenate(points), tets)
-    if np.median(mesh.volumes) < 0:
+    if np.median(mesh.volumes) < 0:  # pushed outward
         mesh = TetMesh(mesh.vertices, tets[:, [0, 2, 1, 3]])
     return mesh
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from drakebots.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.multibody.loops import Loop
+from drakebots.yaml_file import read_yaml
 
 _SECTIONS = {"feet", "points", "loops"}
 _LOOP_KEYS = {"A", "B", "p_A", "p_B", "axis", "axis_A", "axis_B", "rows", "in_file"}
@@ -94,12 +94,7 @@ def read_sidecar(path: Path) -> Sidecar:
     """
     if not path.exists():
         return Sidecar()
-    try:
-        raw = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelProblem(path, f"cannot be read: {error}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ModelProblem(path, f"is not YAML: {error}") from error
+    raw = read_yaml(path, ModelProblem)
     try:
         return parse_sidecar(raw)
     except (DrakebotsError, TypeError, ValueError) as error:

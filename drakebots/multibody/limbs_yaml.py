@@ -20,11 +20,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from drakebots.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.multibody.limb import Limb, check_limbs
 from drakebots.units import si_factor
+from drakebots.yaml_file import read_yaml
 
 # Powers of length, mass, time.
 _DIMENSIONS = {
@@ -54,10 +54,7 @@ def read_limbs(path: str | Path) -> tuple[Limb, ...]:
             cannot be read or does not say what it must.
     """
     path = Path(path)
-    try:
-        tree = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise FileProblem(path, f"cannot be read as YAML ({error})") from error
+    tree = read_yaml(path)
     if not (isinstance(tree, dict) and isinstance(tree.get("limbs"), list)):
         raise FileProblem(path, "needs a list `limbs`")
     try:

@@ -161,13 +161,7 @@ class _Reader(TreeReader):
                 f"loop joint type {kind!r} is not supported; use continuous (a hinge)"
             )
         axis = self.axis(element)
-        ends = [element.one(tag) for tag in ("link1", "link2")]
-        for end in ends:
-            end.check("link xyz rpy")
-        bodies = [self.link_name(end) for end in ends]
-        if bodies[0] == bodies[1]:
-            raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
-        A, B = (pose(end, self.units) for end in ends)
+        bodies, (A, B) = self._two_ends(element)
         self.loops.append(
             Loop(
                 name,
@@ -178,6 +172,16 @@ class _Reader(TreeReader):
                 RollPitchYaw(B.rpy).ToRotationMatrix().matrix() @ axis,
             )
         )
+
+    def _two_ends(self, element: Element):
+        """The links that an element joins, and the poses of the joint in them."""
+        ends = [element.one(tag) for tag in ("link1", "link2")]
+        for end in ends:
+            end.check("link xyz rpy")
+        bodies = [self.link_name(end) for end in ends]
+        if bodies[0] == bodies[1]:
+            raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
+        return bodies, [pose(end, self.units) for end in ends]
 
     def _moving_joint(self, element: Element, kinds: tuple[str, ...]) -> sdf.Joint:
         child = element.one("joint")
@@ -224,20 +228,14 @@ class _Reader(TreeReader):
 
     def _read_spring_damper(self, element: Element) -> None:
         element.check("rest_length stiffness damping", "link1 link2")
-        ends = [element.one(tag) for tag in ("link1", "link2")]
-        for end in ends:
-            end.check("link xyz rpy")
-        bodies = [self.link_name(end) for end in ends]
-        if bodies[0] == bodies[1]:
-            raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
-        p_AP, p_BQ = (pose(end, self.units).p for end in ends)
+        bodies, (A, B) = self._two_ends(element)
         units = self.units
         self.model.springs.append(
             sdf.SpringDamper(
                 bodies[0],
-                p_AP,
+                A.p,
                 bodies[1],
-                p_BQ,
+                B.p,
                 element.positive("rest_length") * units.length,
                 element.not_negative("stiffness") * units.of(mass=1, time=-2),
                 element.not_negative("damping", 0.0) * units.of(mass=1, time=-1),

@@ -27,6 +27,27 @@ def save_checkpoint(path: str | Path, program: Program, x: np.ndarray) -> None:
         np.savez(file, x=np.asarray(x), program=_signature(program))
 
 
+def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
+    """The iterate of a checkpoint, and what program it belongs to.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged or no checkpoint.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return np.array(file["x"], float), str(file["program"])
+    except FileNotFoundError:
+        raise FileProblem(path, "no such checkpoint; check the name") from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+        raise FileProblem(
+            path, "is no checkpoint; give a file that --checkpoint wrote"
+        ) from error
+    except Exception as error:  # zipfile.BadZipFile and its kin
+        raise FileProblem(
+            path, f"is damaged ({one_line(error)}); start without --resume"
+        ) from error
+
+
 def load_checkpoint(path: str | Path, program: Program) -> np.ndarray:
     """The iterate of a checkpoint of the same program.
 
@@ -34,15 +55,7 @@ def load_checkpoint(path: str | Path, program: Program) -> np.ndarray:
         FileProblem: for a file that is missing, damaged, or of a program with
             other variables.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            x, found = np.array(file["x"], float), str(file["program"])
-    except FileNotFoundError:
-        raise FileProblem(path, "no such checkpoint") from None
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise FileProblem(path, f"is no checkpoint ({one_line(error)})") from error
-    except Exception as error:  # zipfile.BadZipFile and its kin
-        raise FileProblem(path, f"is damaged ({one_line(error)})") from error
+    x, found = read_checkpoint(path)
     if found != _signature(program) or x.shape != (program.num_variables,):
         raise FileProblem(
             path,

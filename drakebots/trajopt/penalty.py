@@ -38,9 +38,14 @@ class Clock:
 
     Args:
         time_limit: of all; None for none.
+
+    Raises:
+        InvalidInput: for a limit that is not > 0.
     """
 
     def __init__(self, time_limit: float | None = None):
+        if time_limit is not None and not time_limit > 0:
+            raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
         self.time_limit, self._began = time_limit, time.perf_counter()
         self._spent: dict[str, float] = {}
 

@@ -7,7 +7,7 @@ from drakebots.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.fem.elements import build_space
 from drakebots.fem.mesh import TetMesh, surface_faces, surface_triangles
 from drakebots.fem.mesh_check import check_mesh, tet_quality
-from drakebots.fem.mesh_io import SUFFIXES, read_mesh, write_mesh
+from drakebots.fem.mesh_io import FORMATS, read_mesh, write_mesh
 from drakebots.fem.mesh_shapes import box_mesh, hollow_capsule
 
 REGULAR = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
@@ -110,7 +110,7 @@ def test_a_face_of_three_tets_is_refused():
         surface_faces(TetMesh(vertices, tets))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", FORMATS)
 def test_files_keep_mesh_and_regions(suffix, tmp_path):
     box = box_mesh((0.1, 0.2, 0.3), (2, 2, 3))
     mesh = TetMesh(box.vertices, box.tets, np.arange(len(box.tets)) % 3)
@@ -127,7 +127,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileProblem, match="suffix"):
         read_mesh(tmp_path / "a.stl")
     for text in ("", "nonsense\n1 2 3\n"):
-        for suffix in SUFFIXES:
+        for suffix in FORMATS:
             path = tmp_path / f"bad{suffix}"
             path.write_text(text)
             with pytest.raises(FileProblem):

@@ -26,12 +26,7 @@ TURN = LocomotionPlan("turn", turn=0.2, knots=17)
 HOP = LocomotionPlan("hop", height=0.08, knots=17)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def interpreted():
-    """Compiling takes longer than these programs do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAKEBOTS_COMPILE", "0")
-        yield
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def load_parameters(path: str | Path) -> Parameters:
         return _parse(raw)
     except OSError as error:
         raise ModelProblem(path, f"cannot be read ({error.strerror})") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ModelProblem(path, f"is not YAML: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise ModelProblem(

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from drakebots.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.results.container import replacing
@@ -36,6 +35,7 @@ from drakebots.robots.quads.gait import Gait, synthesize
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.quad import Quad
+from drakebots.yaml_file import parse_yaml
 
 KINDS = ("motion", "gait", "lift")
 """The entry that says what a YAML file describes."""
@@ -72,10 +72,7 @@ def motion_from_yaml(
     text: str, quad: Quad, name: str = "motion", skin=None
 ) -> MotionInput:
     """See :func:`read_motion`."""
-    try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"is not YAML: {error}") from None
+    raw = parse_yaml(text)
     if not isinstance(raw, dict):
         raise InvalidInput("needs `name: value` entries, e.g. motion: walk_long")
     raw = {str(k): _plain(v) for k, v in raw.items()}

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from drakebots.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.lattice.pom_kinematics import table
 from drakebots.results.container import replacing
 from drakebots.robots.voxels.robot import ACTUATORS, scalar
 from drakebots.units import si_factor
+from drakebots.yaml_file import parse_yaml
 
 NAMES = tuple(actuator.name for actuator in ACTUATORS)
 
@@ -209,10 +209,7 @@ def _from_csv(text: str):
 
 
 def _from_yaml(text: str):
-    try:
-        node = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"is not YAML: {error}") from None
+    node = parse_yaml(text)
     if not isinstance(node, dict) or not isinstance(node.get("poses"), list):
         raise InvalidInput("needs a mapping with `poses`, `actuators` and `unit`")
     names = node.get("actuators", list(NAMES))

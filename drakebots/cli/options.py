@@ -1,0 +1,191 @@
+"""Options that commands share: fields of a problem, switches, files to write."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from drakebots.errors import FileProblem, InvalidInput
+from drakebots.models import Model
+from drakebots.plots import plot_summary
+from drakebots.plots_file import check_ending
+from drakebots.results import Result, check_output
+from drakebots.view import record, write_html
+
+# --- fields and switches ----------------------------------------------------
+
+_TYPES = {"int": int, "str": str}
+
+
+def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
+    """An option for each field of a problem that has a text, with its default."""
+    for entry in fields(problem):
+        if entry.name not in texts:
+            continue
+        default, text = entry.default, texts[entry.name]
+        if entry.type == "bool":
+            extra: dict[str, Any] = {"action": "store_const", "const": True}
+        else:
+            extra = {"type": _TYPES.get(str(entry.type).split(" ")[0], float)}
+            if default is not MISSING and default is not None:
+                text += f" (default {default})"
+        parser.add_argument(option(entry.name), default=None, help=text, **extra)
+
+
+def switch(parser, flag: str, name: str, text: str, value: bool = True) -> None:
+    """An option without a value that sets `name`; None where it is not given."""
+    parser.add_argument(flag, dest=name, action="store_const", const=value, help=text)
+
+
+def option(name: str) -> str:
+    """How a field is written on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The options among `names` that were given, by name."""
+    found = {name: getattr(args, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raises InvalidInput if one of the options was given."""
+    for name in given(args, names):
+        raise InvalidInput(f"{option(name)} does not apply to {why}; leave it out")
+
+
+# --- files to write ---------------------------------------------------------
+
+Write = Callable[[Result, Path, Model | None], Path]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that a command writes when its option is given.
+
+    Attributes:
+        name: of the option.
+        write: writes it from the command's result; None where the command does.
+        picture: whether its ending must be that of a picture.
+    """
+
+    name: str
+    write: Write | None = None
+    picture: bool = False
+
+
+def output_argument(
+    parser: argparse.ArgumentParser,
+    *flags: str,
+    write: Write | None = None,
+    picture: bool = False,
+    **extra: Any,
+) -> None:
+    """A file to write: checked before the command runs."""
+    action = parser.add_argument(*flags, type=Path, **extra)
+    before = parser.get_default("outputs") or ()
+    parser.set_defaults(outputs=(*before, Output(action.dest, write, picture)))
+
+
+def output_arguments(parser: argparse.ArgumentParser) -> None:
+    """The files that :func:`drakebots.cli.run.finish` writes of any result."""
+    output_argument(
+        parser,
+        *("-o", "--output"),
+        write=lambda result, path, model: result.save(path),
+        help="result file (.nc)",
+    )
+    table_argument(parser, "also as a table")
+    output_argument(
+        parser,
+        "--html",
+        write=lambda result, path, model: write_html(record(result, model=model), path),
+        help="also as a Meshcat page",
+    )
+    picture_argument(parser, "--plot", plot_summary, "also as a picture (.png)")
+
+
+def table_argument(parser: argparse.ArgumentParser, text: str) -> None:
+    """The command's result as a table."""
+    output_argument(
+        parser,
+        "--csv",
+        write=lambda result, path, model: result.to_csv(path),
+        help=text,
+    )
+
+
+def picture_argument(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    draw: Callable[[Result, Path], Path],
+    text: str,
+) -> None:
+    """A picture of the command's result."""
+    output_argument(
+        parser,
+        flag,
+        write=lambda result, path, model: draw(result, path),
+        picture=True,
+        help=text,
+    )
+
+
+def wanted(args: argparse.Namespace) -> list[tuple[Output, Path]]:
+    """The files that a command line asks for."""
+    outputs = getattr(args, "outputs", ())
+    named = [(entry, getattr(args, entry.name)) for entry in outputs]
+    return [(entry, path) for entry, path in named if path is not None]
+
+
+def check_folder(path: Path) -> None:
+    """Finds that a folder could not be made or written into, before any work.
+
+    Raises:
+        FileProblem: naming what is in its way.
+    """
+    there = path.absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    if not there.is_dir():
+        where = "" if there == path.absolute() else f"{there} "
+        raise FileProblem(path, f"{where}is a file; name a folder")
+    try:
+        check_output(there / ".drakebots-probe")
+    except FileProblem:
+        raise FileProblem(
+            path, f"cannot write into {there}; choose another folder"
+        ) from None
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Finds what could not be written, before any work.
+
+    Raises:
+        InvalidInput: for a picture of another ending, and for two files of one
+            name.
+        FileProblem: for a file that cannot be written, or that the command reads.
+    """
+    taken: dict[str, str] = {}
+    for entry, path in wanted(args):
+        if entry.picture:
+            check_ending(path)
+        real = str(check_output(path))
+        if real in taken:
+            raise InvalidInput(
+                f"{path}: {taken[real]} and {option(entry.name)} would both write "
+                "it; name two files"
+            )
+        taken[real] = option(entry.name)
+    names = {entry.name for entry, _ in wanted(args)}
+    for name, value in vars(args).items():
+        if name in names or not isinstance(value, str | Path):
+            continue
+        if os.path.isfile(value) and os.path.realpath(value) in taken:
+            raise FileProblem(
+                value, "is read and would be overwritten; write to another file"
+            )
