@@ -73,6 +73,7 @@ def readme(name: str) -> str:
         skin["material"],
         skin["folds"],
     )
+    thick = report["plate_thickness_m"]
     solid = 1070 * report["skin_mass_kg"] / density
     notes = "".join(f"\n* {note}" for note in report["notes"])
     text = f"""# {name.capitalize()}
@@ -111,6 +112,7 @@ nu = {material["poisson_ratio"]:g}.
 | file | what |
 |---|---|
 | `{name}.sdf`, `{name}.drakebots.yaml` | the skeleton; five contact patches a foot |
+| `meshes/` | the bracing plates of each link, for the pictures |
 | `skin.vtu`, `{name}.skin.yaml` | tets and regions; material, glue, servos, patches |
 | `params.yaml` | every number of the design |
 | `{name}.png` | the picture above |
@@ -122,7 +124,8 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
 ## Known limits
 
 * The shape is ours, not the paper's; the density is fitted, as said above.
-* Bracing rings are boxes with the right mass, not trimmed to the skin's inside.
+* Bracing plates are flat, up to {1e3 * max(thick):.0f} mm thick, as the skeleton's mass
+  asks; glue is within {1e3 * report["glue_to_plate_m"]:.1f} mm of them.
 * No reflected inertia of the servos' gears: no data sheet gives it.
 
 ## Licence

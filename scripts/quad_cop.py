@@ -12,19 +12,13 @@ from drakebots.cli.quad_experiments import main as run_experiment
 from drakebots.plots_quad_experiments import cop_figure
 from drakebots.robots.quads.experiments_trot import cop
 
-MODULUS = 0.1
-"""Of the model's: 70 kPa and 28 kPa in the folds. With the model's own the skin holds
-the legs with more than the motors' torque (docs/quads.md)."""
-
 EFFORT = 5.0
 """Of the motors [N m]; the model's 1.96 N m do not carry 11.87 kg on two legs."""
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the experiment; prints a table and one JSON object, and returns it."""
-    return run_experiment(
-        __doc__, "monster", cop, cop_figure, argv, modulus=MODULUS, effort=EFFORT
-    )
+    return run_experiment(__doc__, "monster", cop, cop_figure, argv, effort=EFFORT)
 
 
 if __name__ == "__main__":

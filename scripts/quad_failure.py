@@ -12,10 +12,6 @@ from drakebots.cli.quad_experiments import main as run_experiment
 from drakebots.plots_quad_experiments import failure_figure
 from drakebots.robots.quads.experiments_failure import failure
 
-MODULUS = 0.1
-"""Of the model's: 70 kPa and 28 kPa in the folds. With the model's own the skin holds
-the legs with more than the motors' torque (docs/quads.md)."""
-
 EFFORT = 5.0
 """Of the motors [N m]; the model's 1.96 N m do not carry 11.87 kg on two legs."""
 
@@ -28,7 +24,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
         failure,
         failure_figure,
         argv,
-        modulus=MODULUS,
         effort=EFFORT,
     )
 

@@ -29,7 +29,6 @@ def main(
     compute: Compute,
     draw: Draw,
     argv: Sequence[str] | None = None,
-    modulus: float = 1.0,
     effort: float | None = None,
 ) -> dict:
     """Runs an experiment; writes NAME.png and results, prints table and JSON.
@@ -39,7 +38,6 @@ def main(
         model: by default.
         compute, draw: the experiment and its figure.
         argv: of the command line.
-        modulus: of the skin by default, as a share of the model's.
         effort: of all motors by default [N m]; the model's without.
 
     Returns:
@@ -56,8 +54,8 @@ def main(
     parser.add_argument(
         "--modulus",
         type=float,
-        default=modulus,
-        help=f"of the skin, share of the model's (default {modulus:g})",
+        default=1.0,
+        help="of the skin, share of the model's (default 1)",
     )
     parser.add_argument(
         "--effort", type=float, default=effort, help="of all motors [N m]"
@@ -105,7 +103,7 @@ def _modulus_row(share: float) -> dict[str, str]:
         "modulus of the skin, share of the model's",
         "1",
         f"{share:g}",
-        "as designed it resists the legs with more than the motors have",
+        "as asked for with --modulus",
     )
 
 

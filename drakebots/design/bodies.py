@@ -146,10 +146,10 @@ def monster(skeleton: Skeleton) -> Implicit:
     """Tall and bulky: belly, tail, a heavy head with horns."""
     body = [
         RoundCone([-0.008, 0.0, 0.345], [0.055, 0.0, 0.468], 0.126, 0.086),
-        Ellipsoid([0.0, 0.0, 0.300], [0.160, 0.120, 0.115], blend=0.04),
+        Ellipsoid([0.0, 0.0, 0.315], [0.160, 0.120, 0.095], blend=0.04),
         Ellipsoid([0.105, 0.0, 0.545], [0.088, 0.082, 0.072]),
         RoundCone([0.15, 0.0, 0.525], [0.185, 0.0, 0.510], 0.048, 0.040),
-        RoundCone([-0.13, 0.0, 0.285], [-0.245, 0.0, 0.205], 0.075, 0.022, blend=0.04),
+        RoundCone([-0.13, 0.0, 0.305], [-0.245, 0.0, 0.215], 0.062, 0.022, blend=0.04),
         *mirrored([RoundCone([0.085, 0.05, 0.59], [0.07, 0.072, 0.632], 0.024, 0.014)]),
     ]
     return Implicit((*body, *_limbs(skeleton)), _ground(), blend=0.015)
@@ -158,7 +158,7 @@ def monster(skeleton: Skeleton) -> Implicit:
 def cow(skeleton: Skeleton) -> Implicit:
     """A barrel on straight legs; head with muzzle, horns and ears; a tail."""
     body = [
-        RoundCone([-0.115, 0.0, 0.288], [0.105, 0.0, 0.285], 0.088, 0.088),
+        RoundCone([-0.115, 0.0, 0.296], [0.105, 0.0, 0.292], 0.087, 0.087),
         RoundCone([0.11, 0.0, 0.315], [0.205, 0.0, 0.395], 0.068, 0.048, blend=0.03),
         RoundCone([0.205, 0.0, 0.412], [0.270, 0.0, 0.372], 0.043, 0.034),
         RoundCone([-0.185, 0.0, 0.34], [-0.235, 0.0, 0.22], 0.018, 0.014),
@@ -201,14 +201,14 @@ def lizard(skeleton: Skeleton) -> Implicit:
         RoundCone(
             tail.p_WA + 0.03 * np.eye(3)[0],
             tail.p_WB + 0.05 * np.eye(3)[0],
-            0.072,
-            0.040,
-            blend=0.04,
+            0.046,
+            0.036,
+            blend=0.03,
         ),
         RoundCone(
             tail.p_WB + 0.05 * np.eye(3)[0],
             [-0.655, 0.0, 0.165],
-            0.040,
+            0.036,
             0.022,
             blend=0.02,
         ),

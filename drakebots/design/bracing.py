@@ -1,19 +1,23 @@
-"""Which vertices of a skin are glued to which link, at its bracing rings.
+"""Which vertices of a skin are glued to which link, at its bracing.
 
 The paper's "bracing units" (section 6.2, Fig. 9): printed parts between skin and
-skeleton; the glue vertices are those that touch them. Here: a vertex belongs to the
-link whose axis is nearest; away from the joints (folds) and near a ring's station
-it can be glued; of those, `target` are chosen, spread evenly. Vertices above a sole
-are glued to the foot.
+skeleton; the glue vertices are those that touch them. Here: of the vertices near a
+plate (:mod:`~drakebots.design.bracing_plates`), away from the joints (folds), `target`
+are chosen, spread evenly; each belongs to the link of the plate nearest to it. Where
+the skeleton still has a template's rings, a vertex belongs to the link whose axis is
+nearest, near a ring's station. Vertices above a sole are glued to the foot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.design.skeleton import Link, Skeleton
+from drakebots.design.plates import Plate
+from drakebots.design.skeleton import Link, Skeleton, Solid
+from drakebots.design.surface import Surface
 from drakebots.errors import InvalidInput
 
 
@@ -31,6 +35,7 @@ def brace_vertices(
     target: int,
     *,
     radius: float = 0.02,
+    touch: float = 0.01,
     joint_clearance: float = 0.025,
     inner: np.ndarray | None = None,
     least: int = 1,
@@ -41,47 +46,115 @@ def brace_vertices(
         vertices: of the skin, in the robot's frame at rest (n, 3) [m].
         skeleton: inside it.
         target: number of vertices to glue; met exactly where there are as many.
-        radius: half the length of a ring's region along its link [m].
+        radius: half the length of a ring's region along its link [m]; for rings.
+        touch: farthest that a vertex may be from the plate it is glued to [m], for
+            plates; about an edge of the mesh.
         joint_clearance: distance kept from a joint, along the axes of the links
             that meet there [m]; half the length of a folding region.
         inner: whether a vertex lies on the skin's inside, where bracing units
             touch it (n,); all by default.
-        least: vertices of a link that has a ring, where there are as many.
+        least: vertices of a link that has a ring or plate, where there are as many.
 
     Returns:
         By link, the vertices glued to it, ascending; on one link each.
 
     Raises:
-        InvalidInput: for a target that is not > 0, or fewer vertices near the
-            rings than asked for (names how many there are and the remedy).
+        InvalidInput: for a target that is not > 0, fewer vertices near the bracing
+            than asked for (names how many there are and the remedy), or none near
+            the plates of a link.
     """
     vertices = np.asarray(vertices, float)
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
         raise InvalidInput(
             f"bracing: vertices of shape {vertices.shape}, needs (n, 3) finite numbers"
         )
-    if target <= 0 or not (radius > 0 and joint_clearance >= 0):
+    if target <= 0 or not (min(radius, touch) > 0 and joint_clearance >= 0):
         raise InvalidInput(
-            "bracing: target and radius must be > 0, joint_clearance >= 0"
+            "bracing: target, radius and touch must be > 0, joint_clearance >= 0"
         )
     allowed = np.ones(len(vertices), bool) if inner is None else np.asarray(inner, bool)
     if allowed.shape != (len(vertices),):
         raise InvalidInput(f"bracing: inner has shape {allowed.shape}, one a vertex")
-    owner, able = _owners(vertices, skeleton, radius, joint_clearance)
+    plated = any(isinstance(s, Plate) for k in skeleton.links for s in k.solids)
+    if plated:
+        owner, able = _at_plates(vertices, skeleton, touch, joint_clearance)
+    else:
+        owner, able = _owners(vertices, skeleton, radius, joint_clearance)
     candidates = np.flatnonzero(able & allowed)
     if len(candidates) < target:
+        what, reach = ("touch", touch) if plated else ("radius", radius)
         raise InvalidInput(
             f"bracing: {len(candidates)} vertices lie near the rings of "
-            f"{skeleton.name}, {target} are asked for; take a radius larger than "
-            f"{radius:g} m, a smaller joint_clearance or a finer skin"
+            f"{skeleton.name}, {target} are asked for; take a {what} larger than "
+            f"{reach:.3g} m, a smaller joint_clearance or a finer skin"
         )
     groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
+    for link, group in zip(skeleton.links, groups):
+        if not len(group) and any(isinstance(s, Plate) for s in link.solids):
+            raise InvalidInput(
+                f"bracing: no vertex within {1e3 * touch:.1f} mm of the plates of "
+                f"{link.name} can be glued; move its stations away from the folds"
+            )
     shares = _shares([len(g) for g in groups], target, least)
     return {
         link.name: np.sort(group[_spread(vertices[group], share)])
         for link, group, share in zip(skeleton.links, groups, shares)
         if share
     }
+
+
+def mean_edge(surface: Surface) -> float:
+    """Of a surface's triangles [m]."""
+    corners = surface.vertices[surface.triangles]
+    return float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean())
+
+
+def glue_distance(
+    skeleton: Skeleton, vertices: np.ndarray, glue: Mapping[str, np.ndarray]
+) -> float:
+    """The largest distance of a glue vertex from the plates of its link [m].
+
+    Args:
+        skeleton: with plates.
+        vertices: of the skin at rest (n, 3) [m].
+        glue: vertices by link.
+    """
+    return max(
+        float(plate_distances(vertices[ids], skeleton.link(name)).max())
+        for name, ids in glue.items()
+    )
+
+
+def plate_distances(vertices: np.ndarray, link: Link) -> np.ndarray:
+    """From points to a link's bracing plates or its foot's plate (n,) [m].
+
+    Args:
+        vertices: in the robot's frame at rest (n, 3) [m].
+        link: inf everywhere for one without plates.
+    """
+    p_B = np.asarray(vertices, float) - link.origin
+    best = np.full(len(p_B), np.inf)
+    for solid in link.solids:
+        if isinstance(solid, Plate):
+            best = np.minimum(best, solid.distance(p_B))
+        elif solid.name == "plate":
+            best = np.minimum(best, _box_distance(solid, p_B))
+    return best
+
+
+def _box_distance(solid: Solid, p_B):
+    away = np.abs((p_B - solid.p_BG) @ solid.R_BG) - solid.size / 2
+    return np.linalg.norm(np.maximum(away, 0.0), axis=1)
+
+
+def _at_plates(vertices, skeleton, touch, joint_clearance):
+    """The link of the plate nearest to each vertex, and whether it touches that."""
+    distance = np.array([plate_distances(vertices, k) for k in skeleton.links])
+    owner = np.argmin(distance, axis=0)
+    able = ~_in_fold(vertices, skeleton, owner, joint_clearance)
+    _soles(vertices, skeleton, owner, able)
+    near = distance[owner, np.arange(len(vertices))] <= touch
+    return owner, able & near
 
 
 def _owners(vertices, skeleton, radius, joint_clearance):

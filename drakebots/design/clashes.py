@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+import manifold3d as m
 import numpy as np
 
+from drakebots.design.plates import Plate
 from drakebots.design.skeleton import Skeleton
 
 
@@ -23,7 +25,8 @@ def clashes(skeleton: Skeleton, tolerance: float = 1e-4) -> list[Clash]:
     """Pairs of solids of different links that overlap at rest, deepest first.
 
     Also a motor or payload and a bracing ring of one link. The depth is that of the
-    separating-axis test; a solid with a hole through it counts as its four sides.
+    separating-axis test; a solid with a hole through it counts as its four sides. Of
+    a plate it is the least side, in its frame, of the box around the overlap.
 
     Args:
         skeleton: at rest.
@@ -42,14 +45,43 @@ def clashes(skeleton: Skeleton, tolerance: float = 1e-4) -> list[Clash]:
         reach = np.linalg.norm(A.size) + np.linalg.norm(B.size)
         if np.linalg.norm(p - q) > reach / 2:
             continue
-        depth = max(
-            box_overlap(m, A.R_BG, p + A.R_BG @ s, n, B.R_BG, q + B.R_BG @ t)
-            for m, s in solid_boxes(A)
-            for n, t in solid_boxes(B)
-        )
+        depth = _depth(A, p, B, q)
         if depth > tolerance:
             found.append(Clash(f"{a}/{A.name}", f"{b}/{B.name}", float(depth)))
     return sorted(found, key=lambda clash: -clash.depth)
+
+
+def _depth(A, p, B, q) -> float:
+    if isinstance(A, Plate):
+        return _plate_overlap(A, p, B, q)
+    if isinstance(B, Plate):
+        return _plate_overlap(B, q, A, p)
+    return max(
+        box_overlap(a, A.R_BG, p + A.R_BG @ s, b, B.R_BG, q + B.R_BG @ t)
+        for a, s in solid_boxes(A)
+        for b, t in solid_boxes(B)
+    )
+
+
+def _plate_overlap(plate, p, other, q) -> float:
+    """Of a plate at p and a solid at q; 0 when apart."""
+    if isinstance(other, Plate):
+        bodies = [other.body().translate((q - other.p_BG).tolist())]
+    else:
+        bodies = [
+            m.Manifold.cube(size.tolist(), True).transform(
+                np.column_stack([other.R_BG, q + other.R_BG @ p_GV])
+            )
+            for size, p_GV in solid_boxes(other)
+        ]
+    mine = plate.body().translate((p - plate.p_BG).tolist())
+    deepest = 0.0
+    for body in bodies:
+        both = (mine ^ body).transform(np.column_stack([plate.R_BG.T, np.zeros(3)]))
+        if not both.is_empty():
+            box = np.array(both.bounding_box())
+            deepest = max(deepest, float((box[3:] - box[:3]).min()))
+    return deepest
 
 
 def solid_boxes(solid) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from drakebots.design.folder import SERVOS, write_compressed_mesh
 from drakebots.design.problem import Design
-from drakebots.design.skeleton_sdf import skeleton_sdf
+from drakebots.design.skeleton_sdf import skeleton_sdf, write_plates
 from drakebots.errors import InvalidInput, UnknownName
 from drakebots.fem.mesh import TetMesh
 from drakebots.results import Result
@@ -76,6 +76,8 @@ def write_ankle(design: Design, folder: Path, limb: str = "FL") -> Path:
     path = folder / "ankle.sdf"
     with replacing(path) as part:
         part.write_text(_ankle_sdf(design, limb))
+    kept = [design.skeleton.link(name) for name in _links(limb)]
+    write_plates(replace(design.skeleton, links=tuple(kept)), folder)
     write_compressed_mesh(folder / "skin.vtu", mesh)
     material = design.materials[0]
     write_skin(
@@ -119,8 +121,12 @@ def ankle_skin(design: Design, limb: str) -> tuple[TetMesh, dict]:
     return small, {link: tuple(sorted(ids)) for link, ids in glue.items()}
 
 
+def _links(limb: str) -> tuple[str, str]:
+    return f"{limb}_lower", f"{limb}_foot"
+
+
 def _ankle_sdf(design: Design, limb: str) -> str:
-    keep = {f"{limb}_lower", f"{limb}_foot"}
+    keep = _links(limb)
     root = ET.fromstring(skeleton_sdf(design.skeleton))
     model = root.find("model")
     model.set("name", "ankle")

@@ -1,6 +1,6 @@
 """The printed parts of a skeleton as triangle meshes, one a link.
 
-Each part is the union of its link's printed boxes and bracing rings, less the motor
+Each part is the union of its link's printed boxes and bracing, less the motor
 bays' openings and the pilot holes, in the link's frame. The pilot holes go through
 the bays' end walls along the shaft, where the servo's screws are; their diameter is
 `build.pilot_hole` whatever else is edited (paper, Fig. 7).
@@ -8,13 +8,14 @@ the bays' end walls along the shaft, where the servo's screws are; their diamete
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import meshio
 import numpy as np
 
 from drakebots.design.clashes import solid_boxes
+from drakebots.design.plates import Plate
 from drakebots.design.skeleton import Link, Skeleton, Solid
 from drakebots.design.template_parameters import Build
 from drakebots.errors import InvalidInput
@@ -24,6 +25,7 @@ DRAIN = 0.004
 """Diameter of the holes that drain closed tubes [m]."""
 
 _RING = 0.05  # deep enough to pass a bracing ring over the hole
+_STEP = 1e-3  # along a hole, where plates are looked for
 
 JOIN = 1e-5
 """Growth of each box [m], so that boxes that touch become one body."""
@@ -71,21 +73,46 @@ def pilot_holes(link: Link, build: Build) -> tuple[Hole, ...]:
         for x in (-0.5, 0.5):
             for y in (-0.5, 0.5):
                 p = bay.p_BG + bay.R_BG @ [x * along, y * across, 0.0]
-                holes.append(Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth))
+                hole = Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth)
+                holes.append(_through_plates(link, hole, bay.size[2]))
     return tuple(holes)
+
+
+def _through_plates(link: Link, hole: Hole, across: float) -> Hole:
+    """The hole, out of the plates that it meets on either side of a part.
+
+    Args:
+        across: size of that part along the hole [m].
+    """
+    made = [s for s in link.solids if isinstance(s, Plate)]
+    if not made:
+        return hole
+    s = across / 2 + np.arange(0.0, 0.3, _STEP)
+    reach = []
+    for sign in (-1, 1):
+        p_B = hole.p_BH + sign * s[:, None] * hole.axis
+        away = np.min([one.distance(p_B) for one in made], axis=0)
+        out = np.flatnonzero(away > hole.diameter / 2)
+        end = s[out[0]] if len(out) else s[-1]
+        reach.append(max(hole.depth / 2, end + 2 * _STEP))
+    back, ahead = reach
+    middle = hole.p_BH + (ahead - back) / 2 * hole.axis
+    return replace(hole, p_BH=middle, depth=back + ahead)
 
 
 def drain_holes(link: Link) -> tuple[Hole, ...]:
     """One across each tube, which would be a closed void: resin and cables."""
     return tuple(
-        Hole(s.p_BG, s.R_BG[:, 0], DRAIN, s.size[0] + _RING)
+        _through_plates(
+            link, Hole(s.p_BG, s.R_BG[:, 0], DRAIN, s.size[0] + _RING), s.size[0]
+        )
         for s in link.solids
         if s.kind == "shell" and s.name.endswith(("beam", "strut")) and s.hole.all()
     )
 
 
-def printed(link: Link) -> list[Solid]:
-    """The boxes of a link that are printed."""
+def printed(link: Link) -> list[Solid | Plate]:
+    """The boxes and plates of a link that are printed."""
     return [s for s in link.solids if s.kind in ("shell", "rib")]
 
 
@@ -100,6 +127,9 @@ def link_part(link: Link, build: Build) -> Part:
 
     boxes, openings = [], []
     for solid in printed(link):
+        if isinstance(solid, Plate):
+            boxes.append(solid.body(JOIN / 2))
+            continue
         for size, p_GV in solid_boxes(solid):
             boxes.append(_box(m, solid, size + JOIN, p_GV))
         if solid.name.endswith("_bay"):

@@ -8,6 +8,7 @@ import numpy as np
 
 from drakebots.design.clashes import solid_boxes
 from drakebots.design.parts import drain_holes, pilot_holes, printed
+from drakebots.design.plates import Plate
 from drakebots.design.skeleton import Link, Skeleton
 from drakebots.design.template_parameters import Build
 from drakebots.errors import InvalidInput
@@ -43,6 +44,9 @@ def write_step(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pat
 def _shape(cq, link: Link, build: Build):
     boxes, cuts = [], []
     for solid in printed(link):
+        if isinstance(solid, Plate):
+            boxes += _prisms(cq, solid)
+            continue
         for size, p_GV in solid_boxes(solid):
             boxes.append(_box(cq, solid, size, p_GV))
         if solid.name.endswith("_bay"):
@@ -67,3 +71,16 @@ def _box(cq, solid, size, p_GV):
     x, z = solid.R_BG[:, 0], solid.R_BG[:, 2]
     plane = cq.Plane(cq.Vector(*p), cq.Vector(*x), cq.Vector(*z))
     return cq.Workplane(plane).box(*(1e3 * size)).val()
+
+
+def _prisms(cq, plate: Plate):
+    def wire(contour):
+        flat = np.column_stack([contour, np.full(len(contour), -plate.thickness / 2)])
+        points = 1e3 * (plate.p_BG + flat @ plate.R_BG.T)
+        return cq.Wire.makePolygon([cq.Vector(*p) for p in points], close=True)
+
+    along = cq.Vector(*(1e3 * plate.thickness * plate.R_BG[:, 2]))
+    return [
+        cq.Solid.extrudeLinear(wire(outline), [wire(hole) for hole in holes], along)
+        for outline, holes in plate.pieces()
+    ]

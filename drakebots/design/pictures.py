@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
+from drakebots.design.bracing_plates import plates
 from drakebots.design.fabrication import Fabrication
 from drakebots.design.problem import Design
 from drakebots.design.surface import Surface
@@ -57,11 +58,12 @@ def draw_skin(path: Path, design: Design) -> Path:
 
 
 def draw_skeleton(path: Path, design: Design) -> Path:
-    """The links' boxes within the points of the skin, and the glue."""
+    """The links' boxes and bracing plates within the skin, and the glue."""
     mesh = design.shell.mesh
-    figure, axes = _two_views(mesh.vertices, f"{design.problem.name}: glue in red")
+    title = f"{design.problem.name}: bracing plates, glue in red"
+    figure, axes = _two_views(mesh.vertices, title)
     glue = np.concatenate([mesh.vertices[ids] for ids in design.glue.values()])
-    some = mesh.vertices[design.shell.outer_vertices[::3]]
+    outer = design.shell.outer
     boxes = [
         (link.origin + solid.corners())[[a, b]]
         for link in design.skeleton.links
@@ -71,9 +73,27 @@ def draw_skeleton(path: Path, design: Design) -> Path:
         for b in range(a)
         if bin(a ^ b).count("1") == 1
     ]
+    faces, shades = [], []
+    for link, plate in plates(design.skeleton):
+        surface = plate.surface()
+        faces.append(link.origin + surface.vertices[surface.triangles])
+        shades.append(0.55 + 0.45 * np.abs(surface.normals @ _LIGHT))
+    colours = np.outer(np.concatenate(shades or [[]]), _PIECES[0])
     for ax in axes:
         ax.add_collection3d(Line3DCollection(boxes, colors="0.25", linewidths=0.5))
-        ax.plot(*some.T, ".", color=_SKIN, markersize=1)
+        if faces:
+            ax.add_collection3d(
+                Poly3DCollection(
+                    np.concatenate(faces), facecolors=colours, edgecolor="none"
+                )
+            )
+        ax.add_collection3d(
+            Poly3DCollection(
+                outer.vertices[outer.triangles],
+                facecolors=(*_SKIN, 0.13),
+                edgecolor="none",
+            )
+        )
         ax.plot(*glue.T, ".", color="crimson", markersize=4)
     return _save(figure, path)
 

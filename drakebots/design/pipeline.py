@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from drakebots.design.bracing import brace_vertices
+from drakebots.design.bracing import brace_vertices, mean_edge
+from drakebots.design.bracing_plates import with_plates
 from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.embed import embed
 from drakebots.design.folding import JointFold, joint_folds, teeth
+from drakebots.design.glue_room import around_limbs
 from drakebots.design.problem import Design, DesignProblem, SkinSettings
 from drakebots.design.shell import Shell, shell_mesh
 from drakebots.design.skeleton import Skeleton
@@ -38,6 +40,9 @@ TRIES = 6
 
 GRID, BAND = 3e-3, 9e-3
 """Spacing of the distance grid, and how far from a surface it is exact [m]."""
+
+TOUCH = 0.5
+"""Of the mean edge of the skin's inside: farthest that glue is from its plate."""
 
 LEAST_GLUE = 6
 """Glue vertices of a link with bracing; fewer let it slip."""
@@ -106,6 +111,8 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
     segments = np.array([[link.p_WA, link.p_WB] for link in skeleton.links])
     weights = skinning_weights(shell.mesh.vertices, segments)
     stage("glue")
+    braced = with_plates(skeleton, shell.inner, gap=template.build.gap)
+    skeleton, notes = braced.skeleton, (*notes, *braced.notes)
     glue = glue_by_link(shell, skeleton, skin)
     seconds["glue"] = time.perf_counter() - began
     return Design(
@@ -296,16 +303,22 @@ def region_materials(mesh: TetMesh, skin: SkinSettings) -> dict[int, Material]:
 
 
 def glue_by_link(shell: Shell, skeleton: Skeleton, skin: SkinSettings) -> dict:
-    """Glue vertices by link, on the inside of the skin, none in a fold."""
+    """Glue vertices by link, on the inside of the skin, none in a fold.
+
+    They touch the bracing plates: within half of the inside's mean edge.
+    """
     mesh = shell.mesh
     inner = np.zeros(len(mesh.vertices), bool)
     inner[shell.inner_vertices] = True
     inner[np.unique(mesh.tets[mesh.region == FOLDS])] = False
+    room = np.flatnonzero(inner)
+    inner[room] = around_limbs(mesh.vertices[room], skeleton)
     return brace_vertices(
         mesh.vertices,
         skeleton,
         skin.glue,
         radius=skin.brace_length / 2,
+        touch=TOUCH * mean_edge(shell.inner),
         joint_clearance=skin.folds.length / 2 + 0.004,
         inner=inner,
         least=LEAST_GLUE,

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from drakebots.design.bracing import glue_distance
+from drakebots.design.bracing_plates import plates
 from drakebots.design.folding import FoldSettings, JointFold
 from drakebots.design.implicit import Implicit
 from drakebots.design.shell import Shell
@@ -53,7 +55,8 @@ class SkinSettings:
         fold_modulus: modulus of the folds' elements over the material's, which
             takes back what P1 tets are too stiff there (docs/design.md).
         soft: parts of other stiffness.
-        brace_length: of a bracing unit along its link [m].
+        brace_length: of a bracing ring's region along its link [m], where rings are
+            not trimmed to plates.
 
     Raises:
         InvalidInput: for a thickness that is not > 0 or another value out of range.
@@ -178,6 +181,11 @@ class Design:
             "skin_vertices": len(self.shell.mesh.vertices),
             "skin_tets": len(self.shell.mesh.tets),
             "glue_vertices": int(sum(map(len, self.glue.values()))),
+            "glue_to_plate_m": glue_distance(
+                self.skeleton, self.shell.mesh.vertices, self.glue
+            ),
+            "plates": len(plates(self.skeleton)),
+            "plate_thickness_m": _range(p.thickness for _, p in plates(self.skeleton)),
             "skeleton_mass_kg": self.skeleton.mass,
             "skin_mass_kg": self.skin_mass,
             "mass_kg": self.mass,
@@ -190,3 +198,8 @@ class Design:
             "seconds": dict(self.seconds),
             "notes": list(self.notes),
         }
+
+
+def _range(values) -> list[float]:
+    values = list(values)
+    return [min(values), max(values)] if values else []

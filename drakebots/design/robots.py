@@ -19,8 +19,9 @@ WEIGHTS = {"beetle": 3.9, "monster": 11.87, "lizard": 10.8, "cow": 5.95}
 JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
 """Of Table 1."""
 
-FOLD_MODULUS = {"beetle": 0.4, "monster": 0.4, "lizard": 0.4, "cow": 0.4}
-"""Modulus of the P1 folds over the skin's, measured against P2 (docs/design.md)."""
+FOLD_MODULUS = {"beetle": 0.43, "monster": 0.43, "lizard": 0.43, "cow": 0.25}
+"""Modulus of P1 folds over the skin's, fitted to P2 at the hips by
+scripts/quad_resistance.py (docs/design.md)."""
 
 HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
 """From a hip to the middle of its folds: below the hip's motors [m]."""
@@ -29,8 +30,10 @@ _SOFT = {
     # The paper reduces tail and belly of the monster by 85 %.
     "monster": (
         SoftBall("tail", (-0.235, 0.0, 0.215), 0.085, 0.15),
-        SoftBall("belly", (0.0, 0.0, 0.19), 0.085, 0.15),
+        SoftBall("belly", (0.0, 0.0, 0.215), 0.085, 0.15),
     ),
+    # Ours: a root 92 mm wide takes three quarters of its motor else.
+    "lizard": (SoftBall("tail_root", (-0.30, 0.0, 0.222), 0.085, 0.15),),
 }
 
 

@@ -1,4 +1,4 @@
-"""A skeleton: links made of boxes, hinges with servos, soles; at its rest pose.
+"""A skeleton: links of boxes and plates, hinges with servos, soles; at rest.
 
 At rest all joint angles are zero and every link's frame is parallel to the robot's
 frame, whose origin is on the ground below the torso: x forward, y left, z up. A
@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from drakebots.design.plates import Plate
 from drakebots.design.servo import Servo
 from drakebots.errors import InvalidInput, UnknownName
 
@@ -77,7 +78,7 @@ class Link:
         name, parent: names; parent None for the torso.
         p_WA, p_WB: its axis at rest, from its joint to its far end (3,) [m].
         width, depth: of its printed section, for drawing and collision [m].
-        solids: what it is made of.
+        solids: what it is made of: boxes and, inside a skin, bracing plates.
         stations: bracing rings on its axis, fractions of A to B.
         struts: further axes, pairs p_WA, p_WB at rest [m], each with two rings.
     """
@@ -88,7 +89,7 @@ class Link:
     p_WB: np.ndarray
     width: float
     depth: float
-    solids: tuple[Solid, ...]
+    solids: tuple[Solid | Plate, ...]
     stations: tuple[float, ...] = ()
     struts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
     p_WO: np.ndarray | None = None
@@ -214,7 +215,7 @@ class Skeleton:
             for solid in link.solids:
                 if solid.kind in kinds:
                     points.append(link.origin + solid.corners())
-                    index += [k] * 8
+                    index += [k] * len(points[-1])
         return np.concatenate(points), np.array(index, dtype=int)
 
     @property

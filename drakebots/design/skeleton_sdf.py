@@ -4,7 +4,8 @@ Link inertias are those of the skeleton's solids. Every hinge is a revolute join
 with limits, effort, velocity and an actuator of its name. The text depends on the
 skeleton only. Written beside `x.sdf`, `x.drakebots.yaml` holds five contact patches
 a foot as points of the sole, which lies on the outside of the skin: FL_0 ... FL_3
-the corners, FL_4 the middle.
+the corners, FL_4 the middle. Bracing plates are drawn from `meshes/LINK_plates.obj`
+beside the SDF, which names them relative to itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from pydrake.math import RotationMatrix
 
 from drakebots.design.clashes import solid_boxes
+from drakebots.design.plates import Plate
 from drakebots.design.skeleton import Hinge, Link, Skeleton, Solid
 from drakebots.design.solids import axes
 from drakebots.multibody import sdf_writer as sdf
@@ -72,8 +74,37 @@ def feet_yaml(skeleton: Skeleton) -> str:
     return "\n".join(lines) + "\n"
 
 
+def plate_meshes(skeleton: Skeleton) -> dict[str, str]:
+    """The plates of each link that has any, as Wavefront OBJ in its frame [m].
+
+    Returns:
+        Texts by file name, relative to the SDF.
+    """
+    made = {}
+    for link in skeleton.links:
+        lines, first = [], 1
+        for one in (s for s in link.solids if isinstance(s, Plate)):
+            surface = one.surface()
+            lines.append(f"o {one.name}")
+            lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
+            faces = surface.triangles + first
+            lines += [f"f {a} {b} {c}" for a, b, c in faces]
+            first += len(surface.vertices)
+        if lines:
+            made[_plate_file(link)] = "\n".join(lines) + "\n"
+    return made
+
+
+def _plate_file(link: Link) -> str:
+    return f"meshes/{link.name}_plates.obj"
+
+
 def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
-    """Writes NAME.sdf and NAME.drakebots.yaml into a folder; returns the SDF's path."""
+    """Writes NAME.sdf, NAME.drakebots.yaml and the plates' meshes into a folder.
+
+    Returns:
+        the SDF's path.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{skeleton.name}.sdf"
@@ -81,13 +112,27 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
     for target, text in ((path, skeleton_sdf(skeleton)), (beside, feet_yaml(skeleton))):
         with replacing(target) as part:
             part.write_text(text)
+    write_plates(skeleton, folder)
     return path
+
+
+def write_plates(skeleton: Skeleton, folder: Path) -> None:
+    """The meshes of :func:`plate_meshes`, beside an SDF in this folder."""
+    for name, text in plate_meshes(skeleton).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        with replacing(folder / name) as part:
+            part.write_text(text)
 
 
 def _link(skeleton, link: Link, sole) -> sdf.Link:
     parent = None if link.parent is None else skeleton.link(link.parent)
     p = link.origin - (0.0 if parent is None else parent.origin)
-    drawn = [g for solid in link.solids for g in _visuals(link, solid)]
+    boxes = [s for s in link.solids if isinstance(s, Solid)]
+    drawn = [g for solid in boxes for g in _visuals(link, solid)]
+    if len(boxes) < len(link.solids):
+        mesh = {"uri": _plate_file(link)}
+        rgba = np.array(_KIND["rib"])
+        drawn.append(sdf.Geometry("visual", "plates", sdf.Pose(), "mesh", mesh, rgba))
     return sdf.Link(
         link.name,
         round(link.mass, 12),

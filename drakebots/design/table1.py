@@ -110,7 +110,7 @@ def lizard() -> Long:
         Limb(x=0.21, upper_pitch=_deg(25), lower_pitch=_deg(-25), splay=splay, **limb),
         Limb(x=-0.17, upper_pitch=_deg(-25), lower_pitch=_deg(25), splay=splay, **limb),
         Build(wall=0.0045),
-        tail=Tail(length=0.33, drop=0.04, width=0.03, brace=(0.14, 0.06)),
+        tail=Tail(length=0.33, drop=0.04, width=0.03, brace=(0.088, 0.06)),
     )
 
 

@@ -21,6 +21,7 @@ from drakebots.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.fem.pattern import SymmetricPattern
 
 SOLVERS = ("auto", "pardiso", "scipy")
+PRECISIONS = ("double", "single")
 
 
 class SparseSolver(ABC):
@@ -30,9 +31,12 @@ class SparseSolver(ABC):
         name: which library.
         pattern: of A.
         kept: dofs of the Schur complement (k,), in the caller's order.
+        exact: whether answers have the accuracy of float64; those of single
+            precision need refinement (:mod:`drakebots.skin.refine`).
     """
 
     name = ""
+    exact = True
 
     def __init__(self, pattern: SymmetricPattern, kept: np.ndarray | None = None):
         kept = np.asarray([] if kept is None else kept, dtype=np.int64).ravel()
@@ -151,6 +155,7 @@ def make_solver(
     name: str = "auto",
     definite: bool = True,
     threads: int | None = None,
+    precision: str = "double",
 ) -> SparseSolver:
     """A solver of matrices of this pattern.
 
@@ -162,15 +167,22 @@ def make_solver(
         definite: the matrices are positive definite; PARDISO then uses Cholesky
             and refuses others. Otherwise LDL' with Bunch-Kaufman pivots.
         threads: of MKL; its own choice by default.
+        precision: "double", or "single": PARDISO factors in float32, in about half
+            the time. SciPy has no such factorization and stays in double, as the
+            solver's `exact` tells.
 
     Raises:
-        UnknownName: for another name.
+        UnknownName: for another name or precision.
         InvalidInput: when PARDISO is asked for and not installed.
     """
     from drakebots.fem.pardiso import PardisoSolver, find_mkl
 
     if name not in SOLVERS:
         raise UnknownName("sparse solver", name, SOLVERS)
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
     if name == "scipy" or (name == "auto" and find_mkl() is None):
         return ScipySolver(pattern, kept)
-    return PardisoSolver(pattern, kept, definite=definite, threads=threads)
+    return PardisoSolver(
+        pattern, kept, definite=definite, threads=threads, precision=precision
+    )

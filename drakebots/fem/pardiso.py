@@ -1,7 +1,8 @@
 """MKL PARDISO through ctypes: the analysis kept, the values changed.
 
 Schur mode (iparm[35] = 2): the dense complement on the kept dofs comes out of
-the factorization, and phases 331/333 sweep forward and backward around it.
+the factorization, and phases 331/333 sweep forward and backward around it. In single
+precision (iparm[27] = 1) values, right-hand sides and S are float32.
 Reference: Intel oneMKL developer reference, "pardiso iparm parameter".
 """
 
@@ -59,13 +60,18 @@ class PardisoSolver(SparseSolver):
     """A symmetric matrix in PARDISO; see :class:`SparseSolver`.
 
     The analysis runs at the first factorization and is kept; a factorization
-    that fails leaves the analysis usable.
+    that fails leaves the analysis usable. In single precision answers are float64
+    arrays of float32 accuracy.
     """
 
     name = "pardiso"
 
-    def __init__(self, pattern, kept=None, *, definite=True, threads=None):
+    def __init__(
+        self, pattern, kept=None, *, definite=True, threads=None, precision="double"
+    ):
         super().__init__(pattern, kept)
+        self.exact = precision == "double"
+        self._real = np.float64 if self.exact else np.float32
         self._mkl = find_mkl()
         if self._mkl is None:
             raise InvalidInput(
@@ -81,6 +87,7 @@ class PardisoSolver(SparseSolver):
         self._iparm[9] = 8  # pivots below 1e-8 are nudged (indefinite only)
         self._iparm[20] = 1  # 1 x 1 and 2 x 2 pivots
         self._iparm[23] = int(definite)  # two-level factorization
+        self._iparm[27] = int(not self.exact)
         self._iparm[34] = 1  # indices from 0
         self._indptr = np.ascontiguousarray(pattern.indptr, np.int32)
         self._indices = np.ascontiguousarray(pattern.indices, np.int32)
@@ -101,18 +108,18 @@ class PardisoSolver(SparseSolver):
             )
         if not np.isfinite(values).all():
             raise NoSolution("pardiso: the matrix holds values that are not finite")
-        self._values = values.copy()
+        self._values = values.astype(self._real)
         self._schur = self._small = None
         self._factored = False
         k = len(self.kept)
-        S = np.zeros((k, k)) if k else np.zeros(1)
+        S = np.zeros((k, k) if k else 1, self._real)
         if not self._analysed:
             self._call(11, None, None)
             self._analysed = True
         self._call(22, None, S)
         self._factored = True
         if k:
-            S = S[np.ix_(self._order, self._order)]
+            S = S[np.ix_(self._order, self._order)].astype(float)
             self._schur = (S + S.T) / 2
 
     @property
@@ -121,18 +128,23 @@ class PardisoSolver(SparseSolver):
         return self._schur
 
     def reduce(self, b):
-        b = np.array(b, float, order="F")
+        given = np.asarray(b, float)
+        b = np.array(given, self._real, order="F")
         if not len(self.kept):
-            return self._sweep(33, b), np.empty((0, *b.shape[1:]))
+            return self._sweep(33, b).astype(float), np.empty((0, *b.shape[1:]))
+        # b_c stays out of the sweep: in single precision it would be rounded.
+        b[self.kept] = 0.0
         state = self._sweep(331, b)
-        return state, state[self.kept]
+        return state, given[self.kept] + state[self.kept]
 
     def expand(self, state, x_kept):
         if not len(self.kept):
             return state
         state = np.array(state, order="F")
         state[self.kept] = x_kept
-        return self._sweep(333, state)
+        x = self._sweep(333, state).astype(float, copy=False)
+        x[self.kept] = x_kept
+        return x
 
     def close(self):
         if self._analysed:

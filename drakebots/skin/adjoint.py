@@ -136,6 +136,7 @@ class MotionGradient:
             setup.glue,
             self.dt,
             context=setup.context,
+            precision="double",  # as the adjoint's own factors
             **self._options,
         )
 

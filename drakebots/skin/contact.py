@@ -22,9 +22,8 @@ from pydrake.systems.framework import Context
 
 from drakebots.errors import InvalidInput
 from drakebots.multibody.loops import find_body
-from drakebots.skin.coupled import ReducedSystem
 from drakebots.skin.description import Patches
-from drakebots.skin.laws import Law, minimise
+from drakebots.skin.laws import Law, SmallFrame, minimise
 
 FRICTION_TRIES, FRICTION_ERROR = 10, 1e-3
 """Solves to find the friction's normal forces, and their relative change at the end."""
@@ -140,6 +139,10 @@ class PatchLaw(Law):
                 K[i, a, i, b] = rate * ((a == b) - along[:, a] * along[:, b])
         return K.reshape(3 * n, 3 * n)
 
+    def on_links(self, dq: np.ndarray) -> np.ndarray:
+        """Forces of a frame's dq (nv,), on the links (k, 3) [N], world."""
+        return self.force(self.rows @ dq).reshape(-1, 3)
+
     def rubbing(self, normal: np.ndarray, dt: float) -> PatchLaw:
         """The same points with friction of normal forces (k,) [N]."""
         c = self.contact
@@ -173,31 +176,48 @@ def patch_points(
     return np.concatenate(points), np.concatenate(rows)
 
 
+def find_friction(
+    system: SmallFrame,
+    laws: Sequence[Law],
+    patch: PatchLaw,
+    r: np.ndarray,
+    dt: float,
+    z: np.ndarray | None = None,
+) -> tuple[np.ndarray, PatchLaw]:
+    """A frame with laws and rubbing contact points.
+
+    Args:
+        system, laws, r: as :func:`~drakebots.skin.laws.minimise`.
+        patch: the points, with the friction to start from.
+        dt: [s].
+        z: to start from; R^-1 r by default.
+
+    Returns:
+        z (nv + 3 p,) as minimise, and the points with the friction it was found with.
+
+    Raises:
+        NoSolution: as minimise.
+    """
+    z, law = system.back(r) if z is None else z, patch
+    for _ in range(FRICTION_TRIES):
+        patch = law
+        z = minimise(system, [*laws, patch], r, z)
+        normal = patch.on_links(z[: system.nv])[:, 2]
+        bound = patch.contact.friction * normal
+        change = np.abs(bound - patch.bound).max(initial=0.0)
+        if change <= FRICTION_ERROR * bound.max(initial=0.0):
+            break
+        law = patch.rubbing(normal, dt)
+    return z, patch
+
+
 def minimise_rubbing(
-    system: ReducedSystem,
+    system: SmallFrame,
     laws: Sequence[Law],
     patch: PatchLaw,
     r: np.ndarray,
     dt: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A frame with laws and rubbing contact points.
-
-    Returns:
-        z (nv + 3 p,) as :func:`~drakebots.skin.laws.minimise`, and the points'
-        forces on the links (k, 3) [N].
-
-    Raises:
-        NoSolution: as minimise.
-    """
-    z, law, nv = system.back(r), patch, system.nv
-    for _ in range(FRICTION_TRIES):
-        z = minimise(system, [*laws, law], r, z)
-        forces = law.force(law.rows @ z[:nv]).reshape(-1, 3)
-        if not patch.contact.friction:
-            break
-        bound = patch.contact.friction * forces[:, 2]
-        change = np.abs(bound - law.bound).max(initial=0.0)
-        if change <= FRICTION_ERROR * bound.max(initial=0.0):
-            break
-        law = patch.rubbing(forces[:, 2], dt)
-    return z, forces
+    """z of :func:`find_friction`, and the points' forces on the links (k, 3) [N]."""
+    z, patch = find_friction(system, laws, patch, r, dt)
+    return z, patch.on_links(z[: system.nv])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,6 +26,24 @@ TOLERANCE = 1e-10
 """Of the residual against the largest force, in scaled coordinates."""
 
 MAX_ITERATIONS = 300
+
+
+class SmallFrame(Protocol):
+    """R z = r of a frame of a full or a reduced skin.
+
+    Attributes:
+        nv: velocities of the skeleton, the first of z.
+        matrix: R.
+    """
+
+    nv: int
+    matrix: np.ndarray
+
+    def right_side(self, torques=None, forces=None) -> np.ndarray:
+        """r for torques (m,) and contact forces (p, 3) [N]."""
+
+    def back(self, r: np.ndarray) -> np.ndarray:
+        """R^-1 r."""
 
 
 class Law(ABC):
@@ -50,7 +69,7 @@ class Law(ABC):
 
 
 def minimise(
-    system: ReducedSystem, laws: Sequence[Law], r: np.ndarray, z: np.ndarray
+    system: SmallFrame, laws: Sequence[Law], r: np.ndarray, z: np.ndarray
 ) -> np.ndarray:
     """z of a frame with laws (nv + 3 p,).
 

@@ -8,37 +8,28 @@ shape = stepper.lift(result.state).skin.positions      # all nodes, to draw or s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.errors import InvalidInput, NoSolution
+from drakebots.errors import NoSolution
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.dynamics import SkinState
-from drakebots.multibody.loops import find_body
-from drakebots.skin.contact import FRICTION_ERROR, FRICTION_TRIES, PatchContact
 from drakebots.skin.coupled import as_vector
-from drakebots.skin.description import Patches
+from drakebots.skin.driven import DrivenSkeleton, feet
 from drakebots.skin.glue import Glue
-from drakebots.skin.laws import minimise
 from drakebots.skin.reduced import ReducedSkin
 from drakebots.skin.reduced_frame import ReducedForces, small_system
 from drakebots.skin.reduced_shape import Links
 from drakebots.skin.reduced_state import ReducedResult, ReducedState
 from drakebots.skin.robot import SkinnedRobot
-from drakebots.skin.servo import check_limits, servo_law
-from drakebots.skin.skeleton import (
-    Servo,
-    moved_positions,
-    skeleton_frame,
-    torque_map,
-)
+from drakebots.skin.skeleton import Servo, moved_positions, skeleton_frame
 from drakebots.skin.stepper import CoupledState
 
 
-class ReducedStepper:
+class ReducedStepper(DrivenSkeleton):
     """Steps a skeleton and a reduced skin together.
 
     Args:
@@ -46,10 +37,9 @@ class ReducedStepper:
         model: of the full skin.
         skin: trained.
         dt: [s].
-        context: of the plant, in the pose in which the skin lies at rest; its q and
-            v are overwritten.
+        context: of the plant, in the pose in which the skin lies at rest.
         joints, effort_limits, patches, patch_contact: as
-            :class:`~drakebots.skin.stepper.CoupledStepper`. There are no collisions
+            :class:`~drakebots.skin.driven.DrivenSkeleton`. There are no collisions
             of the skin.
 
     Raises:
@@ -64,61 +54,14 @@ class ReducedStepper:
         dt: float,
         *,
         context: Context,
-        joints: Sequence[str] | None = None,
-        effort_limits: np.ndarray | None = None,
-        patches: Sequence[Patches] = (),
-        patch_contact: PatchContact | None = None,
+        **driven,
     ):
-        if not (np.isfinite(dt) and dt > 0):
-            raise InvalidInput(f"time step dt = {dt} s must be > 0; the paper's: 0.005")
-        self._at = torque_map(plant, joints)[1]
-        if effort_limits is not None:
-            effort_limits = check_limits(effort_limits, len(self._at))
-        self.effort_limits = effort_limits
-        self.patches, self.patch_contact = tuple(patches), patch_contact
-        for patch in self.patches:
-            find_body(plant, patch.body)
-        self.plant, self.model, self.skin, self.dt = plant, model, skin, float(dt)
-        self.joints, self.context = joints, context
-        self.gravity = plant.gravity_field().gravity_vector()
+        super().__init__(plant, dt, context, **driven)
+        self.model, self.skin = model, skin
         self.links = Links(plant, context, skin.links)
         self.forces = ReducedForces(model, skin, self.gravity)
         # The frame asks for a glue; any point will do.
         self._glue = Glue(np.zeros(1, int), skin.links[:1], np.zeros((1, 3)))
-        self._home = (
-            plant.GetPositions(context).copy(),
-            plant.GetVelocities(context).copy(),
-        )
-
-    @property
-    def actuated(self) -> np.ndarray:
-        """The position each torque acts on (m,)."""
-        return self._at
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Joints that torques act on, in their order."""
-        plant, start = self.plant, {}
-        for index in plant.GetJointIndices():
-            joint = plant.get_joint(index)
-            if joint.num_positions():
-                start[joint.position_start()] = joint.name()
-        return tuple(start[k] for k in self._at.tolist())
-
-    def pose(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Puts the plant's context at q, v; InvalidInput where they do not fit."""
-        plant = self.plant
-        for name, value, size, put in (
-            ("q", q, plant.num_positions(), plant.SetPositions),
-            ("v", v, plant.num_velocities(), plant.SetVelocities),
-        ):
-            value = np.asarray(value, float)
-            if value.shape != (size,) or not np.isfinite(value).all():
-                raise InvalidInput(
-                    f"skeleton's {name}: needs {size} finite numbers, got "
-                    f"{value.tolist()}"
-                )
-            put(self.context, value)
 
     def start(
         self, q: np.ndarray | None = None, v: np.ndarray | None = None
@@ -132,9 +75,9 @@ class ReducedStepper:
             InvalidInput: for q or v of another size.
             NoSolution: when the skin finds no equilibrium.
         """
-        home, rest = self._home[0], q is None
+        home, rest = self.home[0], q is None
         q = home if rest else np.asarray(q, float)
-        v = self._home[1] if v is None else np.asarray(v, float)
+        v = self.home[1] if v is None else np.asarray(v, float)
         y = np.zeros(self.skin.size)
         if not (rest or np.array_equal(q, home)):
             y = self.settled(q)
@@ -229,50 +172,27 @@ class ReducedStepper:
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
         """
-        torques = as_vector("torques", torques, len(self._at))
+        torques = self.given_torques(torques)
         as_vector("contact forces", contact_forces, 0)
-        limited, low = self.effort_limits is not None, np.nan
+        low = np.nan
         for project in (False, True):
             try:
                 system, J, low = self.system(
-                    state, None if limited else servo, project=project
+                    state, self.in_matrix(servo), project=project
                 )
-                dq, applied, feet = self._solve(system, state, torques, servo)
+                drive = self.drive(state.q, system.B, torques, servo)
+                dq, ground = _solve(system, drive, state)
             except NoSolution as error:
                 reason = str(error)
                 continue
-            after = self._advance(state, system, J, dq, feet[:, 2])
+            applied, forces = drive.applied(system.B, dq), feet(ground, dq)
+            after = self._advance(state, system, J, dq, forces[:, 2])
             if np.isfinite(after.y).all() and np.isfinite(after.q).all():
                 note = "one linear solve" + ", tangent projected" * project
-                return ReducedResult(after, True, note, low, applied, feet)
+                return ReducedResult(after, True, note, low, applied, forces)
             reason = "the solution is not finite"
         message = f"frame to {state.time + self.dt:g} s failed: {reason}; take a "
         return ReducedResult(state, False, message + "smaller dt", low)
-
-    def _solve(self, system, state, torques, servo):
-        q, laws, B = state.q[self._at], [], system.B
-        if self.effort_limits is not None:
-            none = np.zeros(len(q))
-            held = Servo(none, none, q) if servo is None else servo
-            laws = [servo_law(B, held, q, self.dt, self.effort_limits, torques)]
-        r = system.right_side(None if laws else torques)
-        feet = np.zeros((0, 3))
-        if self.patch_contact is not None and self.patches:
-            patch = self.patch_contact.law(
-                self.plant, self.context, self.patches, self.dt
-            )
-            if len(state.normal) == len(patch.bound):
-                patch = patch.rubbing(state.normal, self.dt)
-            dq, feet = _rub(system, laws, patch, r, self.dt * state.v, self.dt)
-        else:
-            dq = minimise(system, laws, r, system.back(r))
-        y = B.T @ dq
-        if laws:
-            torques = laws[0].force(y)
-        elif servo is not None:
-            free = np.full(len(q), np.inf)
-            torques = servo_law(B, servo, q, self.dt, free, torques).force(y)
-        return dq, torques, feet
 
     def _advance(self, state, system, J, dq, normal):
         q = moved_positions(self.plant, self.context, dq)
@@ -303,17 +223,14 @@ class ReducedStepper:
         )
 
 
-def _rub(system, laws, patch, r, dq, dt):
-    """As minimise_rubbing, from the last frame's dq and normal forces on."""
-    for _ in range(FRICTION_TRIES):
-        dq = minimise(system, [*laws, patch], r, dq)
-        feet = patch.force(patch.rows @ dq).reshape(-1, 3)
-        bound = patch.contact.friction * feet[:, 2]
-        change = np.abs(bound - patch.bound).max(initial=0.0)
-        if change <= FRICTION_ERROR * bound.max(initial=0.0):
-            break
-        patch = patch.rubbing(feet[:, 2], dt)
-    return dq, feet
+def _solve(system, drive, state):
+    """dq and the ground, the friction from the last frame's on."""
+    patch, start = drive.patch, None
+    if patch is not None:
+        start = drive.dt * state.v
+        if len(state.normal) == len(patch.bound):
+            drive = replace(drive, patch=patch.rubbing(state.normal, drive.dt))
+    return drive.solve(system, drive.right_side(system), start)
 
 
 def reduced_stepper(
@@ -325,8 +242,4 @@ def reduced_stepper(
     robot.plant.SetPositions(context, robot.rest_positions)
     options = {k: v for k, v in options.items() if v is not None}
     options.setdefault("effort_limits", robot.effort_limits)
-    stepper = ReducedStepper(
-        robot.plant, robot.fem, skin, dt, context=context, **options
-    )
-    stepper.root = root  # the context is part of it
-    return stepper
+    return ReducedStepper(robot.plant, robot.fem, skin, dt, context=context, **options)

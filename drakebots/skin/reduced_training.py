@@ -21,6 +21,7 @@ from drakebots.skin.reduced_shape import Links
 from drakebots.skin.reduced_stepper import reduced_stepper
 from drakebots.skin.robot import SkinnedRobot
 from drakebots.skin.skeleton import torque_map
+from drakebots.skin.threads import calm_threads
 
 Targets = Callable[[float], np.ndarray]
 """Positions of the actuated joints (m,) [rad] at a time [s]."""
@@ -125,7 +126,7 @@ def training_run(
         threads=threads,
     )
     links = Links(robot.plant, robot.context, robot.glue.by_body())
-    with CtrlC() as stop:
+    with CtrlC() as stop, calm_threads():
         states = record_states(
             stepper, lambda t: robot.servo(targets(t)), frames, every, stop.check
         )
@@ -200,7 +201,7 @@ def measure_reduced(
     small = reduced_stepper(robot, skin, dt, **options)
     a, b = full.start(), small.start()
     spent, torques, reduced = np.empty((frames, 2)), [], []
-    with CtrlC() as stop:
+    with CtrlC() as stop, calm_threads():
         for k in range(frames):
             stop.check()
             servo = robot.servo(targets((k + 1) * dt))

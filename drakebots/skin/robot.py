@@ -125,10 +125,7 @@ class SkinnedRobot:
         context = self.plant.GetMyMutableContextFromRoot(root)
         self.plant.SetPositions(context, self.rest_positions)
         options.setdefault("context", context)
-        stepper = CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
-        # The context is part of the root, which must live as long.
-        stepper.root = root
-        return stepper
+        return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
 
     def report(self) -> dict:
         """The contents as JSON-able values, lengths in m, mass in kg."""

@@ -27,6 +27,7 @@ from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
 from drakebots.skin.robot import SkinnedRobot, load_skinned
 from drakebots.skin.stepper import CoupledStepper
+from drakebots.skin.threads import calm_threads
 
 PENALTY_STIFFNESS, PENALTY_DAMPING = 20.0, 0.02
 """Of the explicit contact of skin with links and itself, each vertex [N/m, N s/m]."""
@@ -229,7 +230,7 @@ def _run(problem, robot, stepper, state, motion, rest, record, progress) -> RunE
         return RunEnd(verdict, message, state.skin.time, clock.perf_counter() - start)
 
     try:
-        with CtrlC() as stop:
+        with CtrlC() as stop, calm_threads():
             for k in range(1, frames + 1):
                 goal = motion.at(k * dt, rest)
                 result = stepper.step(state, servo=robot.servo(goal))

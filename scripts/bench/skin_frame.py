@@ -39,7 +39,7 @@ def frame_stepper(vertices: int, threads: int) -> CoupledStepper:
     glue = glue_vertices(points, plant, context, on)
     middle = order[len(order) // 2 :]
     contacts = middle[:: max(1, len(middle) // 3 // PATCHES)][:PATCHES]
-    stepper = CoupledStepper(
+    return CoupledStepper(
         plant,
         build_model(hinge.mesh, hinge.material),
         glue,
@@ -47,10 +47,8 @@ def frame_stepper(vertices: int, threads: int) -> CoupledStepper:
         contacts=contacts,
         context=context,
         threads=threads,
+        precision="double",
     )
-    # A context of a diagram lives as long as the diagram.
-    stepper.keeps = diagram, root
-    return stepper
 
 
 def clocked(run: Callable, rounds: int) -> np.ndarray:

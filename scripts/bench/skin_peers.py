@@ -25,14 +25,12 @@ _AXES = ("1 0 0", "0 1 0", "0 0 1")
 
 
 class Ours:
-    """drakebots: one linear solve a frame, glue eliminated."""
+    """drakebots: one linear solve a frame, glue eliminated; options of its stepper."""
 
     def __init__(self, problem: GluedHinge, **options):
         self.problem = problem
-        plant, self._diagram = build_plant(problem)
-        root = self._diagram.CreateDefaultContext()
-        context = plant.GetMyMutableContextFromRoot(root)
-        self._root = root
+        plant, diagram = build_plant(problem)
+        context = plant.GetMyMutableContextFromRoot(diagram.CreateDefaultContext())
         self.model = build_model(problem.mesh, problem.material)
         glue = glue_vertices(problem.mesh.vertices, plant, context, problem.glued)
         self.stepper = CoupledStepper(

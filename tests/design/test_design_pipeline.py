@@ -102,14 +102,17 @@ def test_folder_loads_and_says_the_same(design, tmp_path):
     assert (
         read_skin(tmp_path / "beetle.skin.yaml").glue == skin_description(design).glue
     )
-    assert sum(f.stat().st_size for f in tmp_path.iterdir()) < 1.5e6
+    assert sum(f.stat().st_size for f in tmp_path.rglob("*")) < 1.5e6
 
 
 def test_writing_again_gives_the_same_bytes(design, tmp_path):
     for name in ("a", "b"):
         write_design(design, tmp_path / name)
-    for file in (tmp_path / "a").iterdir():
-        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+    files = [f for f in (tmp_path / "a").rglob("*") if f.is_file()]
+    assert len(files) > 6
+    for file in files:
+        other = tmp_path / "b" / file.relative_to(tmp_path / "a")
+        assert file.read_bytes() == other.read_bytes()
 
 
 def test_one_fold_at_every_joint():

@@ -9,7 +9,11 @@ import pytest
 from robot_fields import coarse_beetle
 
 from drakebots.design.fold_experiment import FoldExperiment, ankle_skin, write_ankle
-from drakebots.design.resistance import joint_resistance
+from drakebots.design.resistance import (
+    joint_resistance,
+    limb_skin,
+    rest_stiffness,
+)
 from drakebots.errors import InvalidInput, UnknownName
 from drakebots.models import package_root
 from drakebots.skin.description import read_skin
@@ -49,6 +53,36 @@ def test_resistance_refuses(leg):
         joint_resistance(leg, "elbow", ANGLES)
     with pytest.raises(InvalidInput, match="grow"):
         joint_resistance(leg, "knee", [0.1, 0.05])
+
+
+def test_slope_at_rest_is_that_of_small_turns(leg):
+    """dtau/dq of the condensed stiffness against equilibria half a degree away."""
+    small = np.radians(0.5)
+    slopes = dict(zip(leg.joints, rest_stiffness(leg)))
+    both = [joint_resistance(leg, "knee", [s * small]).torques[0] for s in (1, -1)]
+    assert slopes["knee"] == pytest.approx((both[0] - both[1]) / (2 * small), rel=5e-3)
+
+
+def test_a_limb_with_a_wide_margin_is_the_whole_skin(leg):
+    whole = limb_skin(leg, "knee", margin=10.0)
+    assert len(whole.mesh.tets) == len(leg.mesh.tets)
+    np.testing.assert_allclose(rest_stiffness(whole), rest_stiffness(leg), rtol=1e-6)
+
+
+def test_a_limb_cut_off_and_held_is_stiffer_and_p2_softer():
+    robot = load_skinned("beetle")
+    k = robot.joints.index("FL_knee")
+    slopes = [
+        rest_stiffness(limb_skin(robot, "FL_knee", margin=m, modulus=1.0))[k]
+        for m in (0.06, 0.12)
+    ]
+    assert slopes[0] >= slopes[1] * (1 - 1e-9)
+    part = limb_skin(robot, "FL_knee", margin=0.06, modulus=1.0, second_order=[1])
+    assert rest_stiffness(part)[k] < slopes[0]
+    soft = limb_skin(robot, "FL_knee", margin=0.06, modulus=0.4)
+    assert 0.4 * slopes[0] < rest_stiffness(soft)[k] < slopes[0]
+    with pytest.raises(UnknownName, match="joint"):
+        limb_skin(robot, "FL_wing")
 
 
 @pytest.fixture(scope="module")

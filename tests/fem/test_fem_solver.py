@@ -126,3 +126,35 @@ def test_pardiso_checks_its_values(system):
     solver = make_solver(pattern, name="pardiso")
     with pytest.raises(InvalidInput, match="matrix values"):
         solver.factor(matrices[0][1:])
+
+
+@needs_mkl
+def test_single_precision_is_a_start_for_refinement(system):
+    pattern, (values, _), b, kept = system
+    exact, quick = (
+        make_solver(pattern, kept, name="pardiso", threads=1, precision=p)
+        for p in ("double", "single")
+    )
+    exact.factor(values)
+    quick.factor(values)
+    assert exact.exact and not quick.exact
+    size = np.abs(exact.schur).max()
+    assert 1e-9 * size < np.abs(quick.schur - exact.schur).max() < 1e-4 * size
+    want, x, errors = exact.solve(b[:, 0]), np.zeros(pattern.size), []
+    for _ in range(4):
+        x = x + quick.solve(b[:, 0] - pattern.multiply(values, x))
+        errors.append(np.abs(x - want).max() / np.abs(want).max())
+    assert 1e-9 < errors[0] < 1e-2 and errors[-1] < 1e-11
+    # What is kept is not rounded: by neither sweep.
+    alone = np.zeros(pattern.size)
+    alone[kept] = b[kept, 0]
+    state, small = quick.reduce(alone)
+    assert np.array_equal(small, alone[kept])
+    assert np.array_equal(quick.expand(state, b[kept, 1])[kept], b[kept, 1])
+
+
+def test_precision_by_name(system):
+    pattern, _, _, kept = system
+    assert make_solver(pattern, kept, name="scipy", precision="single").exact
+    with pytest.raises(UnknownName, match="precision"):
+        make_solver(pattern, precision="half")

@@ -42,6 +42,11 @@ LENGTH = 0.1
 GROWTH = 0.1
 """Of the weight to follow, an iteration (section 5.1)."""
 
+FLAT = 100.0
+"""Weight of E_O in the space-time program, in place of the paper's 10. Lengths count
+there in cm; the paper's lets a sole that carries tilt by 6 degrees, its edge 5 mm
+below the ground, and frames know edges."""
+
 Progress = Callable[[str, float, float], None]
 """Called with the stage, what is done of it and its end."""
 
@@ -78,7 +83,7 @@ class Alternation:
 
     robot: PlannedRobot
     motion: MotionInput
-    weights: Weights = field(default_factory=Weights)
+    weights: Weights = field(default_factory=lambda: Weights(flat=FLAT))
     frames: FrameOptions = field(default_factory=FrameOptions)
     growth: float = GROWTH
     tolerance: float = 0.02
@@ -186,7 +191,7 @@ def alternate(
             break
         stage = run.frames(k, plan)
         stages.append(stage)
-        verdict, message = _judge(problem, stage, k)
+        verdict, message = _judge(problem, stages)
         if path is not None:
             _result(problem, stages, verdict, message, provenance, began).save(path)
         if verdict is not Verdict.FAILED:
@@ -217,24 +222,30 @@ def alternate(
     return result
 
 
-def _judge(problem: Alternation, stage: Stage, k: int) -> tuple[Verdict, str]:
+def _judge(problem: Alternation, stages: list[Stage]) -> tuple[Verdict, str]:
     """Whether to stop after a pass; FAILED means: go on if there is a next one."""
-    frames = stage.frames
+    frames, k = stages[-1].frames, len(stages)
     if frames.verdict is Verdict.TIME_LIMIT:
         reached = len(frames.data.time) - 1
         return frames.verdict, (
             f"stopped at the time limit of {problem.time_limit:g} s, in frame "
-            f"{reached} of iteration {k + 1}; raise it"
+            f"{reached} of iteration {k}; raise it"
         )
     if frames.verdict is Verdict.INTERRUPTED:
         return frames.verdict, frames.message
+    best = best_stage(stages)
+    if not best.frames.ok:
+        return Verdict.FAILED, frames.message
+    plural = "iteration" if k == 1 else "iterations"
+    text = f"difference {best.difference:.3g} after {k} {plural}"
+    if best.difference <= problem.tolerance:
+        # Iterations made in any case may lead away from it again.
+        at = stages.index(best) + 1
+        text += "" if at == k else f", that of iteration {at}"
+        done = k >= problem.min_iterations
+        return (Verdict.SUCCESS if done else Verdict.FAILED), text
     if not frames.ok:
         return Verdict.FAILED, frames.message
-    plural = "iteration" if k == 0 else "iterations"
-    text = f"difference {stage.difference:.3g} after {k + 1} {plural}"
-    if stage.difference <= problem.tolerance:
-        done = k + 1 >= problem.min_iterations
-        return (Verdict.SUCCESS if done else Verdict.FAILED), text
     return Verdict.FAILED, f"{text}, above the tolerance of {problem.tolerance:g}"
 
 

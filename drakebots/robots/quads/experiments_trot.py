@@ -26,6 +26,8 @@ TROT = {
     "max_iterations": 3,
     # Without the skin's forces on the base the program cannot see the COP they move.
     "base": True,
+    # As much as the program keeps from its soles' edges.
+    "cop_margin": 3e-3,
 }
 
 
@@ -99,7 +101,7 @@ def cop(setting: Setting) -> Outcome:
     plan, robot = found.plan, load_planned(setting.model)
     data = plan.data
     contact = data.stage_contact.values > 0
-    last = f"space-time {plan.metrics['best_iteration']}"
+    last = f"space-time {plan.metrics['iterations']}"
     first = "space-time 1"
     motions, cops, margins = {}, {}, {}
     for label, stage in (("before", first), ("after", last)):

@@ -26,6 +26,7 @@ from drakebots.robots.quads.frame_objective import (
     coordinate_units,
     frame_objective,
     position_error,
+    settling_step,
 )
 from drakebots.robots.quads.labelled_qp import FrameQpcc
 from drakebots.robots.quads.qpcc import COP, MAX_ITERATIONS, QpccSolution, solve_qpcc
@@ -35,6 +36,10 @@ from drakebots.skin.stepper import CoupledState, CoupledStepper
 RISE = 0.05
 """Speed at which patches that begin below the ground come up to it [m/s]. At once,
 in a frame, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
+
+
+SETTLING = 0.025
+"""Of deviations [s]: as long as from knot to knot. See `settling_step`."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class FrameOptions:
         cop: "drop" its rows where they have no solution, "require" or "ignore".
         cop_margin: from the polygon's edges [m].
         max_iterations: QPs a frame.
+        settling: time constant in which a deviation from the motion dies away,
+            critically damped; 0 for the paper's, all of it in one frame [s].
 
     Raises:
         InvalidInput: for a value that cannot be.
@@ -64,14 +71,17 @@ class FrameOptions:
     cop: str = "drop"
     cop_margin: float = 0.0
     max_iterations: int = MAX_ITERATIONS
+    settling: float = SETTLING
 
     def __post_init__(self):
         for name in ("friction", "compliance", "reach", "touch"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
                 raise InvalidInput(f"{name} = {value} must be > 0")
-        if not (np.isfinite(self.cop_margin) and self.cop_margin >= 0):
-            raise InvalidInput(f"cop_margin = {self.cop_margin} m must be >= 0")
+        for name, unit in (("cop_margin", "m"), ("settling", "s")):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise InvalidInput(f"{name} = {value} {unit} must be >= 0")
         if self.cop not in COP:
             raise InvalidInput(f"cop {self.cop!r}: choose one of {', '.join(COP)}")
         if not (self.max_iterations >= 2):
@@ -86,11 +96,14 @@ class FrameMemory:
         dq: (nv,) [rad, m].
         torques: (m,) [N m]; None before the first frame.
         anchors: of the patches on the ground (P, 3) [m].
+        away: from the motion before that frame (nv,) [rad, m]; None before the
+            first.
     """
 
     dq: np.ndarray
     torques: np.ndarray | None
     anchors: np.ndarray
+    away: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -102,12 +115,14 @@ class FrameGoal:
         contact: feet on the ground at its end (F,).
         standing: feet on the ground at both ends (F,).
         flat: feet whose soles shall face the ground (F,).
+        q_now: where it should be now (nq,); None asks for q at once.
     """
 
     q: np.ndarray
     contact: np.ndarray
     standing: np.ndarray
     flat: np.ndarray
+    q_now: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -117,10 +132,12 @@ class PreparedFrame:
     Attributes:
         maps: of torques and patch forces.
         qpcc: to solve.
+        away: from the motion now (nv,) [rad, m]; None without `q_now`.
     """
 
     maps: FrameMaps
     qpcc: FrameQpcc
+    away: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +228,12 @@ class FramePlanner:
         frame = stepper.frame(state, skin_forces=outer, project=project)
         feet = feet_frame(stepper.plant, stepper.context, self.feet)
         error = position_error(stepper.plant, stepper.context, goal.q)
+        away = None
+        if goal.q_now is not None:
+            away = position_error(stepper.plant, stepper.context, goal.q_now)
+            error = settling_step(
+                error, away, memory.away, stepper.dt, options.settling
+            )
         system = ReducedSystem(frame, stepper.solver)
         maps = frame_maps(
             system,
@@ -247,7 +270,7 @@ class FramePlanner:
             scheduled & (coming < options.touch),
             rows,
         )
-        return PreparedFrame(maps, qpcc)
+        return PreparedFrame(maps, qpcc, away)
 
     def step(
         self, state: CoupledState, memory: FrameMemory, goal: FrameGoal
@@ -279,7 +302,7 @@ class FramePlanner:
             if not ratio > 0:
                 reason = f"tet {tet} turned over (det F {ratio:.3g}); take a smaller dt"
                 continue
-            later = self.remember(ready.maps, memory, qpcc, solution)
+            later = self.remember(ready, memory, qpcc, solution)
             return FrameStep(
                 moved, later, qpcc, solution, p, seconds, True, qpcc.message
             )
@@ -300,7 +323,7 @@ class FramePlanner:
 
     def remember(
         self,
-        maps: FrameMaps,
+        ready: PreparedFrame,
         memory: FrameMemory,
         qpcc: QpccSolution,
         solution: FrameSolution,
@@ -311,4 +334,4 @@ class FramePlanner:
         anchors = memory.anchors + moved
         rise = RISE * self.stepper.dt
         anchors[:, 2] = np.minimum(memory.anchors[:, 2] + rise, 0.0)
-        return FrameMemory(solution.dq, qpcc.torques, anchors)
+        return FrameMemory(solution.dq, qpcc.torques, anchors, ready.away)

@@ -158,10 +158,8 @@ class _Search:
         labels = np.where(labels == STICK, marked, FREE)
         point = self._better("labels", labels, held.torques)
         if point is None:
-            try:
-                labels = self.qp.simulated(held.torques)
-            except NoSolution as error:
-                self.end = str(error)
+            labels = self._simulated(held.torques, start)
+            if labels is None:
                 return
             point = self._better("simulated labels", labels, held.torques)
         self._all_at_once(point)
@@ -170,6 +168,20 @@ class _Search:
         simulated = any(one.what == "simulated labels" for one in self.iterates)
         if self.best is not None and self.best[0].flips and not simulated:
             self._again(held)
+
+    def _simulated(self, held, last) -> np.ndarray | None:
+        """Labels of contacts under the held contacts' torques.
+
+        Sweeps may cycle there; any torques whose contacts settle give labels whose
+        QP has a solution, so others follow, nearer and nearer to none.
+        """
+        last = np.zeros_like(held) if last is None else last
+        for torques in (held, (held + last) / 2, last, last / 2, 0 * last):
+            try:
+                return self.qp.simulated(torques)
+            except NoSolution as error:
+                self.end = str(error)
+        return None
 
     def _again(self, held):
         if not self._left():

@@ -31,6 +31,7 @@ from drakebots.skin.record import SkinRecord
 from drakebots.skin.robot import SkinnedRobot
 from drakebots.skin.skeleton import Servo
 from drakebots.skin.stepper import CoupledResult, CoupledState, CoupledStepper
+from drakebots.skin.threads import calm_threads
 
 QUARTERS = 4
 """Parts of a frame that found no solution whole."""
@@ -294,7 +295,7 @@ class _Run:
         dt = problem.time_step
         frames = max(1, round(duration / dt))
         try:
-            with CtrlC() as stop:
+            with CtrlC() as stop, calm_threads():
                 for k in range(1, frames + 1):
                     goal, speed = reference.at(k * dt)
                     told = speed if problem.feedforward else None

@@ -30,6 +30,7 @@ from drakebots.robots.quads.settled import settled_state
 from drakebots.simulation import Progress
 from drakebots.skin.robot import SkinnedRobot
 from drakebots.skin.stepper import CoupledState
+from drakebots.skin.threads import calm_threads
 
 FLAT_FRAMES = 5
 """Frames before touch-down and after lift-off in which soles face the ground."""
@@ -102,6 +103,7 @@ class FramePlan:
             after,
             after & self.contact[frame],
             self.flat[frame + 1],
+            self.q_ref[frame],
         )
 
 
@@ -177,7 +179,7 @@ def rollout(
     verdict, message = Verdict.SUCCESS, f"{frames} frames"
     log.timings["settle"] = clock.perf_counter() - start
     try:
-        with CtrlC() as stop:
+        with CtrlC() as stop, calm_threads():
             for k in range(frames):
                 step = planner.step(state, memory, plan.goal(k))
                 if not step.ok:

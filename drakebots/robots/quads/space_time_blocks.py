@@ -6,6 +6,7 @@ kinematics  p - p_WF(q) = 0,  c - p_WC(q; inertia) = 0
 sole        n [-T_y, T_x] - b F_z <= 0 in the sole's frame, every edge: the
             foot's own COP in its sole, so that eq. (5) holds: what is inside
             every loaded sole is inside their hull, and the other way round
+clearance   height of every corner of every sole, >= 0 of a foot in the air
 friction    mu F_z - sqrt(|F_xy|^2 + eps^2) >= 0
             (|F|^2 - |T_xy|^2/nu_b^2 - T_z^2/nu_t^2) / m g >= 0, eq. (8)
 flat        sum_j w_j |n_j(q) - z|^2, E_O
@@ -72,6 +73,16 @@ def sole_block(quad: Quad, share: float) -> Block:
             ca.SX(n) @ ca.vertcat(-twist[1], twist[0]) - share * ca.SX(b) * push[2]
         )
     return Block("quad_sole", {"q": q, "F": F, "T": T}, {"sole": ca.vertcat(*rows)})
+
+
+def clearance_block(quad: Quad) -> Block:
+    """Heights of every corner of every sole, in the order of the soles [m]."""
+    q = ca.SX.sym("q", quad.nv)
+    p, rows = quad.tree.feet(q, quad.soles), []
+    for j, sole in enumerate(quad.soles):
+        up = quad.tree.sole_axes(q, sole)[2, :2]
+        rows.append(p[3 * j + 2] + ca.SX(sole.corners) @ up.T)
+    return Block("quad_clearance", {"q": q}, {"height": ca.vertcat(*rows)})
 
 
 def friction_block(quad: Quad, friction: float, eps: float, weight: float) -> Block:

@@ -124,6 +124,7 @@ class SpaceTimeBuilder(KnotBuilder):
         self.add_term(
             blocks.sole_block(quad, p.cop_share), loads, {"sole": sole.indices}
         )
+        self._clearance(labels, loaded)
         # Eq. (8).
         lower = np.where(p.contact, 0.0, -np.inf)
         rows = {
@@ -134,6 +135,14 @@ class SpaceTimeBuilder(KnotBuilder):
         }
         block = blocks.friction_block(quad, p.friction, p.tip * p.weight, p.weight)
         self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
+
+    def _clearance(self, labels, loaded) -> None:
+        """Toes and heels stay above the ground too: eq. (4) knows a foot's centre,
+        and a sole tilted in its swing would drag along the ground."""
+        low = np.where(loaded, -np.inf, 0.0)
+        rows = self.add_rows("clear", self.K, labels, lower=low, scale=0.1, units="m")
+        block = blocks.clearance_block(self.quad)
+        self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
 
     # ---------------------------------------------------------------- costs
     def _objective(self) -> None:

@@ -59,6 +59,7 @@ def variant(
             # Joints without a motor have an effort of 0.
             if entry.text and float(entry.text) > 0:
                 entry.text = repr(effort)
+    _bring_meshes(tree, found.path.parent, folder)
     out = folder / found.path.name
     with replacing(out) as part:
         tree.write(part, encoding="utf-8", xml_declaration=True)
@@ -72,12 +73,29 @@ def variant(
 
     materials = {key: changed(material) for key, material in skin.regions.items()}
     mesh = found.path.parent / skin.mesh
-    if mesh.resolve() != (folder / mesh.name).resolve():
-        shutil.copyfile(mesh, folder / mesh.name)
+    _copy(mesh, folder / mesh.name)
     own = changed(skin.material)
     write_skin(
         skin_path(out), replace(skin, material=own, regions=materials, mesh=mesh.name)
     )
     for beside in found.path.parent.glob(f"{model_stem(found.path)}.drakebots.yaml"):
-        shutil.copyfile(beside, folder / beside.name)
+        _copy(beside, folder / beside.name)
     return out
+
+
+def _bring_meshes(tree: ElementTree.ElementTree, source: Path, folder: Path) -> None:
+    """Copies files that the SDF names relative to itself to the same place here."""
+    for entry in tree.iter("uri"):
+        name = (entry.text or "").strip()
+        if "://" in name or not (source / name).is_file():
+            continue
+        if (folder / name).resolve().is_relative_to(folder.resolve()):
+            _copy(source / name, folder / name)
+        else:
+            entry.text = str((source / name).resolve())
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.resolve() != target.resolve():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)

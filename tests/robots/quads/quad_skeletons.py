@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.models import load
+from drakebots.robots.quads.links_skin import nearest_links, vertices_on_links
 from drakebots.robots.quads.quad import Quad, load_quad
 from drakebots.skin.description import Patches
 
@@ -132,3 +133,11 @@ def _loaded(folder: Path, name: str, text: str, feet) -> Quad:
         for leg, p in feet.items()
     ]
     return load_quad(load(path), patches)
+
+
+def cloud_of_skin(quad, mass=1.1, seed=0):
+    """A cloud of vertices about the robot on its nearest links."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform([-0.15, -0.15, 0.05], [0.15, 0.15, 0.22], (300, 3))
+    weights, bodies = nearest_links(quad, p)
+    return vertices_on_links(quad, p, np.full(300, mass / 300), weights, bodies)

@@ -31,16 +31,6 @@ G = 9.81
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return small_robot()
-
-
-@pytest.fixture(scope="module")
-def plan():
-    return load_result(planned_lift()[1])
-
-
-@pytest.fixture(scope="module")
 def lift(robot):
     return library_motion("lift_single", robot.quad, duration=1.0)
 

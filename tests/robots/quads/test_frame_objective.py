@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from skinned_quad import skinned_quad
 
 from drakebots.errors import InvalidInput
 from drakebots.robots.quads.feet import Feet, feet_frame
@@ -23,11 +22,6 @@ from drakebots.robots.quads.frame_objective import (
 from drakebots.skin.coupled import ReducedSystem
 from drakebots.skin.multipliers import solve_multipliers
 from drakebots.skin.skeleton import moved_positions
-
-
-@pytest.fixture(scope="module")
-def quad():
-    return skinned_quad((4, 4, 2))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from quad_skeletons import upright
 
 from drakebots.robots.quads.gait import Gait, synthesize
 from drakebots.robots.quads.kinematic import knot_motion, plan_kinematic
@@ -14,19 +13,12 @@ from drakebots.robots.quads.wrenches import carry
 
 
 @pytest.fixture(scope="module")
-def cow(tmp_path_factory):
-    return upright(tmp_path_factory.mktemp("quads"))
-
-
-@pytest.fixture(scope="module")
-def plan(cow):
+def plan(cow, interpreted):
     gait = Gait(
         {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}, duty=0.8, period=1.5, lift=0.02
     )
     motion = synthesize(cow, gait, speed=0.05)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAKEBOTS_COMPILE", "0")
-        return plan_kinematic(SpaceTime(cow, motion, stride=10))
+    return plan_kinematic(SpaceTime(cow, motion, stride=10))
 
 
 def test_feet_and_point_mass_cop_are_where_they_must(plan):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quad_skeletons import sprawled, upright
+from quad_skeletons import upright
 
 from drakebots.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.robots.quads.footfall import Footfall
@@ -26,17 +26,6 @@ from drakebots.robots.quads.motion_library import (
     walk,
 )
 from drakebots.robots.quads.space_time import SpaceTime
-
-
-@pytest.fixture(scope="module")
-def quads(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("quads")
-    return {"sprawled": sprawled(folder), "upright": upright(folder)}
-
-
-@pytest.fixture(scope="module")
-def cow(quads):
-    return quads["upright"]
 
 
 def test_roles_and_heights_come_from_the_rest_pose(quads):

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
-from skinned_quad import skinned_quad
 
-from drakebots.errors import InvalidInput, UnknownName
+from drakebots.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.robots.quads.contact_state import (
     DIRECTIONS,
     EDGE,
@@ -32,11 +31,6 @@ from drakebots.robots.quads.qpcc import solve_qpcc
 from drakebots.robots.quads.qpcc_uncondensed import UncondensedQp
 
 ON = np.ones(4, bool)
-
-
-@pytest.fixture(scope="module")
-def quad():
-    return skinned_quad((4, 4, 2))
 
 
 def posed(quad, seed, friction=0.5, reach=0.003, on=ON, **options):
@@ -308,3 +302,40 @@ def test_what_a_qpcc_refuses(quad):
     for bad in ({"friction": -1}, {"reach": 0}, {"cop": "x"}, {"cop_margin": -1}):
         with pytest.raises(InvalidInput):
             FrameOptions(**bad)
+
+
+class Cycling(LabelledQp):
+    """Its first labels have no QP, and its sweeps cycle under some torques."""
+
+    def __init__(self, frame, failures):
+        super().__init__(frame)
+        self.failures, self.labelled, self.asked = failures, 0, []
+
+    def solve(self, labels, *, rows=True, **options):
+        self.labelled += rows
+        if rows and self.labelled == 1:
+            return None
+        return super().solve(labels, rows=rows, **options)
+
+    def simulated(self, torques):
+        self.asked.append(np.array(torques))
+        if len(self.asked) <= self.failures:
+            raise NoSolution("contacts: sweeps did not settle")
+        return super().simulated(torques)
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2, 4])
+def test_sweeps_that_cycle_are_tried_under_other_torques(quad, failures):
+    frame = posed(quad, 3)[4].qpcc
+    last = np.linspace(-0.5, 0.5, 12)
+    engine = Cycling(frame, failures)
+    found = solve_qpcc(frame, start=last, engine=engine, cop="ignore")
+    assert found.ok and found.residual < 1e-8
+    held = engine.asked[0]
+    tried = [held, (held + last) / 2, last, last / 2, 0 * last]
+    assert len(engine.asked) >= failures + 1
+    for asked, expected in zip(engine.asked, tried[: failures + 1]):
+        assert np.allclose(asked, expected)
+    # With none left, the frame fails and says so.
+    stuck = solve_qpcc(frame, start=last, engine=Cycling(frame, 99), cop="ignore")
+    assert not stuck.ok and "did not settle" in stuck.message

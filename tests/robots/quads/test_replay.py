@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from small_quad import planned_lift, small_robot
+from small_quad import planned_lift
 
 from drakebots.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.results import Result, Verdict, load_result
@@ -27,16 +27,6 @@ from drakebots.robots.quads.servo_file import (
 )
 
 G = 9.81
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return small_robot()
-
-
-@pytest.fixture(scope="module")
-def plan():
-    return load_result(planned_lift()[1])
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The space-time program: derivatives, dynamics against Drake, and its answers."""
+"""The space-time program's answers."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
-from quad_skeletons import sprawled, upright
+from quad_skeletons import cloud_of_skin
 
 from drakebots.errors import InvalidInput
 from drakebots.multibody.loops import find_body
 from drakebots.results import Verdict, load_result
-from drakebots.robots.quads import space_time_blocks as blocks
-from drakebots.robots.quads.coordinates import Coordinates
 from drakebots.robots.quads.footfall import Footfall
 from drakebots.robots.quads.gait import Gait, synthesize
-from drakebots.robots.quads.links_skin import (
-    SkinInfluence,
-    coupling_forces,
-    frame_inertia,
-    nearest_links,
-    vertices_on_links,
-)
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.motion_library import lift
 from drakebots.robots.quads.space_time import SpaceTime, Weights
@@ -32,28 +23,11 @@ from drakebots.robots.quads.space_time_result import (
     spline_motion,
 )
 from drakebots.robots.quads.space_time_run import plan_space_time
-from drakebots.robots.quads.support import margin, polygon, support_polygon
+from drakebots.robots.quads.support import margin, polygon
 from drakebots.trajopt.ipopt_exact import solve_exact
 from drakebots.trajopt.solve import solve
 
-
-@pytest.fixture(scope="module", autouse=True)
-def interpreted():
-    """Compiling takes longer than these programs do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAKEBOTS_COMPILE", "0")
-        yield
-
-
-@pytest.fixture(scope="module")
-def quads(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("quads")
-    return {"sprawled": sprawled(folder), "upright": upright(folder)}
-
-
-@pytest.fixture(scope="module")
-def beetle(quads):
-    return quads["sprawled"]
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def _walk(quad, **options):
@@ -63,215 +37,12 @@ def _walk(quad, **options):
     return synthesize(quad, gait, speed=0.05, **options)
 
 
-def _skin(quad, mass=1.1, seed=0):
-    """A cloud of vertices about the robot on its nearest links."""
-    rng = np.random.default_rng(seed)
-    p = rng.uniform([-0.15, -0.15, 0.05], [0.15, 0.15, 0.22], (300, 3))
-    weights, bodies = nearest_links(quad, p)
-    return vertices_on_links(quad, p, np.full(300, mass / 300), weights, bodies)
-
-
 @pytest.fixture(scope="module")
 def plan(beetle):
-    problem = SpaceTime(beetle, _walk(beetle), skin=_skin(beetle), stride=10)
+    problem = SpaceTime(beetle, _walk(beetle), skin=cloud_of_skin(beetle), stride=10)
     return plan_space_time(problem)
 
 
-# ------------------------------------------------------------- derivatives
-def _blocks(quad):
-    n = quad.nv
-    return {
-        "dynamics": blocks.dynamics_block(quad),
-        "kinematics": blocks.kinematics_block(quad),
-        "sole": blocks.sole_block(quad, 0.9),
-        "friction": blocks.friction_block(quad, 0.8, 0.04, 40.0),
-        "flat": blocks.flat_block(quad),
-        "squares": blocks.squares_block("x", 5),
-        "motion": blocks.motion_block(n, 0.02, "inner"),
-        "start": blocks.motion_block(n, 0.02, "start"),
-        "wrap": blocks.wrap_block(n, 0.02, 0.3, False),
-        "end": blocks.wrap_block(n, 0.02, 0.3, True),
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    "dynamics kinematics sole friction flat squares motion start wrap end".split(),
-)
-def test_blocks_have_the_derivatives_of_their_values(beetle, name):
-    """Along random directions, central differences of values and of Jacobians."""
-    block = _blocks(beetle)[name]
-    rng = np.random.default_rng(1)
-    w = rng.normal(0, 0.5, block.num_inputs)
-    d = rng.uniform(0.1, 0.5, block.d.shape[0])
-    mu = rng.normal(0, 1, block.num_rows)
-    value = block.value_function
-    H = np.zeros((block.num_inputs,) * 2)
-    if len(block.hessian_pattern[0]):
-        H[block.hessian_pattern] = block.functions["hessian"](w, d, mu).full().ravel()
-    H = H + np.triu(H, 1).T
-    J = block.jacobian(w, d)
-    e = 1e-5
-    for _ in range(3):
-        u = rng.normal(0, 1, len(w))
-        difference = (value(w + e * u, d) - value(w - e * u, d)).full().ravel()
-        scale = max(1.0, np.abs(J @ u).max())
-        assert difference / (2 * e) == pytest.approx(J @ u, abs=1e-6 * scale)
-        turned = mu @ (block.jacobian(w + e * u, d) - block.jacobian(w - e * u, d))
-        scale = max(1.0, np.abs(H @ u).max())
-        assert turned / (2 * e) == pytest.approx(H @ u, abs=1e-6 * scale)
-
-
-# ----------------------------------------------------------------- dynamics
-@pytest.mark.parametrize("name", ["sprawled", "upright"])
-def test_inverse_dynamics_and_contact_are_drakes(quads, name):
-    quad = quads[name]
-    plant, tree = quad.robot.plant, quad.tree
-    context = plant.CreateDefaultContext()
-    rng = np.random.default_rng(2)
-    for _ in range(5):
-        q = quad.rest + rng.normal(0, 0.3, quad.nv)
-        v, a = rng.normal(0, 2, (2, quad.nv))
-        F, T = rng.normal(0, 10, (2, len(quad.soles), 3))
-        plant.SetPositions(context, q)
-        plant.SetVelocities(context, v)
-        forces = MultibodyForces(plant)
-        plant.CalcForceElementsContribution(context, forces)
-        expected = plant.CalcInverseDynamics(context, a, forces)
-        ours = tree.dynamics_function(q, v, a, tree.inertia.ravel()).full().ravel()
-        assert ours == pytest.approx(expected, abs=1e-10)
-        world = plant.world_frame()
-        pulled = np.zeros(quad.nv)
-        for sole, f, t in zip(quad.soles, F, T):
-            frame = find_body(plant, sole.body).body_frame()
-            J = plant.CalcJacobianSpatialVelocity(
-                context, JacobianWrtVariable.kV, frame, sole.p_BF, world, world
-            )
-            pulled += J.T @ np.concatenate([t, f])
-        J = tree.contact_jacobian(quad.soles)(q).full()
-        wrench = np.concatenate([F.ravel(), T.ravel()])
-        assert J.T @ wrench == pytest.approx(pulled, abs=1e-10)
-        tau = rng.normal(0, 1, len(quad.joints))
-        block = blocks.dynamics_block(quad)
-        data = np.concatenate([tree.inertia.ravel(), np.zeros(quad.nv)])
-        w = np.concatenate([q, v, a, F.ravel(), T.ravel(), tau])
-        rows = block.value_function(w, data).full().ravel()
-        assert rows == pytest.approx(expected - pulled - quad.B @ tau, abs=1e-10)
-
-
-def test_momentum_rows_are_the_rate_of_momentum(beetle):
-    """First three: d/dt of the linear momentum Drake has, minus weight and forces."""
-    quad, plant = beetle, beetle.robot.plant
-    context = plant.CreateDefaultContext()
-    rng = np.random.default_rng(3)
-    q, v, a = quad.rest + rng.normal(0, 0.2, quad.nv), *rng.normal(0, 1, (2, quad.nv))
-
-    def momentum(t):
-        plant.SetPositions(context, q + t * v + t * t / 2 * a)
-        plant.SetVelocities(context, v + t * a)
-        h = plant.CalcSpatialMomentumInWorldAboutPoint(context, np.zeros(3))
-        return h.translational()
-
-    e = 1e-4
-    rate = (momentum(e) - momentum(-e)) / (2 * e)
-    F = rng.normal(0, 5, (4, 3))
-    w = np.concatenate([q, v, a, F.ravel(), np.zeros(12), np.zeros(12)])
-    data = np.concatenate([quad.tree.inertia.ravel(), np.zeros(quad.nv)])
-    rows = blocks.dynamics_block(quad).value_function(w, data).full().ravel()
-    weight = quad.mass * np.array([0, 0, -9.81])
-    assert rows[:3] == pytest.approx(rate - weight - F.sum(axis=0), abs=1e-6)
-
-
-def test_coordinates_go_to_drakes_quaternions_and_back(beetle):
-    convert, rng = Coordinates(beetle), np.random.default_rng(4)
-    q = beetle.rest + rng.normal(0, 0.4, (6, beetle.nv))
-    v = rng.normal(0, 1, q.shape)
-    positions, velocities = convert.positions(q), convert.velocities(q, v)
-    assert convert.from_positions(positions) == pytest.approx(q, abs=1e-12)
-    assert convert.from_velocities(q, velocities) == pytest.approx(v, abs=1e-12)
-    f = rng.normal(0, 1, velocities.shape)
-    power = np.sum(f * velocities, axis=1)
-    ours = np.sum(convert.forces(q, f) * v, axis=1)
-    assert ours == pytest.approx(power, abs=1e-12)
-    free, euler = convert.free.plant, beetle.robot.plant
-    a, b = free.CreateDefaultContext(), euler.CreateDefaultContext()
-    free.SetPositions(a, positions[0])
-    free.SetVelocities(a, velocities[0])
-    euler.SetPositions(b, q[0])
-    euler.SetVelocities(b, v[0])
-    foot = beetle.soles[0].body
-    seen = []
-    for plant, context in ((free, a), (euler, b)):
-        body = find_body(plant, foot)
-        X = plant.EvalBodyPoseInWorld(context, body).GetAsMatrix34()
-        V = plant.EvalBodySpatialVelocityInWorld(context, body).get_coeffs()
-        seen.append((X, V))
-    for ours, theirs in zip(*seen):
-        assert ours == pytest.approx(theirs, abs=1e-12)
-
-
-# ------------------------------------------------------------ skin on links
-def test_skin_on_links_has_the_skins_mass_and_centre(beetle):
-    rng = np.random.default_rng(5)
-    p = rng.uniform(-0.1, 0.3, (200, 3))
-    mass = rng.uniform(1e-3, 1e-2, 200)
-    share = rng.uniform(0, 1, (200, len(beetle.tree.bodies)))
-    share /= share.sum(axis=1, keepdims=True)
-    skin = vertices_on_links(beetle, p, mass, share, beetle.tree.bodies)
-    assert skin.mass.sum() == pytest.approx(mass.sum())
-    both = beetle.tree.inertia + skin.inertia
-    own = beetle.com(beetle.rest)[0]
-    expected = (beetle.mass * own + mass @ p) / (beetle.mass + mass.sum())
-    assert beetle.com(beetle.rest, both)[0] == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InvalidInput, match="weights of vertex"):
-        vertices_on_links(beetle, p, mass, 0.5 * share, beetle.tree.bodies)
-
-
-def test_a_rigid_skins_forces_leave_nothing_over(beetle):
-    """lambda of a skin that moves with its links is minus its own inverse
-    dynamics; then the coupling adds nothing to links with skin."""
-    skin, N = _skin(beetle), 11
-    rng = np.random.default_rng(6)
-    q, v, a = (
-        beetle.rest + rng.normal(0, 0.3, (N, beetle.nv)),
-        *rng.normal(0, 1, (2, N, beetle.nv)),
-    )
-    zero = np.zeros((N, len(beetle.tree.bodies), 3))
-    both = beetle.tree.inertia + skin.inertia
-
-    def needed(inertia):
-        f = beetle.tree.dynamics_function.map(N)
-        d = np.repeat(inertia.reshape(-1, 1), N, axis=1)
-        return f(q.T, v.T, a.T, d).full().T
-
-    force = -(needed(both) - needed(beetle.tree.inertia))
-    influence = SkinInfluence(force, zero, q, v, a, base=True)
-    frames = np.arange(N)
-    delta = coupling_forces(beetle, skin, influence, frames)
-    assert np.abs(delta).max() < 1e-10
-    # What a joint's skin pulls besides goes into its torque row as it is.
-    extra = np.zeros_like(force)
-    extra[:, 8] = 0.3
-    pulled = replace(influence, force=force + extra, base=False)
-    assert coupling_forces(beetle, skin, pulled, frames) == pytest.approx(
-        extra, abs=1e-10
-    )
-
-
-def test_a_shift_of_the_skin_moves_the_com(beetle):
-    skin = _skin(beetle)
-    torso = beetle.tree.bodies.index("torso")
-    shift = np.zeros((2, len(beetle.tree.bodies), 3))
-    shift[1, torso] = [0.01, 0.0, 0.02]
-    zero = np.zeros((2, beetle.nv))
-    influence = SkinInfluence(zero, shift, zero, zero, zero)
-    inertia = frame_inertia(beetle, skin, influence, [0, 1])
-    c = beetle.com(np.stack([beetle.rest] * 2), inertia)
-    share = skin.mass[torso] / (beetle.mass + skin.mass.sum())
-    assert c[1] - c[0] == pytest.approx(share * shift[1, torso], abs=1e-12)
-
-
-# ------------------------------------------------------------------ answers
 def test_a_walk_is_found_and_holds_every_constraint(plan):
     assert plan.ok, plan.solution.summary()
     problem, parts = plan.problem, plan.parts
@@ -460,9 +231,3 @@ def test_warm_starts_must_fit(plan, quads):
         plan.solution.program, plan.solution.x, options={"mu_init": 1e-6}
     )
     assert again.success
-
-
-def test_support_polygon_of_flat_soles(beetle):
-    hull = support_polygon(beetle, beetle.rest_feet, [1, 1, 1, 1], 0.0)
-    low = beetle.rest_feet[:, :2].min(axis=0) - [0.025, 0.02]
-    assert hull.min(axis=0) == pytest.approx(low)
