@@ -170,6 +170,25 @@ class SpaceTime:
         return self.motion.footfall.at(self.frames)[:, self.order]
 
     @cached_property
+    def loaded(self) -> np.ndarray:
+        """Feet that bear load at the knots (K, feet).
+
+        Loads go straight from knot to knot: a foot that lands or leaves at a knot
+        would bear load in frames in which it is in the air, and the COP leave the
+        feet that stand. So these are on the ground from half an interval before a
+        knot to half of one after it; where none is, those on the ground.
+        """
+        half = self.stride // 2
+        mode = "wrap" if self.motion.period == "cycle" else "edge"
+        contact = self.motion.footfall.contact[:, self.order]
+        # A cycle's last frame is its first.
+        one = contact[:-1] if mode == "wrap" else contact
+        padded = np.pad(one, ((half, half + len(contact) - len(one)), (0, 0)), mode)
+        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
+        steady = around.all(axis=-1)[self.frames]
+        return np.where(steady.any(axis=1, keepdims=True), steady, self.contact)
+
+    @cached_property
     def desired_feet(self) -> np.ndarray:
         """e at the knots (K, feet, 3) [m]."""
         return self.motion.feet[self.frames][:, self.order]

@@ -33,8 +33,7 @@ class SpaceTimeBuilder(KnotBuilder):
         self.add_variables("a", K, names, scale=10.0)
         self.add_feet_and_com()
         feet = self.foot_labels
-        # No force on feet in the air.
-        loaded = np.repeat(p.contact, 3, axis=1)
+        loaded = np.repeat(p.loaded, 3, axis=1)
         most = np.where(loaded, np.inf, 0.0)
         F_low = -most
         F_low[:, 2::3] = 0.0
@@ -115,8 +114,7 @@ class SpaceTimeBuilder(KnotBuilder):
         labels = [
             f"{s.name}.edge{k}" for s in quad.soles for k in range(len(s.corners))
         ]
-        loaded = np.repeat(p.contact, self.corner_counts, axis=1)
-        upper = np.where(loaded, 0.0, np.inf)
+        upper = np.where(np.repeat(p.loaded, self.corner_counts, axis=1), 0.0, np.inf)
         sole = self.add_rows(
             "cop", K, labels, upper=upper, scale=p.weight * size / 4, units="N m"
         )
@@ -124,9 +122,9 @@ class SpaceTimeBuilder(KnotBuilder):
         self.add_term(
             blocks.sole_block(quad, p.cop_share), loads, {"sole": sole.indices}
         )
-        self._clearance(labels, loaded)
+        self._clearance(labels)
         # Eq. (8).
-        lower = np.where(p.contact, 0.0, -np.inf)
+        lower = np.where(p.loaded, 0.0, -np.inf)
         rows = {
             name: self.add_rows(
                 name, K, quad.feet, lower=lower, scale=p.weight / 4, units="N"
@@ -136,10 +134,11 @@ class SpaceTimeBuilder(KnotBuilder):
         block = blocks.friction_block(quad, p.friction, p.tip * p.weight, p.weight)
         self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
 
-    def _clearance(self, labels, loaded) -> None:
+    def _clearance(self, labels) -> None:
         """Toes and heels stay above the ground too: eq. (4) knows a foot's centre,
         and a sole tilted in its swing would drag along the ground."""
-        low = np.where(loaded, -np.inf, 0.0)
+        down = np.repeat(self.p.contact, self.corner_counts, axis=1)
+        low = np.where(down, -np.inf, 0.0)
         rows = self.add_rows("clear", self.K, labels, lower=low, scale=0.1, units="m")
         block = blocks.clearance_block(self.quad)
         self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})

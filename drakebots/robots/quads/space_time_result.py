@@ -184,7 +184,8 @@ def frame_errors(plan: SpaceTimePlan) -> dict[str, float]:
     needed = rows[:, quad.actuated]
     # Frames next to a landing or a leaving are interpolated across it.
     knot = problem.contact
-    change = np.any(knot[1:] != knot[:-1], axis=1)
+    both = np.hstack([knot, problem.loaded])
+    change = np.any(both[1:] != both[:-1], axis=1)
     across = np.repeat(change, problem.stride)
     across = np.concatenate([across, [False]])
     across |= np.roll(across, 1)

@@ -150,7 +150,7 @@ def initial_guess(
             q[k],
             zero,
             zero,
-            problem.contact[k],
+            problem.loaded[k],
             inertia=problem.inertia[k],
             delta=problem.delta[k],
         )
@@ -159,7 +159,7 @@ def initial_guess(
     F = np.array([c.F.ravel() for c in carried])
     # Least squares may pull at a foot; an interior point cannot start there.
     floor = 0.05 * problem.weight
-    F[:, 2::3] = np.where(problem.contact, np.maximum(F[:, 2::3], floor), 0.0)
+    F[:, 2::3] = np.where(problem.loaded, np.maximum(F[:, 2::3], floor), 0.0)
     guess = program.pack(
         {
             "q": q,

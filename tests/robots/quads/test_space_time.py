@@ -231,3 +231,19 @@ def test_warm_starts_must_fit(plan, quads):
         plan.solution.program, plan.solution.x, options={"mu_init": 1e-6}
     )
     assert again.success
+
+
+def test_loads_begin_and_end_with_the_contact(beetle):
+    """A foot that lands or leaves at a knot bears nothing there: with loads that go
+    straight from knot to knot it would be loaded in the air."""
+    problem = SpaceTime(beetle, _walk(beetle), stride=5)
+    contact = problem.motion.footfall.contact[:, problem.order]
+    assert (problem.loaded <= problem.contact).all()
+    assert problem.loaded.any(axis=1).all()
+    assert (problem.loaded != problem.contact).any()
+    for k, f in enumerate(problem.frames):
+        # The cycle's last frame is its first.
+        around = [(f + i) % (len(contact) - 1) for i in range(-2, 3)]
+        steady = contact[around].all(axis=0)
+        if steady.any():
+            np.testing.assert_array_equal(problem.loaded[k], steady)
