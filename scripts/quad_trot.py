@@ -12,13 +12,10 @@ from drakebots.cli.quad_experiments import main as run_experiment
 from drakebots.plots_quad_experiments import trot_figure
 from drakebots.robots.quads.experiments_trot import trot
 
-EFFORT = 5.0
-"""Of the motors [N m]; the model's 1.96 N m do not carry 11.87 kg on two legs."""
-
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the experiment; prints a table and one JSON object, and returns it."""
-    return run_experiment(__doc__, "monster", trot, trot_figure, argv, effort=EFFORT)
+    return run_experiment(__doc__, "monster", trot, trot_figure, argv)
 
 
 if __name__ == "__main__":
