@@ -22,12 +22,8 @@ from drakebots.fem.mesh_io import read_mesh, write_mesh
 from drakebots.fem.mesh_shapes import wall_mesh
 from drakebots.models import package_root
 from drakebots.multibody.sdf_writer import Geometry, Joint, Link, Model, Pose, model_sdf
-from drakebots.skin.description import (
-    GlueRadius,
-    ServoGains,
-    SkinDescription,
-    write_skin,
-)
+from drakebots.skin.description import write_skin
+from drakebots.skin.entries import GlueRadius, ServoGains, SkinDescription
 from drakebots.units import si_factor
 
 FOLDER = package_root() / "skinned_leg"

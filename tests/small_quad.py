@@ -21,13 +21,8 @@ from drakebots.fem.mesh_io import write_mesh
 from drakebots.fem.mesh_shapes import box_mesh
 from drakebots.robots.quads.plan_quad import QuadPlan, plan_quad
 from drakebots.robots.quads.planned_robot import load_planned
-from drakebots.skin.description import (
-    Patches,
-    ServoGains,
-    SkinDescription,
-    skin_path,
-    write_skin,
-)
+from drakebots.skin.description import skin_path, write_skin
+from drakebots.skin.entries import Patches, ServoGains, SkinDescription
 
 sys.path.append(str(Path(__file__).parent / "robots" / "quads"))
 from quad_skeletons import LEGS, sprawled_sdf

@@ -91,6 +91,13 @@ def test_bad_plans(model, capsys, argv, text):
     assert text in err and err.count("\n") == 1
 
 
+def test_a_robot_fixed_to_the_world_is_not_planned(capsys):
+    assert main(["plan", "skinned_leg", "--motion", "walk"]) == 2
+    err = capsys.readouterr().err
+    assert "fixed to the world" in err and "free base" in err
+    assert "quaternion" not in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "argv, text",
     [

@@ -7,9 +7,10 @@ import shutil
 
 import pytest
 
-from drakebots.cli import main
-from drakebots.models import package_root
+from drakebots.cli import main, skin_commands
+from drakebots.models import load, package_root
 from drakebots.results import load_result
+from drakebots.skin import simulate
 
 FOLDER = package_root() / "skinned_leg"
 
@@ -109,3 +110,38 @@ def test_bad_input_is_one_line(line, said, leg, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and said in error
     assert not list(leg.glob("*.skin.yaml"))
+
+
+@pytest.mark.parametrize(
+    "table, said, loads",
+    [
+        (None, "cannot be read", False),
+        ("", "'time'", False),
+        ("hip,knee\n0,0\n", "'time'", False),
+        ("time,hip,knee\n1,0,0\n0,0,0\n", "times must increase", False),
+        ("time,hip,knee\nsoon,0,0\n", "soon", False),
+        ("time,hip\n0,0\n", "'knee'", True),
+        ("time,hip,knee\n0,0,nan\n", "finite", True),
+    ],
+)
+def test_a_bad_table_is_told_before_the_robot_loads(
+    table, said, loads, tmp_path, capsys, monkeypatch
+):
+    path, loaded = tmp_path / "bad.csv", []
+    if table is not None:
+        path.write_text(table)
+
+    def load_model(name):
+        loaded.append(name)
+        return load(name)
+
+    def load_skin(name):
+        raise AssertionError(f"the skin of {name} was loaded")
+
+    monkeypatch.setattr(skin_commands, "load", load_model)
+    monkeypatch.setattr(simulate, "load_skinned", load_skin)
+    monkeypatch.setattr(skin_commands, "load_skinned", load_skin)
+    assert main(["simulate", "skinned_leg", "--motion", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and said in error and "bad.csv" in error
+    assert bool(loaded) == loads

@@ -22,7 +22,8 @@ from drakebots.models import load
 from drakebots.plots_quad import plot_contacts
 from drakebots.robots.quads.motion_library import MOTIONS
 from drakebots.robots.quads.plan_quad import QuadPlan, plan_quad
-from drakebots.robots.quads.replay import Replay, plan_model, replay
+from drakebots.robots.quads.replay import Replay, replay
+from drakebots.robots.quads.replay_reference import plan_model
 from drakebots.robots.quads.replay_sap import SapReplay, replay_sap
 from drakebots.robots.quads.servo_file import (
     UNITS,

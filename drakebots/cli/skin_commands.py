@@ -21,11 +21,13 @@ from drakebots.cli.run import finish, tell
 from drakebots.errors import FileProblem, InvalidInput
 from drakebots.fem.materials import Material
 from drakebots.models import load
+from drakebots.multibody.plant import build_robot
 from drakebots.results import check_output
 from drakebots.skin.attach import Attachment, attach
-from drakebots.skin.description import GlueRadius, skin_path, write_skin
-from drakebots.skin.motion import MOTIONS, read_motion
-from drakebots.skin.robot import load_skinned
+from drakebots.skin.description import skin_path, write_skin
+from drakebots.skin.entries import GlueRadius
+from drakebots.skin.motion import MOTIONS, read_motion_file
+from drakebots.skin.robot import actuated_joints, load_skinned
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 
 # --- simulate ---------------------------------------------------------------
@@ -68,7 +70,9 @@ def _simulate(args: argparse.Namespace) -> int:
     options = given(args, ("material", *_SIMULATE, *_OFF))
     motion = args.motion
     if Path(motion).suffix:
-        motion = read_motion(motion, load_skinned(args.model).joints)
+        table = read_motion_file(motion)
+        # Joints are known without the skin, which takes seconds to load.
+        motion = table.motion(actuated_joints(build_robot(load(args.model)).plant))
     problem = SkinSimulation(model=args.model, motion=motion, **options)
     model = load(args.model)
     with progress_bar(model.name) as progress:

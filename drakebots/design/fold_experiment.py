@@ -22,7 +22,8 @@ from drakebots.fem.mesh import TetMesh
 from drakebots.results import Result
 from drakebots.results.container import replacing
 from drakebots.simulation import Progress
-from drakebots.skin.description import SkinDescription, write_skin
+from drakebots.skin.description import write_skin
+from drakebots.skin.entries import SkinDescription
 from drakebots.skin.motion import TableMotion
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 

@@ -15,12 +15,8 @@ from drakebots.design.problem import Design
 from drakebots.design.skeleton_sdf import write_sdf
 from drakebots.fem.mesh import TetMesh
 from drakebots.results.container import replacing
-from drakebots.skin.description import (
-    Patches,
-    ServoGains,
-    SkinDescription,
-    write_skin,
-)
+from drakebots.skin.description import write_skin
+from drakebots.skin.entries import Patches, ServoGains, SkinDescription
 
 SERVOS = ServoGains(stiffness=40.0, damping=0.6)
 """Of a servo's own control; no data sheet gives them."""

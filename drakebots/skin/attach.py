@@ -21,7 +21,7 @@ from drakebots.errors import InvalidInput
 from drakebots.fem.locking import RegionLocking, locking
 from drakebots.fem.materials import Material
 from drakebots.models import load
-from drakebots.skin.description import GlueRadius, ServoGains, SkinDescription
+from drakebots.skin.entries import GlueRadius, ServoGains, SkinDescription
 from drakebots.skin.robot import SkinnedRobot, load_skinned
 
 

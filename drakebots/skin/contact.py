@@ -22,7 +22,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.errors import InvalidInput
 from drakebots.multibody.loops import find_body
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.laws import Law, SmallFrame, minimise
 
 FRICTION_TRIES, FRICTION_ERROR = 10, 1e-3

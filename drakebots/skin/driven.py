@@ -18,7 +18,7 @@ from drakebots.errors import InvalidInput
 from drakebots.multibody.loops import find_body
 from drakebots.skin.contact import PatchContact, PatchLaw, find_friction
 from drakebots.skin.coupled import as_vector
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.laws import Law, SmallFrame, minimise
 from drakebots.skin.servo import ServoLaw, check_limits, servo_law
 from drakebots.skin.skeleton import Servo, torque_map

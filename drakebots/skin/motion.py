@@ -119,26 +119,62 @@ class TableMotion:
         return np.array([np.interp(time, self.times, column) for column in rows.T])
 
 
-def read_motion(path: str | Path, joints: tuple[str, ...]) -> TableMotion:
-    """A CSV with a column `time` [s] and one [rad] for each joint, in any order.
+@dataclass(frozen=True)
+class MotionFile:
+    """A table as it was read, before the robot's joints are known.
+
+    Attributes:
+        path: of the file.
+        rows: by column, as text.
+    """
+
+    path: Path
+    rows: tuple[dict[str, str], ...]
+
+    def motion(self, joints: tuple[str, ...]) -> TableMotion:
+        """The targets of a robot's joints.
+
+        Raises:
+            FileProblem: for a joint without a column, or what is no number.
+        """
+        wanted = ("time", *joints)
+        missing = [name for name in wanted if not self.rows or name not in self.rows[0]]
+        if missing:
+            raise FileProblem(
+                self.path, f"has no column {missing[0]!r}; needs {', '.join(wanted)}"
+            )
+        try:
+            table = [[float(row[name]) for name in wanted] for row in self.rows]
+            values = np.array(table)
+            return TableMotion(tuple(values[:, 0]), tuple(map(tuple, values[:, 1:])))
+        except (TypeError, ValueError, InvalidInput) as error:
+            raise FileProblem(self.path, f"not a table of numbers: {error}") from error
+
+
+def read_motion_file(path: str | Path) -> MotionFile:
+    """A CSV with a column `time` [s] and columns by joint; the times are checked.
 
     Raises:
-        FileProblem: for a file that is missing, or not such a table.
+        FileProblem: for a file that is missing, no table, or without such times.
     """
     path = Path(path)
     try:
         rows = list(csv.DictReader(path.read_text().splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileProblem(path, f"cannot be read as a table: {error}") from error
-    wanted = ("time", *joints)
-    missing = [name for name in wanted if not rows or name not in rows[0]]
-    if missing:
+    file = MotionFile(path, tuple(rows))
+    if not rows or "time" not in rows[0]:
         raise FileProblem(
-            path, f"has no column {missing[0]!r}; needs {', '.join(wanted)}"
+            path, "has no column 'time'; needs time and one for each actuated joint"
         )
-    try:
-        table = [[float(row[name]) for name in wanted] for row in rows]
-        values = np.array(table)
-        return TableMotion(tuple(values[:, 0]), tuple(map(tuple, values[:, 1:])))
-    except (TypeError, ValueError, InvalidInput) as error:
-        raise FileProblem(path, f"not a table of numbers: {error}") from error
+    file.motion(())
+    return file
+
+
+def read_motion(path: str | Path, joints: tuple[str, ...]) -> TableMotion:
+    """A CSV with a column `time` [s] and one [rad] for each joint, in any order.
+
+    Raises:
+        FileProblem: for a file that is missing, or not such a table.
+    """
+    return read_motion_file(path).motion(joints)

@@ -23,12 +23,8 @@ from drakebots.fem.mesh_io import read_mesh
 from drakebots.models import Model, load
 from drakebots.multibody.loops import find_body
 from drakebots.multibody.plant import Ground, Robot, build_robot
-from drakebots.skin.description import (
-    GlueRadius,
-    SkinDescription,
-    read_skin,
-    skin_path,
-)
+from drakebots.skin.description import read_skin, skin_path
+from drakebots.skin.entries import GlueRadius, SkinDescription
 from drakebots.skin.glue import Glue, glue_by_radius, glue_midside, glue_vertices
 from drakebots.skin.skeleton import Servo, torque_map
 from drakebots.skin.stepper import CoupledStepper
@@ -88,11 +84,7 @@ class SkinnedRobot:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of the actuated joints, in the order of the torques."""
-        plant = self.plant
-        return tuple(
-            plant.get_joint_actuator(JointActuatorIndex(k)).joint().name()
-            for k in range(plant.num_actuators())
-        )
+        return actuated_joints(self.plant)
 
     @property
     def skin_mass(self) -> float:
@@ -205,6 +197,14 @@ def load_skinned(
     except (InvalidInput, UnknownName) as error:
         raise ModelProblem(path, str(error)) from error
     return SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+
+
+def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
+    """Names of a plant's actuated joints, in the order of the torques."""
+    return tuple(
+        plant.get_joint_actuator(JointActuatorIndex(k)).joint().name()
+        for k in range(plant.num_actuators())
+    )
 
 
 def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarray:

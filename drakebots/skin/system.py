@@ -3,22 +3,15 @@
     plant ── body_poses, body_spatial_velocities ──▶ Skin ── spatial_forces ──▶ plant
                                     Skin ── generalized_forces ──▶ plant (implicit)
 
-Every step takes one factorization of the skin's frame, A_d du = b_d + S' lambda with
-the glue's motion given: lambda = S du_c - g, S the Schur complement on the glue. At
-the start of a step the glue is predicted to go on with the links' velocities,
-du_c = dt v_c, which gives the forces on the links over the step; once the plant has
-moved, the step is completed with the glue where it really went.
+Every step takes one factorization of the skin's frame with the glue's motion given
+(:mod:`prescribed_glue`). At the start of a step the glue is predicted to go on with the
+links' velocities, du_c = dt v_c, which gives the forces on the links over the step;
+once the plant has moved, the step is completed with the glue where it really went.
 
-The plant does not know S, so the exchange alone is stable only where the plant carries
-it: about dt^2 J'S J < A, A the plant's own matrix M + dt D + dt^2 K of joints, damping
-and implicit servos. S holds the skin's mass, so light links without servos fail at any
-dt. With ``implicit`` the joints get the damping
-
-    D_i = P_ii at rest,  P = dt J'S J,  and the force D v_n + (D - P) (v_n - v_n-1)
-
-that cancels it but for P (v - v_n), what the skin does to a change of velocity: the
-skin's stiffness and mass in the plant's implicit step, to the first order in dt as the
-rest. It needs joints of one degree of freedom; a free base keeps the limit above.
+The exchange alone is stable only where the plant carries the skin, about
+dt^2 J'S J < A, A the plant's own matrix of joints, damping and implicit servos. With
+``implicit`` what the skin does to a change of the joints' velocities goes into the
+plant's own step (:mod:`joint_impedance`); a free base keeps that limit.
 
 Measured at dt = 5 ms on models/skinned_leg, skin of 0.8 and 90 MPa, with servos of
 40 N m/rad and 0.4 N m s/rad in the plant and with constant torques: the plain exchange
@@ -44,13 +37,15 @@ from pydrake.systems.framework import (
     ValueProducer,
 )
 
-from drakebots.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly import FemModel, elastic_energy, gravity_force, worst_tet
-from drakebots.fem.dynamics import SkinState, frame_system
-from drakebots.fem.linear_solver import make_solver
+from drakebots.errors import InvalidInput
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.dynamics import SkinState
 from drakebots.multibody.loops import find_body
 from drakebots.skin.coupled import check_glue
+from drakebots.skin.exchange_state import ExchangeState
 from drakebots.skin.glue import Glue
+from drakebots.skin.joint_impedance import JointImpedance
+from drakebots.skin.prescribed_glue import PrescribedGlue
 from drakebots.skin.record import vertex_stress
 from drakebots.skin.skeleton import check_skeleton, glue_points
 
@@ -64,8 +59,7 @@ class Skin(LeafSystem):
     "vertices" (3 n,) [m] and "stress", von Mises (n,) [Pa], of the mesh's vertices;
     with `implicit` "generalized_forces" (nv,), for applied_generalized_force.
 
-    The state lies in the Context: positions and velocities of the nodes at the start of
-    the step under way, forces and velocities of the links then, and that start.
+    The state lies in the Context, see :mod:`~drakebots.skin.exchange_state`.
 
     Args:
         plant: finalized, discrete, in SI.
@@ -102,19 +96,20 @@ class Skin(LeafSystem):
         self.model, self.glue, self.dt = model, glue, float(dt)
         self._plant, self._links = plant, list(glue.by_body().items())
         self._bodies = [int(find_body(plant, n).index()) for n, _ in self._links]
-        self._n, nv = len(model.rest), plant.num_velocities()
-        self._weight = gravity_force(model, plant.gravity_field().gravity_vector())
-        self.solver = make_solver(
-            model.pattern, glue.dofs, name=solver, threads=threads
+        nv = plant.num_velocities()
+        self._layout = ExchangeState(len(model.rest), nv, len(self._links))
+        gravity = plant.gravity_field().gravity_vector()
+        self._steps = PrescribedGlue(
+            model, glue, self.dt, gravity, solver=solver, threads=threads
         )
+        self.solver = self._steps.solver
         context = self._scratch = plant.CreateDefaultContext()
         if rest is not None:
             plant.SetPositions(context, rest)
-        self._known = self._right = None
-        self.joint_damping = np.zeros(nv)
+        self._impedance = JointImpedance(plant, glue, self.dt)
         if implicit:
-            self._factor(self._rest(), 0.0)
-            self.joint_damping = self._joints * np.diag(self._impedance())
+            self._steps.factor(self._rest(), 0.0)
+            self._impedance.set_damping(context, self.solver.schur)
         self._declare(nv, implicit)
 
     def _declare(self, nv, implicit):
@@ -123,7 +118,7 @@ class Skin(LeafSystem):
         self._poses = self.DeclareAbstractInputPort("body_poses", pose)
         self._speeds = self.DeclareAbstractInputPort("body_spatial_velocities", speed)
         n = len(self.model.space.mesh.vertices)
-        self.DeclareDiscreteState(self._packed(self._rest()))
+        self.DeclareDiscreteState(self._layout.pack(self._rest()))
         inputs = [self._poses, self._speeds]
         if implicit:
             nq = self._plant.num_positions()
@@ -150,21 +145,9 @@ class Skin(LeafSystem):
         self.DeclarePeriodicUnrestrictedUpdateEvent(self.dt, 0.0, self._step)
 
     @property
-    def _joints(self):
-        """1 for velocities of joints of one degree of freedom, else 0 (nv,)."""
-        plant = self._plant
-        single = np.zeros(plant.num_velocities())
-        for index in plant.GetJointIndices():
-            joint = plant.get_joint(index)
-            if joint.num_velocities() == 1:
-                single[joint.velocity_start()] = 1.0
-        return single
-
-    def _impedance(self):
-        """P of the joints (nv, nv) where the scratch context stands."""
-        _, J = glue_points(self._plant, self._scratch, self.glue)
-        J = J * self._joints
-        return self.dt * J.T @ self.solver.schur @ J
+    def joint_damping(self) -> np.ndarray:
+        """That `implicit` adds to the joints' own (nv,) [N m s/rad]."""
+        return self._impedance.damping
 
     def prepare(self, context: Context, plant_context: Context) -> None:
         """Puts the skin where the plant stands, and the joints' damping in place.
@@ -176,25 +159,14 @@ class Skin(LeafSystem):
         x = self.model.rest.copy()
         x[self.glue.vertices] = glue_points(self._plant, plant_context, self.glue)[0]
         self.set_skin(context, SkinState(context.get_time(), x, np.zeros_like(x)))
-        for index in self._plant.GetJointIndices():
-            joint = self._plant.get_joint(index)
-            if joint.num_velocities() == 1:
-                extra = self.joint_damping[joint.velocity_start()]
-                own = joint.default_damping_vector()
-                joint.SetDampingVector(plant_context, own + extra)
+        self._impedance.damp(plant_context)
 
     def _rest(self):
         return SkinState(0.0, self.model.rest, np.zeros_like(self.model.rest))
 
     def skin(self, context: Context) -> SkinState:
         """The skin at the start of the step under way."""
-        state = context.get_discrete_state_vector().value()
-        N = self._n
-        return SkinState(
-            float(state[-2]),
-            state[: 3 * N].reshape(-1, 3).copy(),
-            state[3 * N : 6 * N].reshape(-1, 3).copy(),
-        )
+        return self._layout.skin(_vector(context))
 
     def set_skin(self, context: Context, skin: SkinState) -> None:
         """Sets the skin; no forces on the links yet.
@@ -202,10 +174,10 @@ class Skin(LeafSystem):
         Raises:
             InvalidInput: for positions or velocities of another shape.
         """
-        N = self._n
+        N = self._layout.nodes
         if skin.positions.shape != (N, 3) or skin.velocities.shape != (N, 3):
             raise InvalidInput(f"skin: positions and velocities need shape ({N}, 3)")
-        context.SetDiscreteState(self._packed(skin))
+        context.SetDiscreteState(self._layout.pack(skin))
 
     def _glue_motion(self, context):
         """Where the glue is, and its velocity, by the plant's ports."""
@@ -224,10 +196,10 @@ class Skin(LeafSystem):
         skin, now = self.skin(context), context.get_time()
         if skin.time < now - 1e-6 * self.dt:
             move = x_c - skin.positions[self.glue.vertices]
-            du, _ = self._solve(skin, move, now)
+            du, _ = self._steps.step(skin, move, now)
             skin = SkinState(now, skin.positions + du, du / self.dt)
-            self._check(skin)
-        _, pull = self._solve(skin, self.dt * v_c, now)
+            self._steps.check(skin)
+        _, pull = self._steps.step(skin, self.dt * v_c, now)
         poses = self._poses.Eval(context)
         wrenches = np.empty((len(self._links), 6))
         for k, (body, (_, rows)) in enumerate(zip(self._bodies, self._links)):
@@ -243,82 +215,30 @@ class Skin(LeafSystem):
             return np.zeros(nv), np.zeros(nv)
         nq, now = self._plant.num_positions(), self._state.Eval(context)
         v = now[nq:]
-        before = v if not self._held(context) else self._part(context, 0)
+        held, layout = _vector(context), self._layout
+        before = layout.velocity(held) if layout.held(held) else v
         self._plant.SetPositions(self._scratch, now[:nq])
-        change = v - before
-        force = self.joint_damping * (v + change) - self._impedance() @ change
-        return v, force
+        schur = self.solver.schur
+        return v, self._impedance.force(self._scratch, schur, v, before)
 
-    def _held(self, context):
-        return bool(context.get_discrete_state_vector().value()[-1])
-
-    def _part(self, context, k):
-        """Velocities (nv,), generalized forces (nv,) or wrenches (l, 6) held."""
-        nv = len(self.joint_damping)
-        rest = context.get_discrete_state_vector().value()[6 * self._n : -2]
-        parts = np.split(rest, [nv, 2 * nv])
-        return parts[2].reshape(-1, 6) if k == 2 else parts[k]
-
-    def _now(self, context, k):
-        """As _part, of a new step where one is due."""
+    def _forces(self, context):
+        """On joints (nv,) and links (l, 6): those held, or of a step that is due."""
         if self._due(context):
-            return self._frame.Eval(context)[1 + k]
-        return self._part(context, k)
-
-    def _solve(self, skin, move, now):
-        """Displacement (N, 3) and glue forces (g, 3) of a step from `skin`."""
-        b = self._factor(skin, now)
-        state, g = self.solver.reduce(b)
-        du = self.solver.expand(state, move.ravel())
-        pull = self.solver.schur @ move.ravel() - g
-        if not (np.isfinite(du).all() and np.isfinite(pull).all()):
-            raise self._failed(now, "the solution is not finite")
-        return du.reshape(-1, 3), pull.reshape(-1, 3)
-
-    def _factor(self, skin, now):
-        """The frame's right-hand side; its matrix factored, unless it is still."""
-        # The factors are those of the state they were made from, whichever Context
-        # it lies in.
-        known = self._known
-        if known is not None and all(
-            np.array_equal(a, b)
-            for a, b in zip(known, (skin.positions, skin.velocities))
-        ):
-            return self._right
-        self._known = None
-        for project in (False, True):
-            A, b = frame_system(
-                self.model, skin, self.dt, self._weight, project=project
-            )
-            try:
-                self.solver.factor(A)
-            except NoSolution:
-                continue
-            self._known, self._right = (skin.positions, skin.velocities), b
-            return b
-        raise self._failed(now, "the tangent cannot be factored")
-
-    def _check(self, skin):
-        tet, ratio = worst_tet(self.model, skin.positions)
-        if not (ratio > 0 or np.isfinite(elastic_energy(self.model, skin.positions))):
-            raise self._failed(skin.time, f"tet {tet} turned over (det F {ratio:.3g})")
-
-    def _failed(self, time, reason):
-        return RuntimeError(
-            f"skin's step to {time:g} s failed: {reason}; the exchange with the plant "
-            "may be unstable: take a smaller dt, implicit=True or CoupledSkeleton"
-        )
+            return self._frame.Eval(context)[2:]
+        state = _vector(context)
+        return self._layout.force(state), self._layout.wrenches(state)
 
     def _due(self, context):
         """Whether the step whose forces the state holds is over, or none began."""
-        begun = context.get_discrete_state_vector().value()[-2]
-        return not self._held(context) or context.get_time() > begun + self.dt * (
-            1 - 1e-6
-        )
+        state = _vector(context)
+        if not self._layout.held(state):
+            return True
+        begun = self._layout.time(state)
+        return context.get_time() > begun + self.dt * (1 - 1e-6)
 
     def _spatial_forces(self, context, output):
         out = []
-        for body, row in zip(self._bodies, self._now(context, 2)):
+        for body, row in zip(self._bodies, self._forces(context)[1]):
             one = ExternallyAppliedSpatialForce()
             one.body_index = BodyIndex(body)
             one.p_BoBq_B = np.zeros(3)
@@ -328,27 +248,22 @@ class Skin(LeafSystem):
 
     def _step(self, context, state):
         state.get_mutable_discrete_state().set_value(
-            self._packed(*self._frame.Eval(context))
+            self._layout.pack(*self._frame.Eval(context))
         )
 
-    def _packed(self, skin, velocity=None, force=None, wrenches=None):
-        nv, held = len(self.joint_damping), velocity is not None
-        if not held:
-            velocity = force = np.zeros(nv)
-            wrenches = np.zeros((len(self._links), 6))
-        parts = (skin.positions, skin.velocities, velocity, force, wrenches)
-        ends = [skin.time, float(held)]
-        return np.concatenate([*(part.ravel() for part in parts), ends])
-
     def _generalized(self, context, output):
-        output.SetFromVector(self._now(context, 1))
+        output.SetFromVector(self._forces(context)[0])
 
     def _vertices(self, context, output):
         n = len(self.model.space.mesh.vertices)
-        output.SetFromVector(context.get_discrete_state_vector().value()[: 3 * n])
+        output.SetFromVector(_vector(context)[: 3 * n])
 
     def _stress(self, context, output):
         output.SetFromVector(vertex_stress(self.model, self.skin(context).positions))
+
+
+def _vector(context):
+    return context.get_discrete_state_vector().value()
 
 
 def _check_step(plant, dt):

@@ -34,10 +34,8 @@ from drakebots.errors import DrakebotsError
 from drakebots.robots.quads.contact_state import FREE, STICK
 from drakebots.robots.quads.feet import feet_frame
 from drakebots.robots.quads.frame_objective import FrameTargets, position_error
-from drakebots.robots.quads.frame_planner import (
-    FrameOptions,
-    FramePlanner,
-)
+from drakebots.robots.quads.frame_planner import FramePlanner
+from drakebots.robots.quads.frame_problem import FrameOptions
 from drakebots.robots.quads.labelled_qp import LabelledQp
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.planned_robot import load_planned

@@ -24,7 +24,7 @@ from drakebots.design.bracing import (
     mean_edge,
     plate_distances,
 )
-from drakebots.design.bracing_plates import outside, plates, rings, with_plates
+from drakebots.design.bracing_plates import outside, plates, with_plates
 from drakebots.design.clashes import clashes
 from drakebots.design.link_sweeps import SWING
 from drakebots.design.parts import link_part
@@ -32,6 +32,7 @@ from drakebots.design.parts_cad import write_step
 from drakebots.design.pipeline import TOUCH, design_robot
 from drakebots.design.plate_room import inside_of, section
 from drakebots.design.plates import plate
+from drakebots.design.rings import rings
 from drakebots.design.robots import smooth, table1_problem
 from drakebots.design.skeleton import Skeleton, Solid
 from drakebots.design.skeleton_sdf import plate_meshes, write_sdf

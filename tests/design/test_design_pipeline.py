@@ -13,16 +13,16 @@ from drakebots.design.design_yaml import parse_design
 from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.folder import params_text, skin_description, write_design
 from drakebots.design.folding import FoldSettings, joint_folds
+from drakebots.design.hollow import _folds_at
 from drakebots.design.implicit import Implicit, RoundCone
 from drakebots.design.pipeline import (
-    FOLDS,
-    _folds_at,
     check_room,
     design_robot,
     stood_up,
 )
 from drakebots.design.problem import DesignProblem, SkinSettings
 from drakebots.design.robots import table1_problem
+from drakebots.design.skin_regions import FOLDS
 from drakebots.design.surface import Surface
 from drakebots.design.table1 import table1_template
 from drakebots.errors import FileProblem, InvalidInput, NoSolution, UnknownName

@@ -11,7 +11,7 @@ from skinned_leg import DT
 from drakebots.fem.assembly import build_model
 from drakebots.fem.materials import Material
 from drakebots.fem.mesh_shapes import box_mesh
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.glue import glue_vertices
 from drakebots.skin.stepper import CoupledStepper
 

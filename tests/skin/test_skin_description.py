@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from drakebots.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.fem.materials import Material
 from drakebots.models import package_root
-from drakebots.skin.description import (
-    GlueRadius,
-    Patches,
-    ServoGains,
-    SkinDescription,
-    parse_skin,
-    read_skin,
-    skin_path,
-    write_skin,
-)
+from drakebots.skin.description import parse_skin, read_skin, skin_path, write_skin
+from drakebots.skin.entries import GlueRadius, Patches, ServoGains, SkinDescription
 
 FULL = {
     "mesh": "skin.vtu",

@@ -10,7 +10,7 @@ from drakebots.errors import InvalidInput
 from drakebots.skin.collisions import SkinGround
 from drakebots.skin.contact import PatchContact, minimise_rubbing
 from drakebots.skin.coupled import ReducedSystem
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.laws import minimise
 from drakebots.skin.servo import ServoLaw, servo_law
 from drakebots.skin.skeleton import Servo

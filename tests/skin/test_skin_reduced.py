@@ -12,7 +12,7 @@ from drakebots.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.fem.assembly import elastic_force, force_and_tangent, gravity_force
 from drakebots.skin.contact import PatchContact, PatchLaw
 from drakebots.skin.cubature import all_points, sparse_weights
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.laws import minimise
 from drakebots.skin.reduced import read_reduced, train_reduced, write_reduced
 from drakebots.skin.reduced_basis import SkinRun, limb_of, windows

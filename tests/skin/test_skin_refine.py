@@ -15,7 +15,7 @@ from drakebots.skin.condensed import condense
 from drakebots.skin.contact import PatchContact
 from drakebots.skin.coupled import ReducedSystem
 from drakebots.skin.coupled_state import CoupledState
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 from drakebots.skin.frame_solver import EXACT, REFINED, SLOW_FRAMES
 from drakebots.skin.multipliers import solve_multipliers
 from drakebots.skin.robot import load_skinned

@@ -16,7 +16,8 @@ from drakebots.fem.mesh_io import write_mesh
 from drakebots.fem.statics import equilibrium
 from drakebots.models import load, package_root
 from drakebots.skin.attach import attach
-from drakebots.skin.description import GlueRadius, Patches, SkinDescription, write_skin
+from drakebots.skin.description import write_skin
+from drakebots.skin.entries import GlueRadius, Patches, SkinDescription
 from drakebots.skin.robot import has_skin, load_skinned, rest_positions
 from drakebots.skin.skeleton import Servo, glue_points
 from drakebots.skin.start import rigid_fit

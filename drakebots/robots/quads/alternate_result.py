@@ -23,7 +23,7 @@ from drakebots.results import provenance as made_from
 from drakebots.robots.quads.space_time_run import SpaceTimePlan
 
 if TYPE_CHECKING:
-    from drakebots.robots.quads.alternate import Alternation
+    from drakebots.robots.quads.alternate_problem import Alternation
 
 STAGED = ("position", "com", "cop", "cop_margin", "torque")
 ASKED = ("desired_com", "desired_foot", "desired_heading", "foot_position", "contact")

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from drakebots.errors import DrakebotsError
-from drakebots.robots.quads.alternate import Alternation, alternate
+from drakebots.robots.quads.alternate import alternate
+from drakebots.robots.quads.alternate_problem import Alternation
 from drakebots.robots.quads.experiments import (
     Outcome,
     Setting,
@@ -70,15 +71,32 @@ def failure(setting: Setting) -> Outcome:
                 "proposed, not tried",
                 one["message"]
                 if not sample.ok
-                else f"frames: {repaired.stage['frames_message']}",
+                else _frames_row(one["frames"], repaired),
             )
         )
         if "repaired" in trials:
             break
-    verdict = "yes" if "repaired" in trials else "no, not among those tried"
+    verdict, facts["repaired"] = _verdict(trials.get("repaired"))
     rows.append(row("does another footfall repair it?", "might", verdict))
-    facts["repaired"] = "repaired" in trials
     return Outcome("Failure case: doubled mass", rows, trials, facts)
+
+
+def _frames_row(frames: dict[str, Any], found: Trial) -> str:
+    text = f"frames: {found.stage['frames_message']}"
+    if not found.whole:
+        return text
+    return (
+        f"{text}, difference {frames['difference']:.3g}, {frames['speed_m_s']:.2f} m/s"
+    )
+
+
+def _verdict(found: Trial | None) -> tuple[str, bool]:
+    """In words, and whether frames and program agree as well."""
+    if found is None:
+        return "no, not among those tried", False
+    if found.plan.ok:
+        return "yes", True
+    return "in part: its frames do not fall, but do not follow the plan either", False
 
 
 def _problem(setting, path, robot) -> Alternation | None:

@@ -16,7 +16,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.errors import InvalidInput
 from drakebots.multibody.loops import find_body
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 
 
 @dataclass(frozen=True)

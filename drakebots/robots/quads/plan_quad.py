@@ -13,8 +13,9 @@ import numpy as np
 
 from drakebots.errors import InvalidInput
 from drakebots.results import Result
-from drakebots.robots.quads.alternate import Alternation, Progress, alternate
-from drakebots.robots.quads.frame_planner import FrameOptions
+from drakebots.robots.quads.alternate import Progress, alternate
+from drakebots.robots.quads.alternate_problem import Alternation
+from drakebots.robots.quads.frame_problem import FrameOptions
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.motion_io import read_motion
 from drakebots.robots.quads.motion_library import library_motion

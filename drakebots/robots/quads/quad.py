@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from pydrake.math import RigidTransform
 from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.errors import InvalidInput
@@ -23,7 +24,8 @@ from drakebots.multibody.base import EULER_JOINTS
 from drakebots.multibody.loops import find_body
 from drakebots.multibody.plant import Robot, build_robot
 from drakebots.robots.quads.tree_dynamics import TreeDynamics
-from drakebots.skin.description import Patches, read_skin, skin_path
+from drakebots.skin.description import read_skin, skin_path
+from drakebots.skin.entries import Patches
 from drakebots.skin.robot import rest_positions
 from drakebots.skin.skeleton import torque_map
 
@@ -204,19 +206,17 @@ def load_quad(
         skin = read_skin(beside)
         patches = skin.patches if patches is None else patches
         joints = skin.joints if joints is None else joints
+    X_WB = _free_base_pose(model)
     robot = build_robot(model, base="euler", time_step=0)
     plant = robot.plant
     if not plant.num_actuators():
         raise InvalidInput(
             f"{model.name} has no actuators; give its joints effort limits in the SDF"
         )
-    q = _rest(model, robot, joints or {})
+    q = _rest(robot, X_WB, joints or {})
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
-    if not patches:
-        patches, single = _grouped(model.feet)
-    else:
-        single = []
+    patches, single = (patches, []) if patches else _grouped(model.feet)
     soles = [_patched(plant, context, p) for p in patches]
     soles += [_round(plant, context, foot, sole_radius) for foot in single]
     if not soles:
@@ -231,16 +231,19 @@ def load_quad(
     return Quad(robot, tuple(soles), q, np.array(limits))
 
 
-def _rest(model: Model, robot: Robot, joints: dict[str, float]) -> np.ndarray:
-    """The file's default pose on Euler angles."""
-    free = build_robot(model, time_step=0).plant
-    context = free.CreateDefaultContext()
-    bodies = free.GetFloatingBaseBodies()
+def _free_base_pose(model: Model) -> RigidTransform:
+    """Of the file's default pose."""
+    plant = build_robot(model, time_step=0).plant
+    bodies = plant.GetFloatingBaseBodies()
     if len(bodies) != 1:
-        raise InvalidInput(
-            f"{model.name} has {len(bodies)} free bodies; a quad-robot has one"
-        )
-    X_WB = free.EvalBodyPoseInWorld(context, free.get_body(next(iter(bodies))))
+        has = f"has {len(bodies)} free bodies" if bodies else "is fixed to the world"
+        raise InvalidInput(f"{model.name} {has}; plans need a robot with a free base")
+    body = plant.get_body(next(iter(bodies)))
+    return plant.EvalBodyPoseInWorld(plant.CreateDefaultContext(), body)
+
+
+def _rest(robot: Robot, X_WB: RigidTransform, joints: dict[str, float]) -> np.ndarray:
+    """The file's default pose on Euler angles."""
     own = robot.plant.CreateDefaultContext()
     robot.plant.SetPositions(own, rest_positions(robot.plant, joints))
     robot.set_base_pose(own, X_WB)

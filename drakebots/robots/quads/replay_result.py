@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
 
 from drakebots.robots.quads.frame_cop import centre_of_pressure, cop_margin
 from drakebots.robots.quads.planned_robot import PlannedRobot
+from drakebots.robots.quads.replay_reference import Reference
 from drakebots.skin.contact import patch_points
-
-if TYPE_CHECKING:
-    from drakebots.robots.quads.replay import Reference
 
 
 class Judge:

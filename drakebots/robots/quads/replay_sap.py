@@ -25,7 +25,11 @@ from drakebots.interrupt import CtrlC
 from drakebots.multibody.loops import find_body
 from drakebots.results import Result, Verdict, provenance
 from drakebots.robots.quads.planned_robot import PlannedRobot, load_planned
-from drakebots.robots.quads.replay import Reference, plan_model, plan_reference
+from drakebots.robots.quads.replay_reference import (
+    Reference,
+    plan_model,
+    plan_reference,
+)
 from drakebots.robots.quads.replay_result import Judge, with_cop
 from drakebots.robots.quads.sap_skeleton import SapSkeleton
 from drakebots.simulation import Progress

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from drakebots.errors import DrakebotsError
-from drakebots.robots.quads.alternate import Alternation
+from drakebots.robots.quads.alternate_problem import Alternation
 from drakebots.robots.quads.horse_gait import stride_length
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.motion_library import leg_height, library_motion

@@ -20,11 +20,8 @@ from drakebots.errors import InvalidInput
 from drakebots.interrupt import CtrlC
 from drakebots.results import Result, Verdict, check_output
 from drakebots.robots.quads.feet import make_feet
-from drakebots.robots.quads.frame_planner import (
-    FrameGoal,
-    FrameOptions,
-    FramePlanner,
-)
+from drakebots.robots.quads.frame_planner import FramePlanner
+from drakebots.robots.quads.frame_problem import FrameGoal, FrameOptions
 from drakebots.robots.quads.rollout_result import FrameLog
 from drakebots.robots.quads.settled import settled_state
 from drakebots.simulation import Progress

@@ -10,7 +10,7 @@ import numpy as np
 from drakebots.models import load
 from drakebots.robots.quads.links_skin import nearest_links, vertices_on_links
 from drakebots.robots.quads.quad import Quad, load_quad
-from drakebots.skin.description import Patches
+from drakebots.skin.entries import Patches
 
 LEGS = {"fl": (1, 1), "fr": (1, -1), "rl": (-1, 1), "rr": (-1, -1)}
 

@@ -22,7 +22,8 @@ from drakebots.fem.mesh import TetMesh
 from drakebots.fem.mesh_io import write_mesh
 from drakebots.fem.mesh_shapes import box_mesh
 from drakebots.robots.quads.feet import Feet, make_feet
-from drakebots.skin.description import Patches, SkinDescription, write_skin
+from drakebots.skin.description import write_skin
+from drakebots.skin.entries import Patches, SkinDescription
 from drakebots.skin.glue import Glue, glue_vertices
 from drakebots.skin.stepper import CoupledStepper
 

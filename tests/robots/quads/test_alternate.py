@@ -14,11 +14,11 @@ from drakebots.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.results import Verdict, load_result
 from drakebots.robots.quads.alternate import (
     LENGTH,
-    Alternation,
     alternate,
     motion_difference,
 )
 from drakebots.robots.quads.alternate_influence import rigid_forces, skin_influence
+from drakebots.robots.quads.alternate_problem import Alternation
 from drakebots.robots.quads.alternate_result import Stage, best_stage
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.plan_quad import QuadPlan

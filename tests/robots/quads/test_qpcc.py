@@ -24,7 +24,8 @@ from drakebots.robots.quads.contact_state import (
 )
 from drakebots.robots.quads.feet import feet_frame
 from drakebots.robots.quads.frame_objective import FrameTargets, position_error
-from drakebots.robots.quads.frame_planner import FrameGoal, FrameOptions, FramePlanner
+from drakebots.robots.quads.frame_planner import FramePlanner
+from drakebots.robots.quads.frame_problem import FrameGoal, FrameOptions
 from drakebots.robots.quads.frame_qp import solve_qp
 from drakebots.robots.quads.labelled_qp import LabelledQp
 from drakebots.robots.quads.qpcc import solve_qpcc

@@ -14,7 +14,8 @@ from small_quad import planned_lift
 from drakebots.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.results import Result, Verdict, load_result
 from drakebots.robots.quads.experiments_kinematic import step_back
-from drakebots.robots.quads.replay import Replay, plan_reference, replay
+from drakebots.robots.quads.replay import Replay, replay
+from drakebots.robots.quads.replay_reference import plan_reference
 from drakebots.robots.quads.replay_result import Judge
 from drakebots.robots.quads.replay_sap import SapReplay, replay_sap
 from drakebots.robots.quads.servo_file import (

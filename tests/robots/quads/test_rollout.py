@@ -13,11 +13,8 @@ from drakebots.results import Verdict, load_result
 from drakebots.robots.quads.contact_state import FREE, STICK, piece_of, residual
 from drakebots.robots.quads.contact_sweeps import contact_forces
 from drakebots.robots.quads.feet import feet_frame
-from drakebots.robots.quads.frame_planner import (
-    FrameGoal,
-    FrameOptions,
-    FramePlanner,
-)
+from drakebots.robots.quads.frame_planner import FramePlanner
+from drakebots.robots.quads.frame_problem import FrameGoal, FrameOptions
 from drakebots.robots.quads.labelled_qp import LabelledQp
 from drakebots.robots.quads.rollout import FLAT_FRAMES, FramePlan, rollout
 from drakebots.robots.quads.settled import settled_state

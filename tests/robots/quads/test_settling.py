@@ -9,7 +9,8 @@ from skinned_quad import LOWER
 from drakebots.errors import InvalidInput
 from drakebots.robots.quads import space_time_blocks as blocks
 from drakebots.robots.quads.frame_objective import settling_step
-from drakebots.robots.quads.frame_planner import FrameGoal, FrameOptions, FramePlanner
+from drakebots.robots.quads.frame_planner import FramePlanner
+from drakebots.robots.quads.frame_problem import FrameGoal, FrameOptions
 from drakebots.robots.quads.motion_library import library_motion
 from drakebots.robots.quads.rollout import FramePlan, rollout
 from drakebots.robots.quads.space_time import SpaceTime
