@@ -108,7 +108,9 @@ def draw_torques(
         axes.legend(frameon=False, fontsize=8)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))
-        for sign in (1, -1):
+        # A limit far from all torques would flatten them.
+        near = most < 3 * np.abs(axes.get_ylim()).max()
+        for sign in (1, -1) if near else ():
             axes.axhline(sign * most, color="#888", lw=0.8, ls="--")
     axes.set_ylabel("torque [N m]")
 
