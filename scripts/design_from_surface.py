@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar, stage_bar
 from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.folder import write_design
@@ -37,7 +38,6 @@ from drakebots.design.pipeline import design_robot
 from drakebots.design.problem import DesignProblem, SkinSettings
 from drakebots.design.surface import Surface, read_surface, write_surface
 from drakebots.design.table1 import table1_template
-from drakebots.errors import DrakebotsError
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 
 
@@ -160,8 +160,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("design_from_surface"):
         sys.exit(main())
-    except DrakebotsError as error:
-        print(f"design_from_surface: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,8 +36,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from drakebots import build_robot, load
-from drakebots.cli.output import plain, print_table
-from drakebots.errors import DrakebotsError
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.multibody.timestepping import TimeStepper
 from drakebots.results.container import replacing
 from drakebots.trajopt.dynamics import INTEGRATORS
@@ -223,8 +221,5 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("falling_brick"):
         main()
-    except DrakebotsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)

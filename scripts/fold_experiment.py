@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.design.fold_experiment import FoldExperiment, turn_ankle, write_ankle
 from drakebots.design.pipeline import design_robot
 from drakebots.design.robots import smooth, table1_problem
-from drakebots.errors import DrakebotsError
 from drakebots.results.container import replacing
 from drakebots.view import record, write_html
 
@@ -96,8 +96,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("fold_experiment"):
         sys.exit(main())
-    except DrakebotsError as error:
-        print(f"fold_experiment: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.robots.gecko.climbing import Climb, climb
 
 INCLINES = (0, 30, 45, 60, 75, 84)
@@ -61,4 +61,5 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("gecko_climb"):
+        main()

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.plots import plot_summary
 from drakebots.results import check_output
 from drakebots.robots.gecko.simulate import GeckoSimulation, simulate_gecko
@@ -74,4 +74,5 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("gecko_course"):
+        main()

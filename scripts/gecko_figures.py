@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.plots_gecko import plot_cycle, plot_distance
 from drakebots.plots_gecko_space import plot_gait_law, plot_velocity_space
 from drakebots.results import check_output
@@ -77,4 +77,5 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("gecko_figures"):
+        main()

@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from drakebots.cli.output import one_line_errors
 from drakebots.plots_plan import plot_gaits
 from drakebots.plots_track import plot_tracking
 from drakebots.results import check_output
@@ -176,4 +177,5 @@ def main(argv: list[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with one_line_errors("hamr_gaits"):
+        main(sys.argv[1:])

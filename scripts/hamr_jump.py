@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from drakebots.cli.output import one_line_errors
 from drakebots.plots_plan import plot_jump
 from drakebots.results import check_output
 from drakebots.robots.hamr.jump_program import JumpPlan, jump_program
@@ -77,4 +78,5 @@ def main(argv: list[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with one_line_errors("hamr_jump"):
+        main(sys.argv[1:])

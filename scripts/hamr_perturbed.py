@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from drakebots.cli.output import one_line_errors
 from drakebots.errors import FileProblem
 from drakebots.results import load_result
 from drakebots.robots.hamr.plan import plan_reference
@@ -89,7 +90,5 @@ def main(argv: list[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("hamr_perturbed"):
         main(sys.argv[1:])
-    except FileProblem as error:
-        sys.exit(f"hamr_perturbed.py: {error}")

@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.robots.hamr.parameters import parameters
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 
@@ -51,4 +51,5 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("hamr_walk"):
+        main()

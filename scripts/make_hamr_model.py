@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drakebots.cli.made_files import made_files
+from drakebots.cli.output import one_line_errors
 from drakebots.models import package_root
 from drakebots.robots.hamr.parameters import load_parameters
 from drakebots.robots.hamr.sdf import hamr_sdf, hamr_sidecar
@@ -44,4 +45,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with one_line_errors("make_hamr_model"):
+        sys.exit(main())

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import yaml
 
+from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import stage_bar
 from drakebots.design.folder import write_design
 from drakebots.design.pictures import draw_skin
 from drakebots.design.pipeline import design_robot
 from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS, table1_problem
 from drakebots.design.table1 import GLUE, MASSES
-from drakebots.errors import DrakebotsError
 from drakebots.models import package_root
 from drakebots.results.container import replacing
 from drakebots.skin.robot import load_skinned
@@ -162,8 +162,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("make_quads"):
         sys.exit(main())
-    except DrakebotsError as error:
-        print(f"make_quads: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
 import numpy as np
 
+from drakebots.cli.output import one_line_errors
 from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
 from drakebots.design.robots import JOINTS
-from drakebots.errors import DrakebotsError, NoSolution
+from drakebots.errors import NoSolution
 from drakebots.skin.robot import load_skinned
 
 SLOPE = 15.0
@@ -153,8 +153,5 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    try:
+    with one_line_errors("quad_resistance"):
         main()
-    except DrakebotsError as error:
-        print(f"quad_resistance: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)

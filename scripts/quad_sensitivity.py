@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.errors import InvalidInput
 from drakebots.plots_file import check_ending, save
 from drakebots.skin.adjoint import MotionCost, MotionGradient
@@ -167,4 +167,5 @@ def picture(runs, steps, joint: int, dt: float, E: float, target: float) -> Figu
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("quad_sensitivity"):
+        main()

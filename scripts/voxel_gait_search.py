@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.cli.progress import counter
 from drakebots.results import check_output
 from drakebots.robots.voxels.gait import Gait
@@ -70,4 +70,5 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("voxel_gait_search"):
+        main()

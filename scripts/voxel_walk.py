@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.robots.voxels.walk import VoxelWalk, run
 
 FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
@@ -87,4 +87,5 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors("voxel_walk"):
+        main()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drakebots.browser import find_browser
+from drakebots.cli.output import one_line_errors
+from drakebots.errors import InvalidInput
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 
@@ -262,3 +266,18 @@ def test_voxel_figures(capsys, tmp_path):
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert facts
     assert len(list(tmp_path.glob("*.png"))) >= 1
+
+
+def test_scripts_end_with_one_line(capsys):
+    """An error of ours: one line that names the script, and the error's exit code."""
+    with pytest.raises(SystemExit) as ended, one_line_errors("walk"):
+        raise InvalidInput("speed: 0 m/s; take one above 0")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "walk: speed: 0 m/s; take one above 0\n"
+    path = str(SCRIPTS / "quad_reduced.py")
+    run = subprocess.run(
+        [sys.executable, path, "-o", "picture.txt"], capture_output=True, text=True
+    )
+    assert run.returncode == 2
+    assert run.stderr.strip().splitlines()[-1].startswith("quad_reduced: picture.txt")
+    assert "Traceback" not in run.stderr

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from drakebots.errors import DrakebotsError
 from drakebots.models import Model
 from drakebots.results import Result
 from drakebots.units import MM_G_MS, SI, Scaling
 
 SYSTEMS: dict[str, Scaling] = {"SI": SI, "mm-g-ms": MM_G_MS}
 """Units a URDF of the old format may be in, by name."""
+
+
+@contextmanager
+def one_line_errors(program: str) -> Iterator[None]:
+    """Ends a script by the error's exit code, with `program: message`."""
+    try:
+        yield
+    except DrakebotsError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
 
 
 def plain(value: Any) -> Any:
