@@ -11,6 +11,7 @@ import pytest
 
 from drakebots.design.pipeline import STAGES
 from drakebots.design.surface import Surface, write_surface
+from drakebots.errors import DrakebotsError
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -53,11 +54,11 @@ def test_surface_script_reads_axes_and_refuses(tmp_path, capsys):
     x = np.array([[0.0, 0, 0], [0.3, 0, 0], [0, 0.3, 0], [0, 0, 0.3]])
     write_surface(tmp_path / "a.stl", Surface(x, np.array([[0, 2, 1], [0, 1, 3]])))
     words = [str(tmp_path / "a.stl"), "--unit", "m", "-o", str(tmp_path / "o")]
-    with pytest.raises(module.DrakebotsError, match="surface"):
+    with pytest.raises(DrakebotsError, match="surface"):
         module.main(words)
-    with pytest.raises(module.DrakebotsError, match="axis"):
+    with pytest.raises(DrakebotsError, match="axis"):
         module.main([*words, "--up", "w"])
-    with pytest.raises(module.DrakebotsError, match="square"):
+    with pytest.raises(DrakebotsError, match="square"):
         module.main([*words, "--up=-x"])
     with pytest.raises(SystemExit):
         module.main([])
