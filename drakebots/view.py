@@ -202,6 +202,7 @@ class _ContactMarks:
 
 
 def draw_trail(scene: Scene, data: xr.Dataset) -> None:
+    """The base's way over the ground, from `base_position` (time, 3) [m]."""
     path = data.base_position.values.copy()
     # On the ground, where it hides nothing of the robot.
     path[:, 2] = 0.002 * scene.reach
@@ -241,6 +242,7 @@ def round_distance(length: float) -> float:
 
 
 def look_at_path(scene: Scene, data: xr.Dataset) -> None:
+    """Turns the camera to all of `base_position` (time, 3) [m]."""
     base = data.base_position.values
     low, high = base.min(axis=0), base.max(axis=0)
     target = (low + high) / 2

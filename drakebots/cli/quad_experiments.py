@@ -80,10 +80,14 @@ def main(
     except DrakebotsError as error:
         print(f"{name}: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    if args.modulus != 1.0:
-        outcome.rows.insert(0, _modulus_row(args.modulus))
-    if args.effort is not None:
-        outcome.rows.insert(0, _effort_row(args.effort))
+    asked = [
+        ("modulus of the skin, share of the model's", "1", args.modulus, 1.0),
+        ("limit of all motors [N m]", "not given (1.96 the usual)", args.effort, None),
+    ]
+    for what, paper, value, own in asked:
+        if value != own:
+            why = "as asked for on the command line"
+            outcome.rows.insert(0, row(what, paper, f"{value:g}", why))
     picture = save(draw(outcome), args.output / f"quad_{name}.png")
     show_table(outcome)
     print(picture)
@@ -92,24 +96,6 @@ def main(
     facts |= outcome.facts
     print(json.dumps(plain(facts)))
     return facts
-
-
-def _modulus_row(share: float) -> dict[str, str]:
-    return row(
-        "modulus of the skin, share of the model's",
-        "1",
-        f"{share:g}",
-        "as asked for with --modulus",
-    )
-
-
-def _effort_row(effort: float) -> dict[str, str]:
-    return row(
-        "limit of all motors [N m]",
-        "not given (1.96 the usual)",
-        f"{effort:g}",
-        "as asked for with --effort",
-    )
 
 
 def show_table(outcome: Outcome) -> None:

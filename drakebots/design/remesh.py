@@ -58,6 +58,7 @@ class HalfEdges:
 
     @property
     def arrays(self):
+        """What the kernels take, in their order."""
         return (
             self.count, self.org, self.twin, self.marked, self.leaving,
             self.x, self.kind, self.size,

@@ -210,6 +210,7 @@ def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
 
 
 def cop_rows(found: Trial, paper: str) -> list[dict[str, str]]:
+    """Least margin of the frames' COP, and in how many its rows had no solution."""
     facts = trial_facts(found)
     return [
         row(
@@ -223,10 +224,22 @@ def cop_rows(found: Trial, paper: str) -> list[dict[str, str]]:
 
 
 def planned(setting: Setting, name: str, *, replays: bool = True, **options) -> Trial:
+    """A trial of the setting's robot.
+
+    Args:
+        setting: robot, folder, time limit.
+        name: of the files.
+        replays: with skin and in SAP, of a plan that is whole.
+        options: of :class:`~drakebots.robots.quads.plan_quad.QuadPlan`.
+
+    Raises:
+        DrakebotsError: for a robot or a motion that cannot be.
+    """
     problem = QuadPlan(model=setting.model, time_limit=setting.time_limit, **options)
     return trial(setting, name, problem, replays=replays)
 
 
 def outcome_of(title, rows, trials, *, facts=None, more=None) -> Outcome:
+    """An outcome whose facts are those of its trials, by name, and `facts`."""
     found = {name: trial_facts(one) for name, one in trials.items()}
     return Outcome(title, rows, trials, found | (facts or {}), more or {})

@@ -28,6 +28,7 @@ def walks(setting: Setting) -> Outcome:
 
 
 def speed_row(found: Trial, paper: str) -> dict[str, str]:
+    """Speed of the frames and of the replay [m/s]."""
     facts = trial_facts(found)
     more = ""
     if "coupled" in facts:
