@@ -1,6 +1,6 @@
 """drakebots: legged robots that ordinary simulators leave out, on Drake."""
 
-from drakebots.errors import (
+from drakebots.core.errors import (
     DrakebotsError,
     FileProblem,
     InvalidInput,
@@ -9,7 +9,7 @@ from drakebots.errors import (
     ResultProblem,
     UnknownName,
 )
-from drakebots.models import Model, available_models, load
+from drakebots.model.load import Model, available_models, load
 from drakebots.multibody.plant import Ground, Robot, build_robot
 
 __version__ = "0.1.0"

@@ -23,21 +23,21 @@ import numpy as np
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar, stage_bar
-from drakebots.design.distance_grid import DistanceGrid
 from drakebots.design.folder import write_design
-from drakebots.design.folding import FoldSettings
-from drakebots.design.implicit import (
+from drakebots.design.geometry.distance import DistanceGrid
+from drakebots.design.geometry.implicit import (
     Ellipsoid,
     HalfSpaceCut,
     Implicit,
     RoundCone,
     mirrored,
 )
+from drakebots.design.geometry.surface import Surface, read_surface, write_surface
 from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin, draw_surface
 from drakebots.design.pipeline import design_robot
 from drakebots.design.problem import DesignProblem, SkinSettings
-from drakebots.design.surface import Surface, read_surface, write_surface
-from drakebots.design.table1 import table1_template
+from drakebots.design.skeleton.table1 import table1_template
+from drakebots.design.skin.fold import FoldSettings
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 
 

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.made_files import made_files
-from drakebots.errors import DrakebotsError
-from drakebots.models import package_root
-from drakebots.robots.gecko.parameters import gecko
-from drakebots.robots.gecko.sdf import gecko_scene, gecko_sdf, gecko_sidecar
+from made_files import made_files
+
+from drakebots.core.errors import DrakebotsError
+from drakebots.model.load import package_root
+from drakebots.robots.gecko.model.parameters import gecko
+from drakebots.robots.gecko.model.sdf import gecko_scene, gecko_sdf, gecko_sidecar
 
 
 def texts(folder: Path) -> dict[Path, str]:

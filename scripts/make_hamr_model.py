@@ -11,12 +11,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.made_files import made_files
+from hamr_visuals.draw import hamr_visuals, mesh_texts
+from made_files import made_files
+
 from drakebots.cli.output import one_line_errors
-from drakebots.models import package_root
-from drakebots.robots.hamr.parameters import load_parameters
-from drakebots.robots.hamr.sdf import hamr_sdf, hamr_sidecar
-from drakebots.robots.hamr.visuals import hamr_visuals, mesh_texts
+from drakebots.model.load import package_root
+from drakebots.robots.hamr.model.parameters import load_parameters
+from drakebots.robots.hamr.model.sdf import hamr_sdf, hamr_sidecar
 
 
 def texts(folder: Path) -> dict[Path, str]:

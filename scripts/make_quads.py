@@ -16,14 +16,14 @@ import yaml
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import stage_bar
+from drakebots.core.files import replacing
 from drakebots.design.folder import write_design
 from drakebots.design.pictures import draw_skin
 from drakebots.design.pipeline import design_robot
 from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS, table1_problem
-from drakebots.design.table1 import GLUE, MASSES
-from drakebots.models import package_root
-from drakebots.results.container import replacing
-from drakebots.skin.robot import load_skinned
+from drakebots.design.skeleton.table1 import GLUE, MASSES
+from drakebots.model.load import package_root
+from drakebots.skin.file.robot import load_skinned
 
 
 def rows(names: Sequence[str]) -> list[str]:
@@ -86,8 +86,8 @@ def readme(name: str) -> str:
 
 A skinned quad-robot after Table 1 of "Computational Design of Skinned Quad-Robots":
 {WHAT[name]}. The body is drawn by formula around the skeleton
-(`drakebots/design/bodies.py`), after the paper's dimensions and pictures; no data of
-the paper's robots is public.
+(`drakebots/design/skin/bodies.py`), after the paper's dimensions and pictures; no data
+of the paper's robots is public.
 
 | | here | paper |
 |---|---|---|

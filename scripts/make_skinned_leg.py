@@ -14,17 +14,21 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from made_files import made_files
 
-from drakebots.cli.made_files import made_files
-from drakebots.errors import DrakebotsError
-from drakebots.fem.mesh import TetMesh
-from drakebots.fem.mesh_io import read_mesh, write_mesh
-from drakebots.fem.mesh_shapes import wall_mesh
-from drakebots.models import package_root
-from drakebots.multibody.sdf_writer import Geometry, Joint, Link, Model, Pose, model_sdf
-from drakebots.skin.description import write_skin
-from drakebots.skin.entries import GlueRadius, ServoGains, SkinDescription
-from drakebots.units import si_factor
+from drakebots.core.errors import DrakebotsError
+from drakebots.core.units import si_factor
+from drakebots.fem.mesh.io import read_mesh, write_mesh
+from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.fem.mesh.shapes import wall_mesh
+from drakebots.model.load import package_root
+from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose, model_sdf
+from drakebots.skin.file.description import (
+    GlueRadius,
+    ServoGains,
+    SkinDescription,
+    write_skin,
+)
 
 FOLDER = package_root() / "skinned_leg"
 MADE = "Written by scripts/make_skinned_leg.py from params.yaml; SI."

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakebots.cli.made_files import made_files
-from drakebots.errors import DrakebotsError
-from drakebots.models import package_root
-from drakebots.robots.voxels.walker import (
+from made_files import made_files
+
+from drakebots.core.errors import DrakebotsError
+from drakebots.model.load import package_root
+from drakebots.robots.voxels.model.walker import (
     walker_lattice,
     walker_scene,
     walker_sdf,

@@ -16,10 +16,10 @@ from pathlib import Path
 import matplotlib.image
 
 from drakebots import load
-from drakebots.browser import screenshot
-from drakebots.errors import DrakebotsError
-from drakebots.results.container import replacing
-from drakebots.scene import make_scene
+from drakebots.core.errors import DrakebotsError
+from drakebots.core.files import replacing
+from drakebots.view.browser import screenshot
+from drakebots.view.scene import make_scene
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,14 +24,13 @@ from collections.abc import Mapping, Sequence
 
 from drakebots import __version__
 from drakebots.cli.command import Command
-from drakebots.cli.commands import LOOK_COMMANDS
-from drakebots.cli.design_commands import DESIGN
-from drakebots.cli.limbs_command import LIMBS
+from drakebots.cli.design import DESIGN, LIMBS
+from drakebots.cli.look import LOOK_COMMANDS
 from drakebots.cli.options import check_outputs
-from drakebots.cli.plan_commands import PLAN_COMMANDS
-from drakebots.cli.simulate_commands import SIMULATE
-from drakebots.cli.skin_commands import ATTACH
-from drakebots.errors import DrakebotsError, InvalidInput, UnknownName
+from drakebots.cli.plan import PLAN_COMMANDS
+from drakebots.cli.simulate import SIMULATE
+from drakebots.cli.skin import ATTACH
+from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 
 COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH, DESIGN)
 

@@ -9,12 +9,13 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from drakebots.errors import FileProblem, InvalidInput
-from drakebots.models import Model
-from drakebots.plots import plot_summary
-from drakebots.plots_file import check_ending
-from drakebots.results import Result, check_output
-from drakebots.view import record, write_html
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import check_output
+from drakebots.model.load import Model
+from drakebots.plots.file import check_ending
+from drakebots.plots.summary import plot_summary
+from drakebots.results import Result
+from drakebots.view.motion import record, write_html
 
 # --- fields and switches ----------------------------------------------------
 
@@ -92,7 +93,7 @@ def output_argument(
 
 
 def output_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files that :func:`drakebots.cli.run.finish` writes of any result."""
+    """The files that :func:`drakebots.cli.output.finish` writes of any result."""
     output_argument(
         parser,
         *("-o", "--output"),

@@ -11,12 +11,16 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from drakebots.core.files import replacing
 from drakebots.design.problem import Design
-from drakebots.design.skeleton_sdf import write_sdf
-from drakebots.fem.mesh import TetMesh
-from drakebots.results.container import replacing
-from drakebots.skin.description import write_skin
-from drakebots.skin.entries import Patches, ServoGains, SkinDescription
+from drakebots.design.skeleton.sdf import write_sdf
+from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.skin.file.description import (
+    Patches,
+    ServoGains,
+    SkinDescription,
+    write_skin,
+)
 
 SERVOS = ServoGains(stiffness=40.0, damping=0.6)
 """Of a servo's own control; no data sheet gives them."""
@@ -26,8 +30,7 @@ def write_design(design: Design, folder: Path | str) -> Path:
     """Writes the model; returns the SDF's path.
 
     NAME.sdf, NAME.drakebots.yaml, NAME.skin.yaml, skin.vtu, params.yaml and
-    scene.dmd.yaml. The files depend on the design only. Skinning weights are not
-    stored: :func:`~drakebots.design.skinning.skinning_weights` makes them again.
+    scene.dmd.yaml. The files depend on the design only.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

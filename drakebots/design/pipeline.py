@@ -1,7 +1,7 @@
 """From a design problem to a skinned robot, stage by stage (paper, section 6.1).
 
 body or surface -> distance grid -> skeleton inside it -> folding regions -> hollow
-to a wall -> tets -> regions and masses -> glue at the bracing units -> weights.
+to a wall -> tets -> regions and masses -> glue at the bracing units.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from drakebots.design.bracing import brace_vertices, mean_edge
-from drakebots.design.bracing_plates import with_plates
-from drakebots.design.distance_grid import DistanceGrid
-from drakebots.design.embed import embed
-from drakebots.design.folding import joint_folds
-from drakebots.design.glue_room import around_limbs
-from drakebots.design.hollow import fold_and_hollow
+from drakebots.core.errors import InvalidInput
+from drakebots.design.bracing.glue import around_limbs, brace_vertices, mean_edge
+from drakebots.design.bracing.plates import with_plates
+from drakebots.design.embed.embed import embed
+from drakebots.design.geometry.distance import DistanceGrid
+from drakebots.design.geometry.surface import Surface
+from drakebots.design.geometry.surface_check import check_surface
 from drakebots.design.problem import Design, DesignProblem, SkinSettings
-from drakebots.design.shell import Shell
-from drakebots.design.skeleton import Skeleton
-from drakebots.design.skin_regions import FOLDS, region_materials, with_regions
-from drakebots.design.skinning import skinning_weights
-from drakebots.design.surface import Surface
-from drakebots.design.surface_check import check_surface
-from drakebots.errors import InvalidInput
+from drakebots.design.skeleton.skeleton import Skeleton
+from drakebots.design.skin.fold import joint_folds
+from drakebots.design.skin.hollow import (
+    FOLDS,
+    fold_and_hollow,
+    region_materials,
+    with_regions,
+)
+from drakebots.design.skin.shell import Shell
 
-STAGES = ("surface", "skeleton", "shell", "weights", "glue")
+STAGES = ("surface", "skeleton", "shell", "glue")
 
 Progress = Callable[[str, int, int], None]
 
@@ -98,9 +100,6 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
     shell, notes = fold_and_hollow(grid, skeleton, folds, skin)
     shell = with_regions(shell, skin)
     materials = region_materials(shell.mesh, skin)
-    stage("weights")
-    segments = np.array([[link.p_WA, link.p_WB] for link in skeleton.links])
-    weights = skinning_weights(shell.mesh.vertices, segments)
     stage("glue")
     braced = with_plates(skeleton, shell.inner, gap=template.build.gap)
     skeleton, notes = braced.skeleton, (*notes, *braced.notes)
@@ -113,7 +112,6 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
         folds,
         shell,
         glue,
-        weights,
         materials,
         seconds,
         (*found, *notes),

@@ -8,16 +8,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from drakebots.design.bracing import glue_distance
-from drakebots.design.bracing_plates import plates
-from drakebots.design.folding import FoldSettings, JointFold
-from drakebots.design.implicit import Implicit
-from drakebots.design.shell import Shell
-from drakebots.design.skeleton import Skeleton
-from drakebots.design.surface import Surface
-from drakebots.design.template import Template
-from drakebots.errors import InvalidInput
-from drakebots.fem.materials import Material
+from drakebots.core.errors import InvalidInput
+from drakebots.design.bracing.glue import glue_distance
+from drakebots.design.bracing.plates import plates
+from drakebots.design.geometry.implicit import Implicit
+from drakebots.design.geometry.surface import Surface
+from drakebots.design.skeleton.skeleton import Skeleton
+from drakebots.design.skeleton.template import Template
+from drakebots.design.skin.fold import FoldSettings, JointFold
+from drakebots.design.skin.shell import Shell
+from drakebots.fem.material.materials import Material
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,6 @@ class Design:
         folds: regions of the joints.
         shell: the wall of tets; its regions: 0 plain, 1 folds, 2... soft parts.
         glue: vertices of the shell's mesh by link.
-        weights: skinning weights of the mesh's vertices (n, links).
         materials: by region of the mesh.
         seconds: of each stage.
         notes: what was adjusted, one line each.
@@ -149,7 +148,6 @@ class Design:
     folds: tuple[JointFold, ...]
     shell: Shell
     glue: Mapping[str, np.ndarray]
-    weights: np.ndarray
     materials: Mapping[int, Material]
     seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()

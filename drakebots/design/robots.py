@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drakebots.design.bodies import body_named
-from drakebots.design.folding import FoldSettings, joint_folds, with_cuffs
 from drakebots.design.problem import DesignProblem, SkinSettings, SoftBall
-from drakebots.design.table1 import GLUE, MASSES, SIZES, table1_template
-from drakebots.fem.materials import Material
+from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
+from drakebots.design.skin.bodies import body_named
+from drakebots.design.skin.fold import FoldSettings, joint_folds, with_cuffs
+from drakebots.fem.material.materials import Material
 
 VERTICES = {"beetle": 14152, "monster": 16624, "lizard": 18261, "cow": 12494}
 """Skin vertices of Table 1."""
@@ -21,7 +21,7 @@ JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
 
 FOLD_MODULUS = {"beetle": 0.43, "monster": 0.43, "lizard": 0.43, "cow": 0.25}
 """Modulus of P1 folds over the skin's, fitted to P2 at the hips by
-scripts/quad_resistance.py (docs/design.md)."""
+scripts/papers/quads/quad_resistance.py (docs/design.md)."""
 
 HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
 """From a hip to the middle of its folds: below the hip's motors [m]."""

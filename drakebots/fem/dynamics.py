@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.fem.assembly import (
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.fem.assembly.assembly import (
     FemModel,
     as_positions,
     damping_values,
@@ -35,9 +35,8 @@ from drakebots.fem.assembly import (
     stiffness_shares,
     worst_tet,
 )
-from drakebots.fem.boundary import Boundary, Prescribed, pinned
-from drakebots.fem.linear_solver import make_solver
-from drakebots.fem.newton import minimise
+from drakebots.fem.solver.newton import Boundary, Prescribed, minimise, pinned
+from drakebots.fem.solver.sparse import make_solver
 
 METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
 """Methods of a step and the tolerance of Newton's method in each."""
@@ -124,7 +123,7 @@ class ImplicitEuler:
         method: "linear" (one solve a frame), "guarded" or "newton".
         prescribed: motions of nodes.
         gravity: (3,) [m/s^2].
-        solver: name for :func:`~drakebots.fem.linear_solver.make_solver`.
+        solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
         threads: of the solver.
         tolerance: of Newton's residual against the largest force; that of METHODS
             by default.

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.errors import InvalidInput
-from drakebots.fem.assembly import FemModel, as_positions, gravity_force
-from drakebots.fem.boundary import Boundary, Prescribed
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.assembly.assembly import FemModel, as_positions, gravity_force
 from drakebots.fem.dynamics import GRAVITY
-from drakebots.fem.linear_solver import make_solver
-from drakebots.fem.newton import minimise
+from drakebots.fem.solver.newton import Boundary, Prescribed, minimise
+from drakebots.fem.solver.sparse import make_solver
 
 
 @dataclass(frozen=True)

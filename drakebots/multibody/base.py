@@ -21,7 +21,7 @@ from pydrake.multibody.tree import (
     SpatialInertia,
 )
 
-from drakebots.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName
 
 BASES = ("quaternion", "rpy", "euler", "fixed")
 EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.systems.framework import Context
 
-from drakebots.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.multibody.plant import Robot
 
 TOLERANCE = 1e-12

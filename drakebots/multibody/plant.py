@@ -25,12 +25,12 @@ from pydrake.multibody.plant import (
 )
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.errors import InvalidInput
-from drakebots.models import Model, loop_half_length
+from drakebots.core.errors import InvalidInput
+from drakebots.core.units import SI, Scaling
+from drakebots.model.load import Model, loop_half_length
+from drakebots.model.loops import LoopClosure, add_ball_constraints, find_body
 from drakebots.multibody.base import attach_base, set_base_pose
-from drakebots.multibody.loops import LoopClosure, add_ball_constraints, find_body
 from drakebots.multibody.scaled import copy_scaled
-from drakebots.units import SI, Scaling
 
 
 def _not_about_half_spaces(record: logging.LogRecord) -> bool:

@@ -10,9 +10,11 @@ The file opens in anything that reads netCDF-4 or HDF5, e.g.
 `xarray.open_dataset("trot.nc")`; see :mod:`drakebots.results.container`.
 """
 
-from drakebots.results.container import FORMAT_VERSION, check_output
+from drakebots.core.files import check_output
+from drakebots.core.run import Verdict
+from drakebots.results.container import FORMAT_VERSION
 from drakebots.results.origin import provenance
-from drakebots.results.result import Result, Verdict, load_result
+from drakebots.results.result import Result, load_result
 
 __all__ = [
     "FORMAT_VERSION",

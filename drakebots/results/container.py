@@ -28,18 +28,17 @@ times the time; without shuffle skins stay at 90 %.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import xarray as xr
 
-from drakebots.errors import FileProblem, ResultProblem
+from drakebots.core.errors import ResultProblem
+from drakebots.core.files import replacing
 from drakebots.results.dataset import RESERVED
 
 FORMAT_VERSION = 1
@@ -52,7 +51,6 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _CHUNK = 1 << 20
 _COMPRESS_FROM = 16 * 1024  # [bytes]
 _FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
-_part_numbers = itertools.count()
 
 AGAIN = "make it again with the run that wrote it"
 # What xarray, h5netcdf and h5py raise on content they cannot use.
@@ -60,91 +58,6 @@ _READ_ERRORS = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError),
     *(RuntimeError, IndexError, NotImplementedError),
 )
-
-
-def check_output(path: str | Path) -> Path:
-    """Checks that a file can be written at `path`; call it before long work.
-
-    A file that is there stays as it is; a symbolic link is followed.
-
-    Returns:
-        The absolute path that will be written.
-
-    Raises:
-        FileProblem: when the folder is missing or cannot be written, or
-            `path` is something else than a file.
-    """
-    try:
-        target = Path(os.path.realpath(path))
-        taken, in_folder = target.exists() and not target.is_file(), target.parent
-        missing = not in_folder.is_dir()
-    except (OSError, ValueError) as error:
-        raise FileProblem(path, f"cannot be a file ({error}); rename it") from error
-    if taken:
-        raise FileProblem(path, "is not a file; give the name of a file to write")
-    if missing:
-        raise FileProblem(
-            path, f"there is no folder {in_folder}; make it first or choose another"
-        )
-    # Trying is the only check that also sees read-only mounts and quotas.
-    probe = _part(target)
-    try:
-        probe.touch(exist_ok=False)
-    except OSError as error:
-        raise FileProblem(
-            path,
-            f"cannot write into {in_folder} ({error.strerror}); choose another folder",
-        ) from error
-    finally:
-        _remove(probe)
-    return target
-
-
-def _part(target: Path) -> Path:
-    number = next(_part_numbers)
-    return target.with_name(f".{target.name}.part-{os.getpid()}-{number}")
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Gives a temporary file to write; it takes the place of `path` at the end.
-
-    Whatever ends the body early, `path` stays as it was and the temporary file
-    is removed.
-
-    Raises:
-        FileProblem: when the file cannot be written.
-    """
-    target = check_output(path)
-    part = _part(target)
-    try:
-        yield part
-        with open(part, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        reason = error.strerror or error
-        raise FileProblem(
-            path, f"could not be written ({reason}); free some space or save elsewhere"
-        ) from error
-    finally:
-        _remove(part)
-
-
-def _remove(part: Path) -> None:
-    # After a failure the folder may be gone or refuse this too; the failure
-    # itself is what the user must see.
-    with suppress(OSError):
-        part.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) -> Path:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drakebots.errors import InvalidInput
+from drakebots.core.errors import InvalidInput
+from drakebots.core.units import si_factor
 from drakebots.results.plain import check_text
-from drakebots.units import si_factor
 
 RESERVED = "drakebots_"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from drakebots.errors import FileProblem
+from drakebots.core.errors import FileProblem
 from drakebots.results.plain import freeze, thaw
 
 

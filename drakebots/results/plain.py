@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.errors import InvalidInput
+from drakebots.core.errors import InvalidInput
 
 _MAX_DEPTH = 32
 _MAX_BITS = 1024

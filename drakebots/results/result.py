@@ -7,40 +7,26 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from drakebots.errors import (
+from drakebots.core.errors import (
     DrakebotsError,
     InvalidInput,
     ResultProblem,
     UnknownName,
     one_line,
 )
-from drakebots.results.container import (
-    AGAIN,
-    FORMAT_VERSION,
-    read_netcdf,
-    replacing,
-    write_netcdf,
-)
+from drakebots.core.files import replacing
+from drakebots.core.run import Verdict
+from drakebots.results.container import AGAIN, FORMAT_VERSION, read_netcdf, write_netcdf
 from drakebots.results.dataset import columns, frozen_dataset
 from drakebots.results.plain import check_text, freeze, thaw, to_json
 
 _TEXTS = ("kind", "model", "verdict", "message")
 _MAPPINGS = ("residuals", "timings", "metrics", "provenance")
-
-
-class Verdict(StrEnum):
-    """How a simulation or a plan ended."""
-
-    SUCCESS = "success"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-    TIME_LIMIT = "time limit"
 
 
 class _SharedDataset:

@@ -10,11 +10,12 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import ConstantVectorSource, LogVectorOutput
 
-from drakebots.errors import InvalidInput
-from drakebots.models import Model
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import check_duration
+from drakebots.model.load import Model
 from drakebots.multibody.plant import Ground, build_robot
+from drakebots.multibody.simulate import Progress, advance, trajectory_dataset
 from drakebots.results import Result, provenance
-from drakebots.simulation import Progress, advance, check_duration, trajectory_dataset
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 
 MOTIONS = ("hold", "sine", "steps")
 """hold: the rest pose; sine: joints swing, each a quarter period after the one before;

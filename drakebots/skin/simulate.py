@@ -12,22 +12,22 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from drakebots.errors import InvalidInput
-from drakebots.fem.assembly import FemModel, build_model
-from drakebots.fem.collision import Penalty, self_contact
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import CtrlC, RunEnd, Verdict, check_duration
+from drakebots.core.threads import calm_threads
+from drakebots.fem.assembly.assembly import FemModel, build_model
+from drakebots.fem.contact import Penalty, self_contact
 from drakebots.fem.locking import wall_size
-from drakebots.fem.materials import Material
-from drakebots.interrupt import CtrlC
-from drakebots.results import Result, Verdict, provenance
-from drakebots.simulation import Progress, RunEnd, check_duration
-from drakebots.skin.collisions import Collisions, SkinGround, link_contact
-from drakebots.skin.contact import PatchContact
-from drakebots.skin.description import skin_path
+from drakebots.fem.material.materials import Material
+from drakebots.multibody.simulate import Progress
+from drakebots.results import Result, provenance
+from drakebots.skin.file.description import skin_path
+from drakebots.skin.file.robot import SkinnedRobot, load_skinned
+from drakebots.skin.frame.collisions import Collisions, SkinGround, link_contact
+from drakebots.skin.frame.contact import PatchContact
+from drakebots.skin.frame.stepper import CoupledStepper
 from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
-from drakebots.skin.robot import SkinnedRobot, load_skinned
-from drakebots.skin.stepper import CoupledStepper
-from drakebots.skin.threads import calm_threads
 
 PENALTY_STIFFNESS, PENALTY_DAMPING = 20.0, 0.02
 """Of the explicit contact of skin with links and itself, each vertex [N/m, N s/m]."""

@@ -8,7 +8,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from drakebots.errors import InvalidInput
+from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.terrain import Frame, Terrain, checked_unit, frame_about
 
 

@@ -17,7 +17,7 @@ from numbers import Real
 import casadi as ca
 import numpy as np
 
-from drakebots.errors import InvalidInput
+from drakebots.core.errors import InvalidInput
 
 Frame = tuple[ca.SX, ca.SX, ca.SX]
 """Unit vectors n, t1, t2 (3,), right-handed: t1 x t2 = n."""

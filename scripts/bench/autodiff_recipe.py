@@ -23,11 +23,11 @@ import numpy as np
 from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.trajopt import mathematical_program
-from drakebots.trajopt.bindings import Compute
-from drakebots.trajopt.block import Block
-from drakebots.trajopt.program import Program
-from drakebots.trajopt.system import ContactSystem, joint_inputs
+from drakebots.trajopt.contact_implicit.system import ContactSystem, joint_inputs
+from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.solvers import mathematical_program
+from drakebots.trajopt.solvers.mathematical_program import Compute
 
 sys.path.append(str(Path(__file__).parent))
 from derivatives import AutoDiffRow

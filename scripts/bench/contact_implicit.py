@@ -37,23 +37,23 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from littledog_ladder import run as climb_littledog
+from littledog_program import STEP, authors_program, guess, judge
+from littledog_program import robot as littledog_robot
 from rich.console import Console
 from rich.table import Table
 
 from drakebots.cli.output import plain
-from drakebots.robots.littledog import STEP, authors_program, guess, judge
-from drakebots.robots.littledog import robot as littledog_robot
-from drakebots.robots.littledog_ladder import run as climb_littledog
-from drakebots.trajopt.assemble import assemble
-from drakebots.trajopt.block import compile_blocks
-from drakebots.trajopt.locomotion import HARD
-from drakebots.trajopt.locomotion_plan import LocomotionPlan
-from drakebots.trajopt.locomotion_program import first_guess, locomotion_program
-from drakebots.trajopt.multi_start import multi_start
-from drakebots.trajopt.program import Program
-from drakebots.trajopt.solve import TOLERANCE
-from drakebots.trajopt.standing import Standing, stand
-from drakebots.trajopt.system import ContactSystem
+from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.trajopt.locomotion.plan import HARD
+from drakebots.trajopt.locomotion.problem import LocomotionPlan
+from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
+from drakebots.trajopt.locomotion.standing import Standing, stand
+from drakebots.trajopt.program.assemble import assemble
+from drakebots.trajopt.program.block import compile_blocks
+from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.solvers.multi_start import multi_start
+from drakebots.trajopt.solvers.solve import TOLERANCE
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE))
@@ -89,8 +89,8 @@ def module(path: Path):
 
 
 def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionPlan, Standing]:
-    """The walk of tests/trajopt/robots.py's quadruped, contacts hard."""
-    robots = module(HERE.parents[1] / "tests" / "trajopt" / "robots.py")
+    """The walk of tests/helpers/program_robots.py's quadruped, contacts hard."""
+    robots = module(HERE.parents[1] / "tests" / "helpers" / "program_robots.py")
     model = robots.written(folder, "quadruped", robots.quadruped_urdf())
     standing, plan = stand(model), LocomotionPlan("walk", knots=knots)
     _, target = locomotion_program(plan, standing, slack_weight=SLACK_WEIGHT)

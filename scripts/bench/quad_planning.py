@@ -28,22 +28,23 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from qpcc_uncondensed import UncondensedQp
+from quad_reduced_skin import reduced_skin_figures
+from quad_space_time import space_time_figures
 
 from drakebots.cli.output import plain, print_table
-from drakebots.errors import DrakebotsError
-from drakebots.robots.quads.contact_state import FREE, STICK
-from drakebots.robots.quads.feet import feet_frame
-from drakebots.robots.quads.frame_objective import FrameTargets, position_error
-from drakebots.robots.quads.frame_planner import FramePlanner
-from drakebots.robots.quads.frame_problem import FrameOptions
-from drakebots.robots.quads.labelled_qp import LabelledQp
-from drakebots.robots.quads.motion_library import library_motion
-from drakebots.robots.quads.planned_robot import load_planned
-from drakebots.robots.quads.qpcc_uncondensed import UncondensedQp
-from drakebots.robots.quads.reach import nearest_poses
-from drakebots.robots.quads.rollout import FramePlan, make_planner
-from drakebots.robots.quads.settled import settled_state
-from drakebots.skin.multipliers import solve_right_sides
+from drakebots.core.errors import DrakebotsError
+from drakebots.robots.quads.frames.contact_state import FREE, STICK
+from drakebots.robots.quads.frames.labelled_qp import LabelledQp
+from drakebots.robots.quads.frames.objective import FrameTargets, position_error
+from drakebots.robots.quads.frames.planner import FramePlanner
+from drakebots.robots.quads.frames.problem import FrameOptions
+from drakebots.robots.quads.frames.rollout import FramePlan, make_planner
+from drakebots.robots.quads.motion.library import library_motion
+from drakebots.robots.quads.robot.feet import feet_frame
+from drakebots.robots.quads.robot.planned_robot import load_planned, settled_state
+from drakebots.robots.quads.space_time.check import nearest_poses
+from drakebots.skin.frame.references import solve_right_sides
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds a frame, on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
@@ -157,23 +158,6 @@ def comparison(planner: FramePlanner, plan: FramePlan) -> dict:
     }
 
 
-def from_others(quick: bool) -> dict:
-    """Figures that other modules measure, where they offer it.
-
-    A module of drakebots.robots.quads that has `bench_figures(quick)` gives rows
-    {name: (value, unit, target)}; those that do not are left out.
-    """
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    rows = {}
-    for name in ("space_time_bench", "reduced_skin_bench"):
-        if find_spec(f"drakebots.robots.quads.{name}") is not None:
-            module = import_module(f"drakebots.robots.quads.{name}")
-            rows |= module.bench_figures(quick)
-    return rows
-
-
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -206,7 +190,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
         result["condensed_vs_uncondensed_ratio"] = figure(
             rows["all unknowns over condensed"], "1", RATIO
         )
-    for key, row in from_others(args.quick).items():
+    for key, row in (
+        space_time_figures(args.quick) | reduced_skin_figures(args.quick).items()
+    ):
         result[key] = figure(*row)
     print(json.dumps(plain(result)))
     return result

@@ -31,17 +31,17 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.models import Model
-from drakebots.robots.hamr.gait_program import GaitPlan, gait_program
-from drakebots.robots.hamr.warm_start import Guess, packed, simulated_gait
-from drakebots.trajopt.assemble import assemble
-from drakebots.trajopt.ipopt_exact import solve_exact
-from drakebots.trajopt.locomotion import OPTIONS
-from drakebots.trajopt.locomotion_plan import LocomotionPlan
-from drakebots.trajopt.locomotion_program import first_guess, locomotion_program
-from drakebots.trajopt.standing import stand
+from drakebots.model.load import Model
+from drakebots.robots.hamr.plan.programs import GaitPlan, gait_program
+from drakebots.robots.hamr.plan.warm_start import Guess, packed, simulated_gait
+from drakebots.trajopt.locomotion.plan import OPTIONS
+from drakebots.trajopt.locomotion.problem import LocomotionPlan
+from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
+from drakebots.trajopt.locomotion.standing import stand
+from drakebots.trajopt.program.assemble import assemble
+from drakebots.trajopt.solvers.ipopt_exact import solve_exact
 
-ROBOTS = Path(__file__).parents[2] / "tests" / "trajopt" / "robots.py"
+ROBOTS = Path(__file__).parents[2] / "tests" / "helpers" / "program_robots.py"
 
 TARGET = 1.2
 """Of the exponent in knots: a block-banded problem costs N to the one."""

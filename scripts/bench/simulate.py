@@ -23,10 +23,14 @@ from pydrake.trajectories import PiecewisePolynomial
 
 from drakebots import Ground, build_robot, load
 from drakebots.cli.output import print_table
-from drakebots.robots.hamr.diagram import GROUND_DISSIPATION, GROUND_STIFFNESS
-from drakebots.robots.hamr.leg_map import build_leg_map
-from drakebots.robots.hamr.simulate import HamrSimulation, build
-from drakebots.units import MM_G_MS
+from drakebots.core.units import MM_G_MS
+from drakebots.robots.hamr.simulate import (
+    GROUND_DISSIPATION,
+    GROUND_STIFFNESS,
+    HamrSimulation,
+    build,
+)
+from drakebots.robots.hamr.track.leg_map import build_leg_map
 
 TARGET = 1.3
 

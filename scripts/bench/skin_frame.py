@@ -16,13 +16,16 @@ from pathlib import Path
 import numpy as np
 from skin_hinge import ARM, BASE, build_plant, silicone_hinge
 
-from drakebots.fem.assembly import build_model
-from drakebots.fem.linear_solver import make_solver
-from drakebots.skin.condensed import condense
-from drakebots.skin.coupled import ReducedSystem
-from drakebots.skin.glue import glue_vertices
-from drakebots.skin.multipliers import solve_multipliers, solve_right_sides
-from drakebots.skin.stepper import CoupledStepper
+from drakebots.fem.assembly.assembly import build_model
+from drakebots.fem.solver.sparse import make_solver
+from drakebots.skin.frame.coupled import ReducedSystem
+from drakebots.skin.frame.glue import glue_vertices
+from drakebots.skin.frame.references import (
+    condense,
+    solve_multipliers,
+    solve_right_sides,
+)
+from drakebots.skin.frame.stepper import CoupledStepper
 
 GLUE, PATCHES = 140, 20
 

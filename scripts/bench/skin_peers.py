@@ -16,10 +16,10 @@ from pydrake.multibody.tree import PdControllerGains
 from pydrake.systems.analysis import Simulator
 from skin_hinge import ARM, BASE, GluedHinge, build_plant
 
-from drakebots.fem.assembly import build_model
-from drakebots.skin.glue import glue_vertices
-from drakebots.skin.skeleton import Servo
-from drakebots.skin.stepper import CoupledStepper
+from drakebots.fem.assembly.assembly import build_model
+from drakebots.skin.frame.glue import glue_vertices
+from drakebots.skin.frame.skeleton import Servo
+from drakebots.skin.frame.stepper import CoupledStepper
 
 _AXES = ("1 0 0", "0 1 0", "0 0 1")
 
@@ -57,7 +57,7 @@ class Drake:
 
     It steps the skin without its glue and puts the glue back by the tangent of where
     that ends. Where the tangent changes, so with all but the linear corotated
-    material, the angle at rest depends on dt (tests/skin/test_skin_peers.py).
+    material, the angle at rest depends on dt (tests/skin/frame/test_peers.py).
     """
 
     def __init__(self, problem: GluedHinge, kind: MaterialModel):

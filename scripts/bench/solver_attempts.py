@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from autodiff_recipe import Recipe
 
-from drakebots.trajopt.assemble import Assembled
-from drakebots.trajopt.bindings import Compute
-from drakebots.trajopt.drake_solvers import solve_drake
-from drakebots.trajopt.ipopt_exact import Raw, solve_exact
-from drakebots.trajopt.program import Program
+from drakebots.trajopt.program.assemble import Assembled
+from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.solvers.drake import solve_drake
+from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
+from drakebots.trajopt.solvers.mathematical_program import Compute
 
 AGREEMENT = 1e-6
 """Of the recipe with our blocks; see `agreement`."""

@@ -6,18 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from robot_fields import coarse_beetle
+from fold_bending import FoldExperiment, ankle_skin, write_ankle
 
-from drakebots.design.fold_experiment import FoldExperiment, ankle_skin, write_ankle
-from drakebots.design.resistance import (
-    joint_resistance,
-    limb_skin,
-    rest_stiffness,
-)
-from drakebots.errors import InvalidInput, UnknownName
-from drakebots.models import package_root
-from drakebots.skin.description import read_skin
-from drakebots.skin.robot import load_skinned
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
+from drakebots.model.load import package_root
+from drakebots.skin.file.description import read_skin
+from drakebots.skin.file.robot import load_skinned
+from tests.helpers.robot_fields import coarse_beetle
 
 ANGLES = np.radians([4.0, 8.0])
 

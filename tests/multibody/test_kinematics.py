@@ -1,18 +1,15 @@
 """Closed-chain kinematics: actuators to leg tips, as the HAMR authors have it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable
 
 import drakebots
 from drakebots import build_robot
-from drakebots.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.units import MM_G_MS
 from drakebots.multibody.kinematics import ClosedChain
-from drakebots.units import MM_G_MS
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "hamr"
+from tests.helpers.scripts import DATA
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +35,7 @@ def chain(hamr, names):
 def test_actuator_to_marker_map(hamr, chain, names):
     """Markers on the legs move with swing and lift as in the authors' table, to
     1e-4 mm, and so do the Jacobian's columns, to 1e-3 mm/mm."""
-    path = DATA / "actuator_to_marker_map.csv"
+    path = DATA / "hamr" / "actuator_to_marker_map.csv"
     if not path.is_file():
         pytest.skip(f"{path} is absent")
     rows = np.loadtxt(path, delimiter=",", skiprows=1)

@@ -16,10 +16,9 @@ from pydrake.systems.framework import DiagramBuilder
 
 import drakebots
 from drakebots import build_robot
-from drakebots.errors import InvalidInput
-from drakebots.multibody.scaled import copy_scaled
-from drakebots.multibody.scaled_geometry import scaled_shape
-from drakebots.units import MM_G_MS, SI, Scaling
+from drakebots.core.errors import InvalidInput
+from drakebots.core.units import MM_G_MS, SI, Scaling
+from drakebots.multibody.scaled import copy_scaled, scaled_shape
 
 ODD = Scaling(length=0.02, mass=3e-3, time=0.7)
 INERTIAL = """<inertial><pose>0.01 0.02 -0.01 0 0 0</pose><mass>0.3</mass><inertia>

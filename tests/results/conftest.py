@@ -1,7 +1,8 @@
 """Shared by the tests of results."""
 
 import pytest
-from result_samples import make
+
+from tests.helpers.result_samples import make
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ import pickle
 import numpy as np
 import pytest
 import xarray as xr
-from result_samples import N, make, make_data
 
-from drakebots.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.results import Result, Verdict, load_result, provenance
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import Result, load_result, provenance
+from tests.helpers.result_samples import N, make, make_data
 
 
 def test_verdict_summary_and_worst_first():

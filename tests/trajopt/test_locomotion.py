@@ -6,20 +6,21 @@ import re
 
 import numpy as np
 import pytest
-import robots
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.errors import InvalidInput, UnknownName
-from drakebots.results import Result, Verdict, load_result
-from drakebots.trajopt.locomotion import (
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import Result, load_result
+from drakebots.trajopt.locomotion.plan import (
     LocomotionPlan,
     LocomotionWeights,
     plan_locomotion,
 )
-from drakebots.trajopt.locomotion_plan import footfalls
-from drakebots.trajopt.locomotion_program import locomotion_program
-from drakebots.trajopt.standing import stand
+from drakebots.trajopt.locomotion.problem import footfalls
+from drakebots.trajopt.locomotion.program import locomotion_program
+from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.terrain import Slope
+from tests.helpers import program_robots as robots
 
 WALK = LocomotionPlan("walk", forward=0.16, knots=17, friction=0.7)
 TURN = LocomotionPlan("turn", turn=0.2, knots=17)

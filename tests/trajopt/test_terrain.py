@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakebots.errors import InvalidInput
+from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.height_field import HeightField
 from drakebots.trajopt.terrain import Flat, SignedDistance, Slope, Step
 

@@ -9,10 +9,10 @@ import numpy as np
 import yaml
 from pydrake.systems.framework import LeafSystem
 
-from drakebots.errors import InvalidInput, UnknownName
-from drakebots.models import package_root
-from drakebots.robots.hamr.parameters import LEGS
-from drakebots.robots.hamr.piezo import Bender, check_voltages, hamr_benders
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model.load import package_root
+from drakebots.robots.hamr.model.parameters import LEGS
+from drakebots.robots.hamr.model.piezo import Bender, check_voltages, hamr_benders
 
 # Sense in which a positive actuator force moves the foot, legs in the order of
 # LEGS: forward for a swing force, up for a lift force. A test compares with

@@ -14,24 +14,198 @@ rad, a length in units of 0.1 m. The paper names no measure and no tolerance.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
-from drakebots.errors import NoSolution
-from drakebots.results import Result, Verdict, check_output
-from drakebots.robots.quads.alternate_influence import skin_influence
-from drakebots.robots.quads.alternate_problem import Alternation
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.files import check_output
+from drakebots.core.run import Verdict
+from drakebots.results import Result
 from drakebots.robots.quads.alternate_result import (
     Stage,
     alternation_result,
     best_stage,
 )
-from drakebots.robots.quads.planned_robot import moving_state
-from drakebots.robots.quads.rollout import FramePlan, make_planner, rollout
-from drakebots.robots.quads.space_time_result import frame_motion
-from drakebots.robots.quads.space_time_run import SpaceTimePlan, plan_space_time
+from drakebots.robots.quads.frames.problem import FrameOptions
+from drakebots.robots.quads.frames.rollout import FramePlan, make_planner, rollout
+from drakebots.robots.quads.motion.motion import MotionInput
+from drakebots.robots.quads.robot.links_skin import SkinInfluence, frame_inertia
+from drakebots.robots.quads.robot.planned_robot import PlannedRobot, moving_state
+from drakebots.robots.quads.space_time.problem import SpaceTime, Weights
+from drakebots.robots.quads.space_time.result import frame_motion
+from drakebots.robots.quads.space_time.solve import SpaceTimePlan, plan_space_time
+
+# A motion to plan with skin, and the space-time program of each iteration.
+
+GROWTH = 0.1
+"""Of the weight to follow, an iteration (section 5.1)."""
+
+FLAT = 100.0
+"""Weight of E_O in the space-time program, in place of the paper's 10. Lengths count
+there in cm; the paper's lets a sole that carries tilt by 6 degrees, its edge 5 mm
+below the ground, and frames know edges."""
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """A motion to plan with skin.
+
+    Attributes:
+        robot: in both views.
+        motion: what the user asks.
+        weights: of the space-time program.
+        frames: of the frame-by-frame pass.
+        growth: of the weight to follow, an iteration.
+        tolerance: of the difference of both motions.
+        max_iterations: passes of frames.
+        min_iterations: passes made though the difference is small.
+        friction: mu of both; at most `frames.friction` should be.
+        cop_share: of the soles, in the space-time program.
+        stride: frames from knot to knot.
+        torque_limits: by joint, in place of the model's [N m].
+        base: see :class:`~drakebots.robots.quads.robot.links_skin.SkinInfluence`.
+        ignore_skin: leave the skin out of the space-time program (Fig. 13c).
+        fall: distance from the reference that ends a pass [rad or m].
+        skin_every: frames between stored shapes of the skin.
+        solver: of the program.
+        solver_options: its own.
+        threads: of the sparse solver.
+        time_limit: of wall time, all together [s].
+
+    Raises:
+        InvalidInput: for a value that cannot be; UnknownName for a joint.
+    """
+
+    robot: PlannedRobot
+    motion: MotionInput
+    weights: Weights = field(default_factory=lambda: Weights(flat=FLAT))
+    frames: FrameOptions = field(default_factory=FrameOptions)
+    growth: float = GROWTH
+    tolerance: float = 0.02
+    max_iterations: int = 3
+    min_iterations: int = 1
+    friction: float = 0.7
+    cop_share: float = 0.9
+    stride: int = 5
+    torque_limits: Mapping[str, float] = field(default_factory=dict)
+    base: bool = False
+    ignore_skin: bool = False
+    fall: float = 0.5
+    skin_every: int = 10
+    solver: str = "exact"
+    solver_options: Mapping[str, float | str] = field(default_factory=dict)
+    threads: int = 1
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        for name in ("growth", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise InvalidInput(f"{name} = {value} must be >= 0")
+        if not 1 <= self.min_iterations <= self.max_iterations:
+            raise InvalidInput(
+                f"min_iterations = {self.min_iterations} must be between 1 and "
+                f"max_iterations = {self.max_iterations}"
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InvalidInput(f"time_limit = {self.time_limit} s must be > 0")
+        self.program()
+
+    def program(self, iteration: int = 0, influence=None, follow=None) -> SpaceTime:
+        """The space-time problem of an iteration, from 0."""
+        rise = (1 + self.growth) ** iteration
+        return SpaceTime(
+            self.robot.quad,
+            self.motion,
+            skin=None if self.ignore_skin else self.robot.link_skin,
+            influence=influence,
+            follow=follow,
+            weights=replace(self.weights, follow=self.weights.follow * rise),
+            friction=self.friction,
+            cop_share=self.cop_share,
+            stride=self.stride,
+            torque_limits=self.torque_limits,
+        )
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Of the torques (m,) [N m]."""
+        return self.program().limits
+
+
+# What a frame-by-frame pass tells the next space-time program.
+#
+# Per frame, the coupling forces on the skeleton (generalized, on Euler coordinates)
+# and by how much the deformed skin's centre has left its place on each link (paper,
+# section 5.1). Both are averaged over as many frames as lie between two knots: a knot
+# stands for that many. Frames that the pass did not reach keep the rigid skin.
+
+
+def skin_influence(
+    robot: PlannedRobot,
+    frames: Result,
+    planned: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    reached: int | None = None,
+    window: int = 5,
+    base: bool = False,
+) -> SkinInfluence:
+    """Forces and COM shifts of a pass.
+
+    Args:
+        robot: of the pass.
+        frames: its result.
+        planned: q, v, a of the space-time motion it followed (N, nv); for frames
+            that were not reached.
+        reached: rows of the pass to use; all by default.
+        window: frames to average over.
+        base: see :class:`SkinInfluence`.
+    """
+    q, v, a = (np.array(x, float) for x in planned)
+    N = len(q)
+    data = frames.data
+    n = len(data.time) if reached is None else min(reached, len(data.time))
+    force = rigid_forces(robot, q, v, a)
+    shift = np.zeros((N, len(robot.quad.tree.bodies), 3))
+    if n >= 2:
+        convert, dt = robot.coordinates, float(data.time.values[1])
+        q_n = convert.from_positions(data.position.values[:n])
+        q_n[:, 3] += 2 * np.pi * np.round((q[0, 3] - q_n[0, 3]) / (2 * np.pi))
+        v_n = convert.from_velocities(q_n, data.velocity.values[:n])
+        # Forces of row i act in the pose of row i - 1, on the way to row i.
+        before = np.maximum(np.arange(n) - 1, 0)
+        a_n = np.diff(v_n, axis=0, prepend=v_n[:1]) / dt
+        a_n[0] = a_n[1]
+        q[:n], v[:n] = q_n[before], v_n[before]
+        a[:n] = smoothed(a_n, window)
+        pull = convert.forces(q_n[before], data.coupling_force.values[:n])
+        force[:n] = smoothed(pull, window)
+        moved = data.skin_com.values[:n] - data.skin_com_rest.values
+        rows = [robot.quad.tree.bodies.index(str(name)) for name in data.link.values]
+        shift[:n, rows] = smoothed(moved, window)
+    return SkinInfluence(force, shift, q, v, a, base)
+
+
+def smoothed(values: np.ndarray, window: int) -> np.ndarray:
+    """Mean over a window of rows (n, ...); at the ends, of rows there are."""
+    return uniform_filter1d(np.asarray(values, float), window, axis=0, mode="nearest")
+
+
+def rigid_forces(
+    robot: PlannedRobot, q: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> np.ndarray:
+    """Forces (N, nv) of a skin that moves with its links: RNEA_s - RNEA."""
+    quad, skin = robot.quad, robot.link_skin
+    function = quad.tree.dynamics_function.map(len(q))
+    total = frame_inertia(quad, skin, None, np.arange(len(q))).reshape(len(q), -1)
+    own = np.repeat(quad.tree.inertia.reshape(1, -1), len(q), axis=0)
+    whole = np.asarray(function(q.T, v.T, a.T, total.T))
+    return (np.asarray(function(q.T, v.T, a.T, own.T)) - whole).T
+
 
 LENGTH = 0.1
 """That counts as much as 1 rad in a difference of motions [m]."""

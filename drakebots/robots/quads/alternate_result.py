@@ -1,7 +1,7 @@
 """The outcome of an alternation, with all its stages.
 
 Variables over time are those of the best pass of frames (see
-:class:`~drakebots.robots.quads.rollout_result.FrameLog`), and of the space-time motion
+:class:`~drakebots.robots.quads.frames.log.FrameLog`), and of the space-time motion
 it followed: planned_position, planned_velocity, planned_torque, planned_com,
 planned_cop, planned_cop_margin, and what was asked: desired_com, desired_foot,
 desired_heading, contact. Over (stage, plan_time), every stage in turn: stage_position,
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from drakebots.results import Result, Verdict
+from drakebots.core.run import Verdict
+from drakebots.results import Result
 from drakebots.results import provenance as made_from
-from drakebots.robots.quads.space_time_run import SpaceTimePlan
+from drakebots.robots.quads.space_time.solve import SpaceTimePlan
 
 if TYPE_CHECKING:
-    from drakebots.robots.quads.alternate_problem import Alternation
+    from drakebots.robots.quads.alternate import Alternation
 
 STAGED = ("position", "com", "cop", "cop_margin", "torque")
 ASKED = ("desired_com", "desired_foot", "desired_heading", "foot_position", "contact")

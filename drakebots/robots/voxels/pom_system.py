@@ -7,7 +7,7 @@
     u (M) m   ──▶│ PomDrawing│──▶ poses of the voxels, for a SceneGraph
                  └───────────┘
 
-Both are functions of u without state; x = J u is `drakebots.lattice.pom`'s.
+Both are functions of u without state; x = J u is `drakebots.lattice.pom.pom`'s.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.systems.framework import Context, DiagramBuilder, LeafSystem
 from scipy.spatial.transform import Rotation
 
-from drakebots.lattice.lattice import BEAMS, OFFSETS
-from drakebots.lattice.pom import PlanesOfMotion
-from drakebots.robots.voxels.octahedra_sdf import NODE_RADIUS, STRUT_RADIUS
+from drakebots.lattice.pom.pom import PlanesOfMotion
+from drakebots.lattice.shape.lattice import BEAMS, OFFSETS
+from drakebots.robots.voxels.model.sdf import NODE_RADIUS, STRUT_RADIUS
 
 
 class PomSystem(LeafSystem):

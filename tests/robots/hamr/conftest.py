@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from drakebots import build_robot, load
+from drakebots.core.units import MM_G_MS
 from drakebots.multibody.kinematics import ClosedChain
-from drakebots.robots.hamr.recorded import recorded_reference
+from drakebots.robots.hamr.plan.warm_start import recorded_reference
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.units import MM_G_MS
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots import InvalidInput, UnknownName, build_robot, load
+from drakebots.core.units import MM_G_MS
 from drakebots.multibody.kinematics import ClosedChain
 from drakebots.robots.hamr.gaits import (
     FORWARD,
@@ -17,8 +18,7 @@ from drakebots.robots.hamr.gaits import (
     gait_names,
     make_waveform,
 )
-from drakebots.robots.hamr.piezo import hamr_benders
-from drakebots.units import MM_G_MS
+from drakebots.robots.hamr.model.piezo import hamr_benders
 
 PERIODIC = ["trot", "pronk", "bound", "pace"]
 

@@ -9,9 +9,10 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import Ground, InvalidInput, UnknownName, build_robot, load
-from drakebots.results import Verdict, load_result
+from drakebots.core.run import Verdict
+from drakebots.core.units import MM_G_MS
+from drakebots.results import load_result
 from drakebots.robots.hamr.simulate import HamrSimulation, build, simulate
-from drakebots.units import MM_G_MS
 
 
 @pytest.fixture(scope="module")

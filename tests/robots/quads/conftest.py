@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from quad_skeletons import sprawled, upright
-from skinned_quad import skinned_quad
-from small_quad import planned_lift, small_robot
 
 from drakebots.results import load_result
+from tests.helpers.quad_skeletons import sprawled, upright
+from tests.helpers.skinned_quad import skinned_quad
+from tests.helpers.small_quad import planned_lift, small_robot
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,29 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_quad import planned_lift, small_robot
+from quad_planned_cop import needed_cop, needed_wrench
 
-from drakebots.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.results import Verdict, load_result
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import load_result
 from drakebots.robots.quads.alternate import (
     LENGTH,
+    Alternation,
     alternate,
     motion_difference,
+    rigid_forces,
+    skin_influence,
 )
-from drakebots.robots.quads.alternate_influence import rigid_forces, skin_influence
-from drakebots.robots.quads.alternate_problem import Alternation
 from drakebots.robots.quads.alternate_result import Stage, best_stage
-from drakebots.robots.quads.motion_library import library_motion
-from drakebots.robots.quads.plan_quad import QuadPlan
-from drakebots.robots.quads.planned_cop import needed_cop, needed_wrench
-from drakebots.robots.quads.planned_robot import load_planned, moving_state
-from drakebots.robots.quads.rollout import FramePlan, make_planner, rollout
-from drakebots.robots.quads.variant import variant
+from drakebots.robots.quads.frames.rollout import FramePlan, make_planner, rollout
+from drakebots.robots.quads.motion.library import library_motion
+from drakebots.robots.quads.plan import QuadPlan
+from drakebots.robots.quads.robot.planned_robot import (
+    load_planned,
+    moving_state,
+    variant,
+)
+from tests.helpers.small_quad import planned_lift, small_robot
 
 G = 9.81
 

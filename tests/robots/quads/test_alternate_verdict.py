@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from drakebots.results import Verdict
+from drakebots.core.run import Verdict
 from drakebots.robots.quads.alternate import _judge
 from drakebots.robots.quads.alternate_result import Stage
 

@@ -8,11 +8,11 @@ from pydrake.geometry import SceneGraph
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import InvalidInput
-from drakebots.lattice.lattice import block
-from drakebots.lattice.pom import Control, PlanesOfMotion
-from drakebots.robots.voxels.octahedra_plant import node_positions
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape.lattice import block
+from drakebots.robots.voxels.model.octahedra import node_positions
+from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS
 from drakebots.robots.voxels.pom_system import PomSystem, add_pom, voxel_turns
-from drakebots.robots.voxels.robot import ACTUATORS, MARKERS
 
 U = np.array([5e-3, -5e-3, 2e-3, 1e-3])
 

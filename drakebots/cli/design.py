@@ -1,0 +1,174 @@
+"""`drakebots design`: a robot of Table 1, a YAML file or a surface. Parsing only."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from drakebots.cli.command import Command
+from drakebots.cli.options import check_folder, output_argument
+from drakebots.cli.output import print_table, tell
+from drakebots.cli.progress import stage_bar
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.design.fabrication.fabricate import fabricate
+from drakebots.design.file import read_design
+from drakebots.design.folder import write_design
+from drakebots.design.geometry.surface import SUFFIXES, read_surface
+from drakebots.design.pictures import (
+    draw_cut,
+    draw_fabrication,
+    draw_skeleton,
+    draw_skin,
+)
+from drakebots.design.pipeline import design_robot
+from drakebots.design.problem import Design, DesignProblem, SkinSettings
+from drakebots.design.robots import JOINTS, table1_problem
+from drakebots.design.skeleton.table1 import table1_template
+from drakebots.multibody.limbs.limbs import read_limbs, write_limbs
+
+# `drakebots limbs`: soft limbs on any robot; parsing only.
+
+
+def _limbs_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", help="a URDF, SDF or MJCF")
+    parser.add_argument("limbs", type=Path, help="limbs and their links (.yaml)")
+    output_argument(
+        parser,
+        *("-o", "--output"),
+        required=True,
+        help="robot with limbs (.dmd.yaml)",
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    limbs = read_limbs(args.limbs)
+    path = write_limbs(args.robot, limbs, args.output)
+    print_table(
+        "limbs",
+        {
+            limb.name: f"on {limb.parent}, {limb.length:.4g} m, "
+            f"{limb.stiffness:.3g} N m/rad, {limb.segments} segments"
+            for limb in limbs
+        },
+    )
+    facts = {"robot": str(path), "limbs": [limb.name for limb in limbs]}
+    return tell(args, facts, path)
+
+
+LIMBS = Command(
+    "limbs",
+    "put soft, actuated limbs on any robot",
+    "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml",
+    _limbs_arguments,
+    _run,
+)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        help=f"{', '.join(JOINTS)}, a design (.yaml) or a surface "
+        f"({', '.join(SUFFIXES)})",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--template", help="for a surface: the start of the fit")
+    parser.add_argument("--unit", help="of a surface: m, cm or mm")
+    parser.add_argument("--scale", type=float, help="factor on a surface")
+    parser.add_argument("--vertices", type=int, help="of the skin")
+    parser.add_argument("--glue", type=int, help="vertices glued to links")
+    parser.add_argument("--wall", type=float, help="thickness of the skin [m]")
+    parser.add_argument("--fold-depth", type=float, help="of the teeth [m]; 0: smooth")
+    parser.add_argument(
+        "--fabrication", action="store_true", help="also moulds, parts, lists"
+    )
+    parser.add_argument("--no-pictures", action="store_true", help="no .png")
+
+
+def problem_of(args: argparse.Namespace) -> DesignProblem:
+    """The design that the arguments name.
+
+    Raises:
+        DrakebotsError: for what does not exist or cannot be.
+    """
+    what, suffix = args.what, Path(args.what).suffix.lower()
+    is_surface = suffix in SUFFIXES
+    for name in ("template", "unit", "scale"):
+        if getattr(args, name) is not None and not is_surface:
+            raise InvalidInput(f"--{name} is for a surface; leave it out for {what}")
+    if suffix in (".yaml", ".yml"):
+        problem = read_design(Path(what))
+    elif is_surface:
+        problem = DesignProblem(
+            Path(what).stem.replace("-", "_"),
+            table1_template(args.template or "cow"),
+            surface=read_surface(Path(what), unit=args.unit),
+            skin=SkinSettings(),
+            scale=1.0 if args.scale is None else args.scale,
+        )
+    elif suffix:
+        raise FileProblem(
+            Path(what), f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
+        )
+    elif what not in JOINTS:
+        raise UnknownName("robot", what, JOINTS)
+    else:
+        problem = table1_problem(what)
+    skin = problem.skin
+    for name in ("vertices", "glue", "wall"):
+        if getattr(args, name) is not None:
+            skin = replace(skin, **{name: getattr(args, name)})
+    if args.fold_depth is not None:
+        skin = replace(skin, folds=replace(skin.folds, depth=args.fold_depth))
+    return replace(problem, skin=skin)
+
+
+def write_all(
+    design: Design, folder: Path, pictures: bool = True, fabrication: bool = False
+) -> list[Path]:
+    """The model's files, pictures and what is needed to build it."""
+    name = design.problem.name
+    written = [write_design(design, folder)]
+    if pictures:
+        written += [
+            draw_skin(folder / f"{name}.png", design),
+            draw_skeleton(folder / "skeleton.png", design),
+            draw_cut(folder / "wall.png", design),
+        ]
+    if fabrication:
+        with stage_bar(f"{name}: moulds") as bar:
+            made = fabricate(design, folder / "fabrication", progress=bar)
+        written += made.paths
+        if pictures:
+            written.append(draw_fabrication(folder / "fabrication.png", made))
+    return written
+
+
+def _design(args: argparse.Namespace) -> int:
+    check_folder(args.output)
+    problem = problem_of(args)
+    with stage_bar(problem.name) as bar:
+        design = design_robot(problem, progress=bar)
+    written = write_all(design, args.output, not args.no_pictures, args.fabrication)
+    report = design.report()
+    rows = {
+        "joints": report["joints"],
+        "skin": str(design.shell.report),
+        "glued vertices": report["glue_vertices"],
+        "mass [kg]": f"skeleton {report['skeleton_mass_kg']:.4g}, skin "
+        f"{report['skin_mass_kg']:.4g} of {report['skin_density_kg_m3']:.0f} kg/m^3",
+        "size [m]": " x ".join(f"{s:.3g}" for s in report["size_m"]),
+        "seconds": ", ".join(f"{k} {v:.1f}" for k, v in report["seconds"].items()),
+        "notes": "; ".join(design.notes) or None,
+    }
+    print_table(problem.name, rows)
+    return tell(args, report | {"files": list(map(str, written))}, *written)
+
+
+DESIGN = Command(
+    "design",
+    "design a skinned robot: skeleton, skin, glue, from a name, a YAML or a surface",
+    "drakebots design beetle -o out/",
+    _arguments,
+    _design,
+)

@@ -1,0 +1,153 @@
+"""The commands that look: models, show, view, report. Parsing only."""
+
+from __future__ import annotations
+
+import argparse
+
+from drakebots.cli.command import Command
+from drakebots.cli.inputs import (
+    find_input,
+    load_model,
+    model_argument,
+    names_skinned,
+    stored,
+)
+from drakebots.cli.options import (
+    output_argument,
+    picture_argument,
+    refuse,
+    table_argument,
+)
+from drakebots.cli.output import (
+    model_table,
+    print_report,
+    print_table,
+    report_of,
+    tell,
+    write_outputs,
+)
+from drakebots.cli.skin import SKIN_SHOW
+from drakebots.cli.voxels import LATTICE_SHOW
+from drakebots.core.errors import InvalidInput
+from drakebots.model.load import available_models, load
+from drakebots.plots.summary import plot_summary
+from drakebots.view.motion import make_scene, record, serve, write_html
+
+# --- models, show -----------------------------------------------------------
+
+
+def _models_arguments(parser: argparse.ArgumentParser) -> None:
+    del parser  # no arguments of its own
+
+
+def _models(args: argparse.Namespace) -> int:
+    models = [load(name) for name in available_models()]
+    rows = {
+        m.name: f"{len(m.summary.velocities)} velocities, "
+        f"{len(m.summary.actuators)} actuators, {len(m.loops)} loops, "
+        f"{len(m.feet)} feet, {m.summary.mass:.4g} kg"
+        for m in models
+    }
+    print_table("models", rows)
+    return tell(args, {"models": [m.report() for m in models]})
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    model_argument(parser, feet=True)
+
+
+def _show(args: argparse.Namespace) -> int:
+    model = load_model(args)
+    print_table(model.name, model_table(model))
+    return tell(args, model.report())
+
+
+# --- view, report -----------------------------------------------------------
+
+
+def _view_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", help="a result (.nc), or a model as in show")
+    parser.add_argument("--units", default="SI", help="as in show")
+    output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
+    parser.add_argument(
+        "--colour", metavar="NAME", help="of a skin: stress or displacement"
+    )
+    parser.add_argument("--slow", type=float, help="times slower than real")
+    parser.add_argument("--port", type=int, help="of the server")
+    parser.add_argument(
+        "--seconds", type=float, help="serve so long (default: until Ctrl-C)"
+    )
+
+
+def _view(args: argparse.Namespace) -> int:
+    if args.port is not None and not 1024 <= args.port <= 65535:
+        raise InvalidInput(f"port must be within 1024..65535, got {args.port}")
+    if args.seconds is not None and not args.seconds > 0:
+        raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
+    if args.what.lower().endswith(".nc"):
+        result = stored(args.what)
+        scene = record(result, slow=args.slow, port=args.port, colour=args.colour)
+    else:
+        if args.colour is not None:
+            raise InvalidInput("--colour is for the skin of a result (.nc)")
+        refuse(args, ["slow"], "a model; it is for a result (.nc)")
+        args.model = args.what
+        scene = make_scene(load_model(args), port=args.port)
+    if args.html is None:
+        url = scene.meshcat.web_url()
+        print(f"{url} (Ctrl-C ends)", flush=True)
+        tell(args, {"url": url})
+        serve(scene, seconds=args.seconds)
+        return 0
+    path = write_html(scene, args.html)
+    return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", help="a result (.nc)")
+    picture_argument(
+        parser, "--plot", plot_summary, "write a summary (.png, .pdf, .svg)"
+    )
+    table_argument(parser, "write the time series")
+
+
+def _report(args: argparse.Namespace) -> int:
+    result = stored(args.result)
+    print_report(result)
+    return tell(args, report_of(result), *write_outputs(args, result))
+
+
+LOOK_COMMANDS = (
+    Command(
+        "models",
+        "list the models that came with drakebots",
+        "drakebots models",
+        _models_arguments,
+        _models,
+    ),
+    Command(
+        "show",
+        "check a model and say what it contains",
+        "drakebots show HAMR.urdf --units mm-g-ms",
+        _show_arguments,
+        _show,
+        lattice=LATTICE_SHOW,
+        skin=SKIN_SHOW,
+        has_skin=names_skinned,
+        find=find_input,
+    ),
+    Command(
+        "view",
+        "show a result or a model in Meshcat, live or as one page",
+        "drakebots view run.nc --html run.html",
+        _view_arguments,
+        _view,
+    ),
+    Command(
+        "report",
+        "print what a result says, and plot it",
+        "drakebots report run.nc --plot run.png --json",
+        _report_arguments,
+        _report,
+    ),
+)

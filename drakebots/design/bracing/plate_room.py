@@ -1,0 +1,176 @@
+"""Where a flat plate can be: the section of the skin's inside, less what is in it.
+
+All in the plate's own frame C, whose z is the plate's normal, and in millimetres:
+manifold3d's 2D operations round to 1e-8 of the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import manifold3d as m
+import numpy as np
+
+from drakebots.design.geometry.surface import Surface, to_manifold
+
+MM = 1e3
+
+_EDGES = np.array(
+    [(a, b) for a in range(8) for b in range(a) if bin(a ^ b).count("1") == 1]
+)
+_FAR = 2e3  # mm: beyond any robot
+_SEGMENTS = 32  # of a circle, where an offset rounds a corner
+
+
+def inside_of(surface: Surface) -> m.Manifold:
+    """What a closed surface encloses, in millimetres."""
+    return to_manifold(Surface(MM * surface.vertices, surface.triangles), "inside")
+
+
+def local(body: m.Manifold, p_WC: np.ndarray, R_WC: np.ndarray) -> m.Manifold:
+    """A body [mm] in the frame C."""
+    return body.transform(np.column_stack([R_WC.T, -MM * R_WC.T @ p_WC]))
+
+
+def section(body: m.Manifold, thickness: float) -> m.CrossSection:
+    """Of a body in C: the points whose whole height over the thickness is inside.
+
+    The slab less the body, seen along z, is the shadow of what is outside.
+    """
+    low, _, _, high = _bounds(body)
+    size = np.array([*(high - low + 20), MM * thickness])
+    middle = [*((low + high) / 2), 0.0]
+    slab = m.Manifold.cube(size.tolist(), True).translate(middle)
+    whole = m.CrossSection.square(size[:2].tolist(), True).translate(middle[:2])
+    return whole - clean((slab - body).project())
+
+
+def shadow(body: m.Manifold, thickness: float) -> m.CrossSection:
+    """Of the part of a body in C within the thickness."""
+    low, _, _, high = _bounds(body)
+    size = [*(high - low + 20), MM * thickness]
+    slab = m.Manifold.cube(size, True).translate([*((low + high) / 2), 0.0])
+    return clean((slab ^ body).project())
+
+
+def clean(flat: m.CrossSection) -> m.CrossSection:
+    """A projection's contours, which may cross, joined."""
+    return m.CrossSection(flat.to_polygons()) if not flat.is_empty() else flat
+
+
+def grown(flat: m.CrossSection, distance: float) -> m.CrossSection:
+    """With round corners; distance [m], inward where < 0."""
+    return flat.offset(MM * distance, m.JoinType.Round, 2.0, _SEGMENTS)
+
+
+def smoothed(flat: m.CrossSection, arm: float, off: float) -> m.CrossSection:
+    """Without what is narrower than `arm` and vertices that matter less than `off` [m].
+
+    It grows by 2 off, so that no gap to what it touches is left; and by 3 at most.
+    """
+    flat = grown(grown(flat, -arm / 2), arm / 2).simplify(MM * off)
+    return flat.offset(2 * MM * off, m.JoinType.Miter)
+
+
+def box_points(corners_C: np.ndarray, thickness: float) -> np.ndarray:
+    """Of a box's part within a slab, seen along z (n, 2) [m]; none where it misses.
+
+    Args:
+        corners_C: in the order of :meth:`Solid.corners` (8, 3) [m].
+        thickness: of the slab [m].
+    """
+    z, half = corners_C[:, 2], thickness / 2
+    if z.min() > half or z.max() < -half:
+        return np.zeros((0, 2))
+    found = [corners_C[np.abs(z) <= half, :2]]
+    a, b = corners_C[_EDGES[:, 0]], corners_C[_EDGES[:, 1]]
+    for level in (-half, half):
+        above = a[:, 2] - level, b[:, 2] - level
+        cut = above[0] * above[1] < 0
+        s = above[0][cut] / (above[0][cut] - above[1][cut])
+        found.append((a[cut] + s[:, None] * (b[cut] - a[cut]))[:, :2])
+    return np.concatenate(found)
+
+
+def obstacle(
+    points: np.ndarray, gap: float = 0.0, cast: bool = False
+) -> m.CrossSection | None:
+    """The hull of points (n, 2) [m], grown by a gap; None where it has no area.
+
+    Args:
+        cast: with all that lies behind it, seen from C's origin: a plate does not
+            reach around what moves.
+    """
+    if len(points) < 3 or np.linalg.matrix_rank(points - points[0], tol=1e-6) < 2:
+        return None
+    flat = grown(_hull(points), gap) if gap > 0 else _hull(points)
+    if cast and not flat.is_empty():
+        near = np.concatenate(flat.to_polygons()) / MM
+        # Where the origin is in it, nothing is left: so it should.
+        far = near * (_FAR / MM / max(np.linalg.norm(near, axis=1).min(), 1e-3))
+        flat = _hull(np.concatenate([near, far]))
+    return flat
+
+
+def _hull(points):
+    return m.CrossSection.hull_points(MM * points)
+
+
+def less(flat: m.CrossSection, others: Iterable[m.CrossSection | None]):
+    """A section without others."""
+    others = [o for o in others if o is not None and not o.is_empty()]
+    return m.CrossSection.batch_boolean([flat, *others], m.OpType.Subtract)
+
+
+def nearer(flat: m.CrossSection, away: np.ndarray) -> m.CrossSection:
+    """The points of C's plane nearer to its origin than to a point `away` (3,) [m]."""
+    length = np.linalg.norm(away[:2])
+    if length < 1e-6:
+        return flat
+    return below(flat, away[:2] / length, (away @ away) / (2 * length))
+
+
+def below(flat: m.CrossSection, normal: np.ndarray, reach: float) -> m.CrossSection:
+    """The points x with normal . x <= reach [m], for a unit normal (2,)."""
+    reach = MM * reach
+    if reach > _FAR:
+        return flat
+    side = np.array([-normal[1], normal[0]])
+    corners = [
+        normal * reach - _FAR * side,
+        normal * reach + _FAR * side,
+        normal * (reach - 2 * _FAR) + _FAR * side,
+        normal * (reach - 2 * _FAR) - _FAR * side,
+    ]
+    return flat ^ m.CrossSection([np.array(corners)])
+
+
+def touching(flat: m.CrossSection, other: m.CrossSection | None, least: float):
+    """The pieces of a section that touch another and are larger than `least` [m^2]."""
+    if other is None:
+        return m.CrossSection()
+    wide = grown(other, 5e-5)
+    kept = [
+        piece
+        for piece in flat.decompose()
+        if piece.area() > least * MM**2 and (piece ^ wide).area() > 1e-4
+    ]
+    return (
+        m.CrossSection.batch_boolean(kept, m.OpType.Add) if kept else m.CrossSection()
+    )
+
+
+def union(flats: Iterable[m.CrossSection | None]) -> m.CrossSection | None:
+    """None where there is nothing to join."""
+    flats = [f for f in flats if f is not None and not f.is_empty()]
+    return m.CrossSection.batch_boolean(flats, m.OpType.Add) if flats else None
+
+
+def contours(flat: m.CrossSection) -> tuple[np.ndarray, ...]:
+    """(n, 2) [m] each, outlines counterclockwise."""
+    return tuple(np.array(c) / MM for c in flat.to_polygons())
+
+
+def _bounds(body):
+    box = np.array(body.bounding_box())
+    return box[:2], box[2], box[5], box[3:5]

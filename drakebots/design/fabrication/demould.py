@@ -1,0 +1,189 @@
+"""Which part of a piece holds a mould half back: undercuts along a direction.
+
+A point of the surface is an undercut of the half that leaves along d when the ray
+from it along d meets the piece. The point is moved SLACK off the surface first, so
+that upright walls, and hollows shallower than that, do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.design.geometry.surface import Surface
+
+SLACK = 1e-4
+"""Off the surface [m]."""
+
+CELL = 4e-3
+"""Of the bins that triangles are sorted into [m]."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """A plane that parts a mould: unit normal (3,), offset along it [m].
+
+    Attributes:
+        direction: the upper half leaves along it, the lower against it.
+        offset: of the plane, direction . p.
+        undercut: area held back over the area, 0 to 1.
+    """
+
+    direction: np.ndarray
+    offset: float
+    undercut: float
+
+
+def blocked(points: np.ndarray, direction: np.ndarray, occluder: Surface) -> np.ndarray:
+    """Whether rays from points (n, 3) along a direction meet a surface (n,)."""
+    R = frame_of(direction)
+    x = np.ascontiguousarray(occluder.vertices @ R)
+    q = np.ascontiguousarray(np.asarray(points, float).reshape(-1, 3) @ R)
+    low = x[:, :2].min(axis=0)
+    shape = np.ceil((x[:, :2].max(axis=0) - low) / CELL).astype(np.int64) + 1
+    start, content = _bins(x, occluder.triangles, low, CELL, shape)
+    return _hits(q, x, occluder.triangles, low, CELL, shape, start, content)
+
+
+def lifted(surface: Surface, side: float = 1.0) -> np.ndarray:
+    """Middles of the triangles, SLACK outward; inward for side = -1 (m, 3) [m]."""
+    middle = surface.vertices[surface.triangles].mean(axis=1)
+    return middle + side * SLACK * surface.normals
+
+
+def best_plane(
+    surface: Surface,
+    direction: np.ndarray,
+    counted: np.ndarray | None = None,
+    occluder: Surface | None = None,
+) -> Parting:
+    """The plane across a direction with the least undercut.
+
+        A(c) = sum of areas above c blocked along d, and below c blocked along -d
+
+    Where several planes are as good, the middle one.
+
+    Args:
+        surface: of the piece, outward.
+        direction: d, of any length.
+        counted: triangles that take part (m,); all by default.
+        occluder: what holds back; the surface itself by default.
+    """
+    d = _unit(direction)
+    use = np.ones(len(surface.triangles), bool) if counted is None else counted
+    occluder = surface if occluder is None else occluder
+    area, points = surface.areas[use], lifted(surface)[use]
+    height = surface.vertices[surface.triangles[use]].mean(axis=1) @ d
+    order = np.argsort(height, kind="stable")
+    height, area, points = height[order], area[order], points[order]
+    up = area * blocked(points, d, occluder)
+    down = area * blocked(points, -d, occluder)
+    # Plane k lies above the k lowest triangles.
+    held = np.concatenate([[0], np.cumsum(down)]) + np.concatenate(
+        [np.cumsum(up[::-1])[::-1], [0]]
+    )
+    least = held.min()
+    good = np.flatnonzero(held <= least + 1e-9 * area.sum())
+    ends = np.concatenate([[height[0]], height, [height[-1]]])
+    planes = 0.5 * (ends[good] + ends[good + 1])
+    middle = 0.5 * (planes[0] + planes[-1])
+    k = int(np.argmin(np.abs(planes - middle)))
+    return Parting(d, float(planes[k]), float(least / area.sum()))
+
+
+def best_parting(
+    surface: Surface,
+    directions: np.ndarray,
+    counted: np.ndarray | None = None,
+) -> Parting:
+    """The best of :func:`best_plane` over directions (k, 3); the first of equals."""
+    found = [best_plane(surface, d, counted) for d in np.atleast_2d(directions)]
+    return min(found, key=lambda parting: round(parting.undercut, 6))
+
+
+def directions_around(count: int = 40) -> np.ndarray:
+    """The axes, then directions spread over the upper half sphere (3 + count, 3)."""
+    k = np.arange(count) + 0.5
+    z = k / count
+    angle = np.pi * (1 + np.sqrt(5)) * k
+    r = np.sqrt(1 - z * z)
+    spread = np.column_stack([r * np.cos(angle), r * np.sin(angle), z])
+    return np.concatenate([np.eye(3)[[1, 2, 0]], spread])
+
+
+def frame_of(direction: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is the direction (3, 3)."""
+    z = _unit(direction)
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _unit(direction):
+    d = np.asarray(direction, float)
+    if d.shape != (3,) or not np.isfinite(d).all() or np.linalg.norm(d) == 0:
+        raise InvalidInput(f"direction {d.tolist()}: needs three numbers, not all 0")
+    return d / np.linalg.norm(d)
+
+
+@numba.njit(cache=True)
+def _span(x, f, low, cell, shape, t):
+    """Cells the triangle's box covers: i0, i1, j0, j1."""
+    out = np.empty(4, np.int64)
+    for axis in range(2):
+        a = min(x[f[t, 0], axis], x[f[t, 1], axis], x[f[t, 2], axis])
+        b = max(x[f[t, 0], axis], x[f[t, 1], axis], x[f[t, 2], axis])
+        out[2 * axis] = int(np.floor((a - low[axis]) / cell))
+        out[2 * axis + 1] = int(np.floor((b - low[axis]) / cell))
+    return out
+
+
+@numba.njit(cache=True)
+def _bins(x, f, low, cell, shape):
+    count = np.zeros(shape[0] * shape[1] + 1, np.int64)
+    for t in range(len(f)):
+        i0, i1, j0, j1 = _span(x, f, low, cell, shape, t)
+        for i in range(i0, i1 + 1):
+            for j in range(j0, j1 + 1):
+                count[i * shape[1] + j + 1] += 1
+    start = np.cumsum(count)
+    at = start.copy()
+    content = np.empty(start[-1], np.int64)
+    for t in range(len(f)):
+        i0, i1, j0, j1 = _span(x, f, low, cell, shape, t)
+        for i in range(i0, i1 + 1):
+            for j in range(j0, j1 + 1):
+                k = i * shape[1] + j
+                content[at[k]] = t
+                at[k] += 1
+    return start, content
+
+
+@numba.njit(cache=True)
+def _hits(q, x, f, low, cell, shape, start, content):
+    out = np.zeros(len(q), np.bool_)
+    for n in range(len(q)):
+        px, py, pz = q[n]
+        i = int(np.floor((px - low[0]) / cell))
+        j = int(np.floor((py - low[1]) / cell))
+        if i < 0 or j < 0 or i >= shape[0] or j >= shape[1]:
+            continue
+        k = i * shape[1] + j
+        for c in range(start[k], start[k + 1]):
+            a, b, d = x[f[content[c], 0]], x[f[content[c], 1]], x[f[content[c], 2]]
+            if max(a[2], b[2], d[2]) <= pz:
+                continue
+            det = (b[0] - a[0]) * (d[1] - a[1]) - (d[0] - a[0]) * (b[1] - a[1])
+            if abs(det) < 1e-16:
+                continue
+            u = ((px - a[0]) * (d[1] - a[1]) - (d[0] - a[0]) * (py - a[1])) / det
+            v = ((b[0] - a[0]) * (py - a[1]) - (px - a[0]) * (b[1] - a[1])) / det
+            if u < 0 or v < 0 or u + v > 1:
+                continue
+            if a[2] + u * (b[2] - a[2]) + v * (d[2] - a[2]) > pz:
+                out[n] = True
+                break
+    return out

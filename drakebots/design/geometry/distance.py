@@ -1,0 +1,441 @@
+"""Signed distance on a regular grid: of a body drawn by formula, or of a surface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.ndimage import distance_transform_edt
+from skimage.measure import marching_cubes
+
+from drakebots.core.errors import InvalidInput
+from drakebots.design.geometry.implicit import Implicit, evaluate_grid
+from drakebots.design.geometry.surface import Surface
+
+# Numba kernels of the distance grid: triangles onto nodes, parity, interpolation.
+
+
+@njit(cache=True, inline="always")
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit(cache=True)
+def triangle_square_distance(p, a, b, c):
+    """Squared distance of a point from a triangle (Ericson 2005, 5.1.5) [m^2]."""
+    ab = (b[0] - a[0], b[1] - a[1], b[2] - a[2])
+    ac = (c[0] - a[0], c[1] - a[1], c[2] - a[2])
+    ap = (p[0] - a[0], p[1] - a[1], p[2] - a[2])
+    d1, d2 = _dot(ab, ap), _dot(ac, ap)
+    if d1 <= 0 and d2 <= 0:
+        return _dot(ap, ap)
+    bp = (p[0] - b[0], p[1] - b[1], p[2] - b[2])
+    d3, d4 = _dot(ab, bp), _dot(ac, bp)
+    if d3 >= 0 and d4 <= d3:
+        return _dot(bp, bp)
+    cp = (p[0] - c[0], p[1] - c[1], p[2] - c[2])
+    d5, d6 = _dot(ab, cp), _dot(ac, cp)
+    if d6 >= 0 and d5 <= d6:
+        return _dot(cp, cp)
+    vc = d1 * d4 - d3 * d2
+    vb = d5 * d2 - d1 * d6
+    va = d3 * d6 - d5 * d4
+    if vc <= 0 and d1 >= 0 and d3 <= 0:
+        v, w = d1 / (d1 - d3), 0.0
+    elif vb <= 0 and d2 >= 0 and d6 <= 0:
+        v, w = 0.0, d2 / (d2 - d6)
+    elif va <= 0 and d4 - d3 >= 0 and d5 - d6 >= 0:
+        w = (d4 - d3) / ((d4 - d3) + (d5 - d6))
+        v = 1 - w
+    else:
+        total = va + vb + vc
+        v, w = vb / total, vc / total
+    r0 = ap[0] - v * ab[0] - w * ac[0]
+    r1 = ap[1] - v * ab[1] - w * ac[1]
+    r2 = ap[2] - v * ab[2] - w * ac[2]
+    return r0 * r0 + r1 * r1 + r2 * r2
+
+
+@njit(cache=True)
+def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
+    """Squared distance and nearest triangle of the nodes within reach cells.
+
+    Triangles whose squared distance exceeds the limit are left out.
+    """
+    square = np.full(shape, np.inf)
+    near = np.full(shape, -1, np.int32)
+    p = np.empty(3)
+    normal, middle = np.empty(3), np.empty(3)
+    low, high = np.empty(3, np.int64), np.empty(3, np.int64)
+    for f in range(len(triangles)):
+        a, b, c = (
+            vertices[triangles[f, 0]],
+            vertices[triangles[f, 1]],
+            vertices[triangles[f, 2]],
+        )
+        # The plane and a ball around the triangle are never farther than it.
+        area2, ball2 = 0.0, 0.0
+        for k in range(3):
+            u, v = (k + 1) % 3, (k + 2) % 3
+            normal[k] = (b[u] - a[u]) * (c[v] - a[v]) - (b[v] - a[v]) * (c[u] - a[u])
+            middle[k] = (a[k] + b[k] + c[k]) / 3
+            area2 += normal[k] ** 2
+        for corner in (a, b, c):
+            far2 = 0.0
+            for k in range(3):
+                far2 += (corner[k] - middle[k]) ** 2
+            ball2 = max(ball2, far2)
+        ball = np.sqrt(ball2)
+        for k in range(3):
+            least = min(a[k], b[k], c[k])
+            most = max(a[k], b[k], c[k])
+            low[k] = max(0, int(np.ceil((least - origin[k]) / h - reach)))
+            high[k] = min(shape[k] - 1, int(np.floor((most - origin[k]) / h + reach)))
+        for i in range(low[0], high[0] + 1):
+            p[0] = origin[0] + i * h
+            for j in range(low[1], high[1] + 1):
+                p[1] = origin[1] + j * h
+                for k in range(low[2], high[2] + 1):
+                    p[2] = origin[2] + k * h
+                    best = min(square[i, j, k], limit)
+                    off, away = 0.0, 0.0
+                    for m in range(3):
+                        off += (p[m] - middle[m]) * normal[m]
+                        away += (p[m] - middle[m]) ** 2
+                    if off * off > 1.000001 * best * area2:
+                        continue
+                    if away > 1.000001 * (best + 2 * ball * np.sqrt(best) + ball2):
+                        continue
+                    d = triangle_square_distance(p, a, b, c)
+                    if d < square[i, j, k]:
+                        square[i, j, k] = d
+                        near[i, j, k] = f
+    return square, near
+
+
+@njit(cache=True)
+def refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
+    """A node tries its neighbours' nearest triangles, then walks on from its own."""
+    ni, nj, nk = square.shape
+    p = np.empty(3)
+    for sweep in range(2):
+        for ii in range(ni):
+            i = ii if sweep == 0 else ni - 1 - ii
+            p[0] = origin[0] + i * h
+            for jj in range(nj):
+                j = jj if sweep == 0 else nj - 1 - jj
+                p[1] = origin[1] + j * h
+                for kk in range(nk):
+                    k = kk if sweep == 0 else nk - 1 - kk
+                    if square[i, j, k] > limit:
+                        continue
+                    p[2] = origin[2] + k * h
+                    for axis in range(3):
+                        for way in (-1, 1):
+                            u = i + way * (axis == 0)
+                            v = j + way * (axis == 1)
+                            w = k + way * (axis == 2)
+                            if u < 0 or v < 0 or w < 0:
+                                continue
+                            if u >= ni or v >= nj or w >= nk:
+                                continue
+                            f = near[u, v, w]
+                            if f < 0 or f == near[i, j, k]:
+                                continue
+                            d = triangle_square_distance(
+                                p,
+                                vertices[triangles[f, 0]],
+                                vertices[triangles[f, 1]],
+                                vertices[triangles[f, 2]],
+                            )
+                            if d < square[i, j, k]:
+                                square[i, j, k] = d
+                                near[i, j, k] = f
+    for i in range(ni):
+        p[0] = origin[0] + i * h
+        for j in range(nj):
+            p[1] = origin[1] + j * h
+            for k in range(nk):
+                if square[i, j, k] > limit:
+                    continue
+                p[2] = origin[2] + k * h
+                better = True
+                while better:
+                    better = False
+                    at = near[i, j, k]
+                    for f in across[at]:
+                        if f < 0:
+                            continue
+                        d = triangle_square_distance(
+                            p,
+                            vertices[triangles[f, 0]],
+                            vertices[triangles[f, 1]],
+                            vertices[triangles[f, 2]],
+                        )
+                        if d < square[i, j, k]:
+                            square[i, j, k], near[i, j, k] = d, f
+                            better = True
+
+
+@njit(cache=True)
+def distance_to_named(vertices, triangles, origin, h, nodes, named):
+    """Squared distance of nodes (n, 3 indices) from one triangle each."""
+    out = np.empty(len(nodes))
+    p = np.empty(3)
+    for n in range(len(nodes)):
+        for k in range(3):
+            p[k] = origin[k] + nodes[n, k] * h
+        f = named[n]
+        out[n] = triangle_square_distance(
+            p,
+            vertices[triangles[f, 0]],
+            vertices[triangles[f, 1]],
+            vertices[triangles[f, 2]],
+        )
+    return out
+
+
+@njit(cache=True)
+def inside_by_parity(vertices, triangles, origin, h, shape):
+    """Whether nodes are inside a closed surface: crossings of rays along +z.
+
+    The rays are moved off the nodes by an irrational hair so that none meets an
+    edge of a mesh drawn on round numbers.
+    """
+    crossings = np.zeros(shape, np.int32)
+    ex, ey = 1.37e-6 * np.sqrt(2.0) * h, 1.91e-6 * np.sqrt(3.0) * h
+    for f in range(len(triangles)):
+        a, b, c = (
+            vertices[triangles[f, 0]],
+            vertices[triangles[f, 1]],
+            vertices[triangles[f, 2]],
+        )
+        area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+        if area == 0:
+            continue
+        i0 = max(0, int(np.ceil((min(a[0], b[0], c[0]) - origin[0] - ex) / h)))
+        i1 = int(np.floor((max(a[0], b[0], c[0]) - origin[0] - ex) / h))
+        j0 = max(0, int(np.ceil((min(a[1], b[1], c[1]) - origin[1] - ey) / h)))
+        j1 = int(np.floor((max(a[1], b[1], c[1]) - origin[1] - ey) / h))
+        for i in range(i0, min(i1, shape[0] - 1) + 1):
+            x = origin[0] + i * h + ex
+            for j in range(j0, min(j1, shape[1] - 1) + 1):
+                y = origin[1] + j * h + ey
+                u = ((b[0] - x) * (c[1] - y) - (b[1] - y) * (c[0] - x)) / area
+                v = ((c[0] - x) * (a[1] - y) - (c[1] - y) * (a[0] - x)) / area
+                w = 1 - u - v
+                if u < 0 or v < 0 or w < 0:
+                    continue
+                z = u * a[2] + v * b[2] + w * c[2]
+                k = int(np.ceil((z - origin[2]) / h))
+                crossings[i, j, min(max(k, 0), shape[2] - 1)] += 1
+    inside = np.zeros(shape, np.bool_)
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            total = 0
+            for k in range(shape[2]):
+                total += crossings[i, j, k]
+                inside[i, j, k] = total % 2 == 1
+    return inside
+
+
+@njit(cache=True)
+def value_and_gradient(values, origin, h, x, y, z):
+    """Trilinear value and its gradient at one point; clamped at the border."""
+    fx, fy, fz = (x - origin[0]) / h, (y - origin[1]) / h, (z - origin[2]) / h
+    i = min(max(int(np.floor(fx)), 0), values.shape[0] - 2)
+    j = min(max(int(np.floor(fy)), 0), values.shape[1] - 2)
+    k = min(max(int(np.floor(fz)), 0), values.shape[2] - 2)
+    fx, fy, fz = (
+        min(max(fx - i, 0.0), 1.0),
+        min(max(fy - j, 0.0), 1.0),
+        min(max(fz - k, 0.0), 1.0),
+    )
+    a000, a001 = values[i, j, k], values[i, j, k + 1]
+    a010, a011 = values[i, j + 1, k], values[i, j + 1, k + 1]
+    a100, a101 = values[i + 1, j, k], values[i + 1, j, k + 1]
+    a110, a111 = values[i + 1, j + 1, k], values[i + 1, j + 1, k + 1]
+    b00, b01 = a000 + fz * (a001 - a000), a010 + fz * (a011 - a010)
+    b10, b11 = a100 + fz * (a101 - a100), a110 + fz * (a111 - a110)
+    c0, c1 = b00 + fy * (b01 - b00), b10 + fy * (b11 - b10)
+    gx = (c1 - c0) / h
+    gy = ((1 - fx) * (b01 - b00) + fx * (b11 - b10)) / h
+    z0 = (1 - fy) * (a001 - a000) + fy * (a011 - a010)
+    z1 = (1 - fy) * (a101 - a100) + fy * (a111 - a110)
+    gz = ((1 - fx) * z0 + fx * z1) / h
+    return c0 + fx * (c1 - c0), gx, gy, gz
+
+
+@njit(cache=True)
+def values_and_gradients(values, origin, h, points):
+    """Of points (n, 3): values (n,), gradients (n, 3)."""
+    value, gradient = np.empty(len(points)), np.empty((len(points), 3))
+    for n in range(len(points)):
+        value[n], gradient[n, 0], gradient[n, 1], gradient[n, 2] = value_and_gradient(
+            values, origin, h, points[n, 0], points[n, 1], points[n, 2]
+        )
+    return value, gradient
+
+
+SPACING = 2.5e-3
+"""Of the grid by default [m]."""
+
+LARGEST = 60_000_000
+"""Nodes; above, the caller is asked for a coarser grid."""
+
+
+@dataclass(frozen=True)
+class DistanceGrid:
+    """Signed distance phi(x), negative inside, at x = origin + h (i, j, k).
+
+    Within `band` of the surface the values are exact distances to its triangles;
+    farther off they exceed the exact ones by less than a spacing.
+
+    Attributes:
+        values: (ni, nj, nk) [m].
+        origin: of node (0, 0, 0) [m].
+        spacing: h [m].
+        band: [m].
+    """
+
+    values: np.ndarray
+    origin: np.ndarray
+    spacing: float
+    band: float
+
+    @classmethod
+    def from_implicit(
+        cls, body: Implicit, spacing: float = SPACING, band: float = 0.015
+    ) -> DistanceGrid:
+        """Of a body drawn by formula, made a true distance.
+
+        Raises:
+            InvalidInput: for a grid that is too large, or a body that the cuts
+                leave nothing of.
+        """
+        low, high = body.bounds()
+        origin, shape = _frame(low, high, spacing)
+        raw = evaluate_grid(origin, spacing, shape, *body.tables())
+        return cls.from_values(raw, origin, spacing, band)
+
+    @classmethod
+    def from_values(
+        cls, values: np.ndarray, origin: np.ndarray, spacing: float, band: float = 0.015
+    ) -> DistanceGrid:
+        """Of a function that is negative inside but no distance."""
+        surface = _level_set(values, origin, spacing, 0.0)
+        return cls._make(surface, values < 0, np.asarray(origin, float), spacing, band)
+
+    @classmethod
+    def from_surface(
+        cls, surface: Surface, spacing: float = SPACING, band: float = 0.015
+    ) -> DistanceGrid:
+        """Of a closed surface; the sign is the parity of crossings along z."""
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _frame(low, high, spacing)
+        inside = inside_by_parity(
+            surface.vertices, surface.triangles, origin, spacing, shape
+        )
+        if not inside.any():
+            raise InvalidInput(
+                f"surface: no point of a grid of {spacing * 1e3:g} mm lies inside; "
+                "take a finer grid or check the unit"
+            )
+        return cls._make(surface, inside, origin, spacing, band)
+
+    @classmethod
+    def near_surface(
+        cls, surface: Surface, spacing: float, band: float
+    ) -> DistanceGrid:
+        """As :meth:`from_surface`, but +-band wherever the surface is farther off.
+
+        The faster one where triangles are larger than a few spacings.
+        """
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _frame(low, high, spacing)
+        x, f = surface.vertices, surface.triangles
+        inside = inside_by_parity(x, f, origin, spacing, shape)
+        square, _ = scatter_triangles(
+            x, f, origin, spacing, shape, band / spacing, band**2
+        )
+        values = np.sqrt(np.minimum(square, band**2))
+        values[inside] *= -1
+        return cls(values, origin, float(spacing), float(band))
+
+    @classmethod
+    def _make(cls, surface, inside, origin, h, band):
+        x, f = surface.vertices, surface.triangles
+        square, near = scatter_triangles(x, f, origin, h, inside.shape, 1.01, np.inf)
+        _, nodes = distance_transform_edt(near < 0, return_indices=True)
+        far = np.argwhere(near < 0)
+        named = near[tuple(nodes[:, near < 0])]
+        near[near < 0] = named
+        square[tuple(far.T)] = distance_to_named(x, f, origin, h, far, named)
+        refine_nearest(x, f, _around(f), origin, h, square, near, (band + 2 * h) ** 2)
+        values = np.where(inside, -1.0, 1.0) * np.sqrt(square)
+        return cls(values, origin, float(h), float(band))
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Trilinear values (n,) at points (n, 3) [m]; clamped at the border."""
+        return self.value_and_gradient(points)[0]
+
+    def value_and_gradient(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n,) [m] and gradients (n, 3) at points (n, 3)."""
+        points = np.ascontiguousarray(np.atleast_2d(points), float)
+        return values_and_gradients(self.values, self.origin, self.spacing, points)
+
+    def level_set(self, level: float = 0.0) -> Surface:
+        """The surface phi = level by marching cubes, outward."""
+        return _level_set(self.values, self.origin, self.spacing, level)
+
+    @property
+    def deepest(self) -> float:
+        """Radius of the largest ball inside [m]."""
+        return float(-self.values.min())
+
+
+def _around(triangles):
+    """Triangles that share a corner with each (m, up to 15); -1 where fewer."""
+    m = len(triangles)
+    order = np.argsort(triangles.ravel(), kind="stable") // 3
+    start = np.concatenate([[0], np.cumsum(np.bincount(triangles.ravel()))])
+    out = np.full((m, 15), -1, np.int64)
+    first, many = start[triangles], start[triangles + 1] - start[triangles]
+    for corner in range(3):
+        for k in range(5):
+            has = many[:, corner] > k
+            # Spread over the fan, whose order is that of the triangles.
+            pick = first[has, corner] + k * many[has, corner] // 5
+            out[has, 5 * corner + k] = order[pick]
+    return out
+
+
+def _frame(low, high, h):
+    if not (np.isfinite(h) and h > 0):
+        raise InvalidInput(f"grid spacing {h} m: must be > 0")
+    # Half a spacing off, so that walls drawn on round numbers miss the nodes.
+    origin = np.asarray(low, float) - 3.4637 * h
+    shape = tuple(int(n) for n in np.ceil((high + 3.5 * h - origin) / h) + 1)
+    if np.prod(np.array(shape, float)) > LARGEST:
+        raise InvalidInput(
+            f"grid of {h * 1e3:g} mm: {shape} are more than {LARGEST:.0e} nodes; "
+            "take a larger spacing or check the unit of the surface"
+        )
+    return origin, shape
+
+
+def _level_set(values, origin, h, level):
+    if not values.min() < level < values.max():
+        raise InvalidInput(
+            f"body: nothing at the level {level * 1e3:g} mm on a grid of "
+            f"{h * 1e3:g} mm; it is too thin there or cut away"
+        )
+    # A node on the level itself makes triangles without area.
+    shifted = values - level
+    tiny = 1e-4 * h
+    shifted = np.where(
+        np.abs(shifted) < tiny, np.where(shifted < 0, -tiny, tiny), shifted
+    )
+    x, f, _, _ = marching_cubes(shifted, 0.0, allow_degenerate=False)
+    return Surface(x.astype(float) * h + origin, f.astype(np.int64))

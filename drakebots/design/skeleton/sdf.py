@@ -1,0 +1,239 @@
+"""A skeleton as an SDF that Drake's parser loads, and the feet beside it.
+
+Link inertias are those of the skeleton's solids. Every hinge is a revolute joint
+with limits, effort, velocity and an actuator of its name. The text depends on the
+skeleton only. Written beside `x.sdf`, `x.drakebots.yaml` holds five contact patches
+a foot as points of the sole, which lies on the outside of the skin: FL_0 ... FL_3
+the corners, FL_4 the middle. Bracing plates are drawn from `meshes/LINK_plates.obj`
+beside the SDF, which names them relative to itself.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+from pydrake.math import RotationMatrix
+
+from drakebots.core.files import replacing
+from drakebots.design.skeleton.clashes import solid_boxes
+from drakebots.design.skeleton.plates import Plate
+from drakebots.design.skeleton.skeleton import Hinge, Link, Skeleton, Solid
+from drakebots.design.skeleton.solids import axes
+from drakebots.model import sdf
+
+_DRAKE = "{http://drake.mit.edu}"
+
+DAMPING = 0.01
+"""Viscous damping of a servo's joint [N m s/rad]; small, not from a data sheet."""
+
+SOLE_FRICTION = 0.8
+"""Coulomb friction of a silicone sole."""
+
+SOLE_MODULUS = 1e6
+"""Hydroelastic modulus of a sole [Pa]: about E of silicone."""
+
+_PRINTED = {
+    "torso": (0.86, 0.84, 0.78, 1.0),
+    "hip": (0.80, 0.71, 0.56, 1.0),
+    "upper": (0.55, 0.69, 0.75, 1.0),
+    "lower": (0.66, 0.76, 0.62, 1.0),
+    "foot": (0.76, 0.60, 0.56, 1.0),
+    "tail": (0.71, 0.66, 0.79, 1.0),
+}
+_KIND = {
+    "servo": (0.25, 0.28, 0.33, 1.0),
+    "rib": (0.93, 0.90, 0.82, 1.0),
+    "payload": (0.36, 0.50, 0.44, 1.0),
+}
+
+
+def skeleton_sdf(skeleton: Skeleton) -> str:
+    """The SDF text."""
+    model = sdf.Model(skeleton.name)
+    soles = {sole.link: sole for sole in skeleton.soles}
+    for link in skeleton.links:
+        model.links[link.name] = _link(skeleton, link, soles.get(link.name))
+    for hinge in skeleton.hinges:
+        model.joints[hinge.name] = _joint(hinge)
+    return _with_contact(sdf.model_sdf(model), set(soles))
+
+
+def feet_yaml(skeleton: Skeleton) -> str:
+    """The text of the `.drakebots.yaml` beside the SDF."""
+    lines = [
+        "# Five contact patches a foot, on the outside of the skin: corners 0 front",
+        "# left, 1 front right, 2 rear left, 3 rear right, and 4 the middle; SI.",
+        "feet:",
+    ]
+    for sole in skeleton.soles:
+        for k, p in enumerate(sole.p_BP):
+            place = ", ".join(repr(round(float(x), 9) + 0.0) for x in p)
+            lines.append(f"  {sole.foot}_{k}: {{body: {sole.link}, p: [{place}]}}")
+    return "\n".join(lines) + "\n"
+
+
+def plate_meshes(skeleton: Skeleton) -> dict[str, str]:
+    """The plates of each link that has any, as Wavefront OBJ in its frame [m].
+
+    Returns:
+        Texts by file name, relative to the SDF.
+    """
+    made = {}
+    for link in skeleton.links:
+        lines, first = [], 1
+        for one in (s for s in link.solids if isinstance(s, Plate)):
+            surface = one.surface()
+            lines.append(f"o {one.name}")
+            lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
+            faces = surface.triangles + first
+            lines += [f"f {a} {b} {c}" for a, b, c in faces]
+            first += len(surface.vertices)
+        if lines:
+            made[_plate_file(link)] = "\n".join(lines) + "\n"
+    return made
+
+
+def _plate_file(link: Link) -> str:
+    return f"meshes/{link.name}_plates.obj"
+
+
+def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
+    """Writes NAME.sdf, NAME.drakebots.yaml and the plates' meshes into a folder.
+
+    Returns:
+        the SDF's path.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{skeleton.name}.sdf"
+    beside = folder / f"{skeleton.name}.drakebots.yaml"
+    for target, text in ((path, skeleton_sdf(skeleton)), (beside, feet_yaml(skeleton))):
+        with replacing(target) as part:
+            part.write_text(text)
+    write_plates(skeleton, folder)
+    return path
+
+
+def write_plates(skeleton: Skeleton, folder: Path) -> None:
+    """The meshes of :func:`plate_meshes`, beside an SDF in this folder."""
+    for name, text in plate_meshes(skeleton).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        with replacing(folder / name) as part:
+            part.write_text(text)
+
+
+def _link(skeleton, link: Link, sole) -> sdf.Link:
+    parent = None if link.parent is None else skeleton.link(link.parent)
+    p = link.origin - (0.0 if parent is None else parent.origin)
+    boxes = [s for s in link.solids if isinstance(s, Solid)]
+    drawn = [g for solid in boxes for g in _visuals(link, solid)]
+    if len(boxes) < len(link.solids):
+        mesh = {"uri": _plate_file(link)}
+        rgba = np.array(_KIND["rib"])
+        drawn.append(sdf.Geometry("visual", "plates", sdf.Pose(), "mesh", mesh, rgba))
+    return sdf.Link(
+        link.name,
+        round(link.mass, 12),
+        sdf.Pose(_tidy(link.com)),
+        np.round(link.inertia, 15) + 0.0,
+        [*drawn, *_collisions(link, sole)],
+        sdf.Pose(_tidy(p)),
+        link.parent,
+    )
+
+
+def _joint(hinge: Hinge) -> sdf.Joint:
+    limit = {
+        "lower": hinge.lower,
+        "upper": hinge.upper,
+        "effort": hinge.servo.effort,
+        "velocity": hinge.servo.speed,
+    }
+    return sdf.Joint(
+        hinge.name,
+        "revolute",
+        hinge.parent,
+        hinge.child,
+        hinge.axis,
+        DAMPING,
+        limit,
+        actuated=True,
+    )
+
+
+def _visuals(link: Link, solid: Solid) -> list[sdf.Geometry]:
+    part = link.name.split("_")[-1]
+    rgba = np.array(_KIND.get(solid.kind, _PRINTED.get(part, _PRINTED["torso"])))
+    boxes = solid_boxes(solid)
+    return [
+        _box("visual", _numbered(solid.name, k, len(boxes)), solid, size, p, rgba)
+        for k, (size, p) in enumerate(boxes)
+    ]
+
+
+def _numbered(name, k, count):
+    return name if count == 1 else f"{name}_{k}"
+
+
+def _box(kind, name, solid, size, p_GV, rgba=None) -> sdf.Geometry:
+    rpy = RotationMatrix(solid.R_BG).ToRollPitchYaw().vector()
+    pose = sdf.Pose(_tidy(solid.p_BG + solid.R_BG @ p_GV), _tidy(rpy))
+    return sdf.Geometry(kind, name, pose, "box", {"size": _tidy(size)}, rgba)
+
+
+def _collisions(link: Link, sole) -> list[sdf.Geometry]:
+    """A box around the link's printed section; for a foot its sole, skin included."""
+    p_BA, p_BB = link.p_WA - link.origin, link.p_WB - link.origin
+    if sole is not None:
+        thick = 0.012
+        middle = sole.p_BP[4] + [0.0, 0.0, thick / 2]
+        size = np.array([*sole.size, thick])
+        return [_collision("sole", middle, np.eye(3), size)]
+    if link.parent is None:
+        frame = next(s for s in link.solids if s.name == "frame")
+        return [_collision("frame", frame.p_BG, frame.R_BG, frame.size)]
+    bays = [s for s in link.solids if s.name.endswith("_bay")]
+    made = [_collision("bay", s.p_BG, s.R_BG, s.size) for s in bays]
+    beam = next((s for s in link.solids if s.name == "beam"), None)
+    if beam is not None:
+        made.append(_collision("beam", beam.p_BG, beam.R_BG, beam.size))
+    if not made:
+        R = axes(p_BB - p_BA, np.array([0.0, 1.0, 0.0]))
+        size = np.array([link.depth, link.width, link.length])
+        made.append(_collision("beam", (p_BA + p_BB) / 2, R, size))
+    return made
+
+
+def _collision(name, p, R, size):
+    rpy = RotationMatrix(R).ToRollPitchYaw().vector()
+    values = {"size": _tidy(size)}
+    return sdf.Geometry(
+        "collision", name, sdf.Pose(_tidy(p), _tidy(rpy)), "box", values
+    )
+
+
+def _tidy(values) -> np.ndarray:
+    """Without the last bits, in which machines differ."""
+    return np.round(np.asarray(values, float), 12) + 0.0
+
+
+def _with_contact(text: str, feet: set[str]) -> str:
+    """Adds soft, rough soles, which the writer does not know."""
+    ET.register_namespace("drake", _DRAKE.strip("{}"))
+    root = ET.fromstring(text)
+    for link in root.iter("link"):
+        if link.get("name") not in feet:
+            continue
+        for collision in link.iter("collision"):
+            node = ET.SubElement(collision, f"{_DRAKE}proximity_properties")
+            ET.SubElement(node, f"{_DRAKE}compliant_hydroelastic")
+            for tag, value in (
+                ("hydroelastic_modulus", SOLE_MODULUS),
+                ("mu_dynamic", SOLE_FRICTION),
+                ("mu_static", SOLE_FRICTION),
+            ):
+                ET.SubElement(node, _DRAKE + tag).text = repr(value)
+    ET.indent(root)
+    return '<?xml version="1.0"?>\n' + ET.tostring(root, "unicode") + "\n"

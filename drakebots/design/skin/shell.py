@@ -1,0 +1,244 @@
+"""A closed surface hollowed to a wall of tets with a wanted number of vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.design.geometry.distance import DistanceGrid
+from drakebots.design.geometry.surface import Surface
+from drakebots.design.remesh.remesh import remesh
+from drakebots.design.skin import shell_tets
+from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
+from drakebots.design.skin.shell_tets import ShellReport, shell_report
+from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.fem.mesh.shapes import prism_tets
+
+Thickness = float | Callable[[np.ndarray], np.ndarray]
+
+GOAL = 0.35
+"""Quality the tets are improved to, where the wall allows."""
+
+FLOOR = 0.1
+"""Least quality; thinner walls are tried, then the shell is refused."""
+
+
+class FlatTets(NoSolution):
+    """A wall that cannot be meshed; `places` (n, 3) [m] are where."""
+
+    def __init__(self, message: str, places: np.ndarray):
+        super().__init__(message)
+        self.places = places
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A wall of tets.
+
+    Attributes:
+        mesh: region 0 plain, k the k-th fold (counted from 1).
+        outer: the outer surface; its vertex i is the mesh's outer_vertices[i].
+        outer_vertices, inner_vertices: indices in the mesh (n,), pairs.
+        thickness: of the wall at the inner vertices, measured (n,) [m].
+        report: what was reached.
+    """
+
+    mesh: TetMesh
+    outer: Surface
+    outer_vertices: np.ndarray
+    inner_vertices: np.ndarray
+    thickness: np.ndarray
+    report: ShellReport
+
+    @property
+    def inner(self) -> Surface:
+        """The inner surface, its normals towards the cavity's outside."""
+        return Surface(self.mesh.vertices[self.inner_vertices], self.outer.triangles)
+
+
+def shell_mesh(
+    outer: DistanceGrid | Surface,
+    thickness: Thickness = 4e-3,
+    *,
+    target_vertices: int = 14000,
+    layers: int = 1,
+    folds: tuple[Fold, ...] = (),
+    fold_refine: float = 1.0,
+    tolerance: float = 0.05,
+) -> Shell:
+    """Hollows a body and meshes the wall.
+
+    The surface is meshed again to target/(layers + 1) vertices, folds are pressed
+    into it, then it is hollowed (the paper's order, so that the wall follows the
+    teeth): each vertex is pushed inward by the thickness, measured as distance
+    from the outer surface.
+
+    Args:
+        outer: the body before folds.
+        thickness: of the wall [m], or a function of points (n, 3) -> (n,) [m].
+        target_vertices: of the tet mesh.
+        layers: of prisms through the wall.
+        folds: regions of teeth.
+        fold_refine: edges in folds, relative to the others (0.5: half as long).
+        tolerance: of the number of vertices, relative.
+
+    Raises:
+        InvalidInput: for thickness <= 0, counts < 1, a fold that does not meet the
+            body or is too deep for it, or a body thinner than a wall everywhere.
+        NoSolution: when tets stay flatter than FLOOR, with the place.
+    """
+    _check(thickness, target_vertices, layers, fold_refine, tolerance)
+    grid = (
+        outer if isinstance(outer, DistanceGrid) else DistanceGrid.from_surface(outer)
+    )
+    folds = tuple(fold.fitted(grid) for fold in folds)
+    fine = grid.level_set()
+    sizes = _sizes(grid, fine, folds, fold_refine)
+    surface, kind = remesh(
+        grid,
+        sizes,
+        fine,
+        max(round(target_vertices / (layers + 1)), 40),
+        fold_rings(folds),
+        tolerance,
+    )
+    asked = _thickness_at(thickness, surface.vertices)
+    if folds:
+        surface = Surface(fold_depths(folds, grid, surface, asked), surface.triangles)
+    return hollow(surface, asked, layers, fold_of_triangles(folds, surface), kind == 0)
+
+
+def hollow(
+    outer: Surface,
+    asked: np.ndarray,
+    layers: int = 1,
+    fold: np.ndarray | None = None,
+    loose: np.ndarray | None = None,
+) -> Shell:
+    """Tets between a surface and itself pushed inward; its vertices stay
+    unless loose.
+
+    Args:
+        outer: closed, outward; its triangles become faces of the tets.
+        asked: thickness at its vertices (n,) [m].
+        layers: of prisms through the wall.
+        fold: region of each triangle.
+        loose: outer vertices that may be moved along the surface where tets are
+            bad (n,); none by default.
+
+    Raises:
+        NoSolution: when tets stay flatter than FLOOR, with the place.
+    """
+    n = len(outer.vertices)
+    loose = np.zeros(n, bool) if loose is None else loose
+    x0, f = outer.vertices, outer.triangles
+    h = float(np.clip(np.median(asked) / 2, 5e-4, 2.5e-3))
+    grid = DistanceGrid.near_surface(outer, h, band=float(asked.max()) + 3 * h)
+    inward = -shell_tets.vertex_normals(x0, f)
+    tets = prism_tets(f, n, layers)
+    start, of_vertex = shell_tets.tets_of_vertices(tets, (layers + 1) * n)
+    edges = np.sort(np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]]), axis=1)
+    length = np.linalg.norm(x0[edges[:, 0]] - x0[edges[:, 1]], axis=1)
+    mean_edge = np.bincount(edges.ravel(), np.repeat(length, 2), n) / np.bincount(
+        edges.ravel(), minlength=n
+    )
+    args = (grid.values, grid.origin, grid.spacing)
+    _, reached = shell_tets.flow_inward(*args, x0, inward, asked, 16)
+    # Short of the middle, so that opposite sheets do not touch.
+    depth = np.where(reached < 0.98 * asked, 0.8 * reached, asked)
+    depth = _graded(depth, edges, length)
+    inner_ids = layers * n + np.arange(n)
+    inner, _ = shell_tets.flow_inward(*args, x0, inward, depth, 16)
+    x = np.concatenate([x0 + (inner - x0) * (k / layers) for k in range(layers + 1)])
+    movable = np.concatenate([loose, np.ones(layers * n, bool)])
+    reach = np.tile(0.2 * mean_edge, layers + 1)
+    scale = np.tile(asked, layers + 1)
+    for _ in range(8):
+        wanted = np.concatenate([depth * k / layers for k in range(layers + 1)])
+        for goal in (FLOOR, 0.2, GOAL):
+            shell_tets.improve(
+                x, tets, start, of_vertex, movable, wanted, scale, reach, *args, goal, 6
+            )
+        quality = shell_tets.qualities(x, tets)
+        bad = np.unique(tets[quality < FLOOR] % n)
+        if not len(bad):
+            break
+        shrink = np.zeros(n, bool)
+        shrink[bad] = True
+        shrink[edges[shrink[edges].any(axis=1)].ravel()] = True
+        depth = _graded(np.where(shrink, 0.8 * depth, depth), edges, length)
+    region = None if fold is None else np.repeat(fold, 3 * layers)
+    mesh = TetMesh(x, tets, region)
+    if len(bad):
+        worst = int(np.argmin(quality))
+        place = x[tets[worst]].mean(axis=0)
+        raise FlatTets(
+            f"shell: tet {worst} at {np.round(place, 4).tolist()} m stays of quality "
+            f"{quality[worst]:.2g} ({(quality < FLOOR).sum()} below {FLOOR}); thicken "
+            "or smooth the body there, or take more vertices",
+            x[tets[quality < FLOOR]].mean(axis=1),
+        )
+    report = shell_report(mesh, grid, inner_ids, f, asked)
+    outer = Surface(x[:n], f)
+    return Shell(mesh, outer, np.arange(n), inner_ids, -grid(x[inner_ids]), report)
+
+
+def _sizes(grid, fine, folds, fold_refine):
+    """Wanted edges, relative: finer where the body is thin, and in folds."""
+    inward = -shell_tets.vertex_normals(fine.vertices, fine.triangles)
+    depth = np.full(len(fine.vertices), 0.03)
+    _, reached = shell_tets.flow_inward(
+        grid.values, grid.origin, grid.spacing, fine.vertices, inward, depth, 20
+    )
+    sizes = np.clip(reached / 0.015, 0.45, 1.0)
+    for fold in folds:
+        sizes = np.where(fold.near(fine.vertices), fold_refine * sizes, sizes)
+    f = fine.triangles
+    edges = np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]])
+    length = np.linalg.norm(
+        fine.vertices[edges[:, 0]] - fine.vertices[edges[:, 1]], axis=1
+    )
+    return _graded(sizes, edges, length / 0.02)
+
+
+def _graded(values, edges, length, slope=0.5):
+    """Lowers values until neighbours differ by at most slope times their edge."""
+    values = values.copy()
+    for _ in range(40):
+        before = values.copy()
+        for i, j in ((0, 1), (1, 0)):
+            np.minimum.at(values, edges[:, i], values[edges[:, j]] + slope * length)
+        if np.array_equal(before, values):
+            break
+    return values
+
+
+def _thickness_at(thickness, points):
+    if callable(thickness):
+        values = np.asarray(thickness(points), float)
+        if values.shape != (len(points),):
+            raise InvalidInput(
+                f"thickness: the function gave shape {values.shape} for "
+                f"{len(points)} points, needs ({len(points)},)"
+            )
+    else:
+        values = np.full(len(points), float(thickness))
+    if not np.isfinite(values).all() or values.min() <= 0:
+        raise InvalidInput("thickness: must be finite and > 0 m everywhere")
+    return values
+
+
+def _check(thickness, target, layers, refine, tolerance):
+    if not callable(thickness) and not (np.isfinite(thickness) and thickness > 0):
+        raise InvalidInput(f"thickness {thickness} m: must be > 0")
+    if layers < 1 or target < 100:
+        raise InvalidInput(
+            f"shell: {layers} layers and {target} vertices; needs at least 1 and 100"
+        )
+    if not 0.1 <= refine <= 2:
+        raise InvalidInput(f"fold_refine {refine}: must lie between 0.1 and 2")
+    if not 0 < tolerance < 1:
+        raise InvalidInput(f"tolerance {tolerance}: must lie between 0 and 1")

@@ -1,0 +1,310 @@
+"""Element loops: energy, force and tangent of one group of tets; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from drakebots.fem.material.energies import (
+    LAST_INVARIANT,
+    MOONEY_RIVLIN,
+    PSI_1,
+    PSI_1J,
+    PSI_2,
+    PSI_2J,
+    PSI_11,
+    PSI_12,
+    PSI_22,
+    PSI_J,
+    PSI_JJ,
+    ST_VENANT_KIRCHHOFF,
+    cofactor,
+    invariants,
+    psi_derivatives,
+)
+from drakebots.fem.material.kernels import (
+    energy_density,
+    invariant_stress,
+    project_positive,
+    stress_tangent,
+)
+
+# Tangent blocks of one quadrature point, Ke_ab = w g_a : dP/dF : g_b; compiled.
+#
+# Ke (k (k + 1)/2, 3, 3) holds the pairs a <= b by rows.
+
+
+@njit(cache=True)
+def blocks_by_tangent(T, G, w, TG, Ke):
+    """Ke_ab += w G_a T G_b over pairs a <= b."""
+    k = len(G)
+    for b in range(k):
+        for i in range(9):
+            for l in range(3):  # noqa: E741
+                TG[i, l] = w * (
+                    T[i, 3 * l] * G[b, 0]
+                    + T[i, 3 * l + 1] * G[b, 1]
+                    + T[i, 3 * l + 2] * G[b, 2]
+                )
+        for a in range(b + 1):
+            p = a * k - a * (a - 1) // 2 + b - a
+            for i in range(3):
+                for l in range(3):  # noqa: E741
+                    Ke[p, i, l] += (
+                        G[a, 0] * TG[3 * i, l]
+                        + G[a, 1] * TG[3 * i + 1, l]
+                        + G[a, 2] * TG[3 * i + 2, l]
+                    )
+
+
+@njit(cache=True)
+def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
+    """The same from the derivatives by I1, I2, J.
+
+    With f1 = 2 F g, f2 = dI2/dF g and fj = cof F g of each node,
+    Ke_ab = Psi_mn f^m_a f^n_b' + (2 Psi_1 + ..) g_a.g_b + Psi_J e(F (g_a x g_b)).
+    """
+    k = len(G)
+    for a in range(k):
+        for i in range(3):
+            f1[a, i] = 2.0 * (F[i, 0] * G[a, 0] + F[i, 1] * G[a, 1] + F[i, 2] * G[a, 2])
+            fj[a, i] = K[i, 0] * G[a, 0] + K[i, 1] * G[a, 1] + K[i, 2] * G[a, 2]
+    if has_two:
+        for i in range(3):
+            for j in range(3):
+                B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
+        for a in range(k):
+            for i in range(3):
+                f2[a, i] = one * f1[a, i] - (
+                    B[i, 0] * f1[a, 0] + B[i, 1] * f1[a, 1] + B[i, 2] * f1[a, 2]
+                )
+    psi2 = d[PSI_2]
+    p = 0
+    for a in range(k):
+        for b in range(a, k):
+            dot = G[a, 0] * G[b, 0] + G[a, 1] * G[b, 1] + G[a, 2] * G[b, 2]
+            x = w * d[PSI_J] * (G[a, 1] * G[b, 2] - G[a, 2] * G[b, 1])
+            y = w * d[PSI_J] * (G[a, 2] * G[b, 0] - G[a, 0] * G[b, 2])
+            z = w * d[PSI_J] * (G[a, 0] * G[b, 1] - G[a, 1] * G[b, 0])
+            u0 = F[0, 0] * x + F[0, 1] * y + F[0, 2] * z
+            u1 = F[1, 0] * x + F[1, 1] * y + F[1, 2] * z
+            u2 = F[2, 0] * x + F[2, 1] * y + F[2, 2] * z
+            iso = w * 2.0 * d[PSI_1] * dot
+            M = Ke[p]
+            for i in range(3):
+                r1, rj = w * d[PSI_11] * f1[a, i], w * d[PSI_JJ] * fj[a, i]
+                for j in range(3):
+                    M[i, j] += r1 * f1[b, j] + rj * fj[b, j]
+            if has_two:
+                for i in range(3):
+                    r1 = w * (d[PSI_12] * f2[a, i] + d[PSI_1J] * fj[a, i])
+                    r2 = w * (
+                        d[PSI_12] * f1[a, i]
+                        + d[PSI_22] * f2[a, i]
+                        + d[PSI_2J] * fj[a, i]
+                    )
+                    rj = w * (d[PSI_1J] * f1[a, i] + d[PSI_2J] * f2[a, i])
+                    for j in range(3):
+                        M[i, j] += (
+                            r1 * f1[b, j]
+                            + r2 * f2[b, j]
+                            + rj * fj[b, j]
+                            + w * psi2 * f1[a, i] * f1[b, j]
+                            - 0.5 * w * psi2 * f1[b, i] * f1[a, j]
+                            - 2.0 * w * psi2 * dot * B[i, j]
+                        )
+                gcg = 0.0
+                for i in range(3):
+                    for j in range(3):
+                        gcg += G[a, i] * C[i, j] * G[b, j]
+                iso += 2.0 * w * psi2 * (one * dot - gcg)
+            M[0, 0] += iso
+            M[1, 1] += iso
+            M[2, 2] += iso
+            M[0, 1] += u2
+            M[0, 2] -= u1
+            M[1, 0] -= u2
+            M[1, 2] += u0
+            M[2, 0] += u1
+            M[2, 1] -= u0
+            p += 1
+
+
+@njit(cache=True)
+def gradient_of(x, ids, G, F):
+    """F = sum_a x_a (dN_a/dX)', written to F (3, 3)."""
+    F[:, :] = 0.0
+    for a in range(len(ids)):
+        n = ids[a]
+        if n < 0:
+            continue
+        for i in range(3):
+            for j in range(3):
+                F[i, j] += x[n, i] * G[a, j]
+
+
+@njit(cache=True)
+def add_energy(x, nodes, grads, weights, row, kinds, table):
+    """The elastic energy of the group [J]; infinite when a tet forbids it."""
+    F = np.empty((3, 3))
+    total = 0.0
+    for e in range(len(nodes)):
+        kind, c = kinds[row[e]], table[row[e]]
+        for q in range(weights.shape[1]):
+            gradient_of(x, nodes[e], grads[e, q], F)
+            total += weights[e, q] * energy_density(kind, c, F)
+        if total == np.inf:
+            break
+    return total
+
+
+@njit(cache=True)
+def add_force(x, nodes, grads, weights, row, kinds, table, force):
+    """force (N, 3) -= sum w P dN/dX: the elastic force on the nodes [N]."""
+    F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
+    for e in range(len(nodes)):
+        for q in range(weights.shape[1]):
+            G = grads[e, q]
+            gradient_of(x, nodes[e], G, F)
+            stress_tangent(kinds[row[e]], table[row[e]], F, P, T, False)
+            scatter_force(nodes[e], G, weights[e, q], P, force)
+
+
+@njit(cache=True)
+def scatter_force(ids, G, w, P, force):
+    """force[ids[a]] -= w P G[a]: a quadrature point's share of the inner force [N]."""
+    for a in range(len(ids)):
+        n = ids[a]
+        if n >= 0:
+            for i in range(3):
+                force[n, i] -= w * (
+                    P[i, 0] * G[a, 0] + P[i, 1] * G[a, 1] + P[i, 2] * G[a, 2]
+                )
+
+
+@njit(cache=True)
+def add_tangent(
+    x, nodes, grads, weights, row, kinds, table, scale, project,
+    blocks, indptr, force, values,
+):  # fmt: skip
+    """force as :func:`add_force`; values += scale[row] d2 energy / dx2.
+
+    Invariant kinds contract P's derivative with the gradients without forming
+    the 9 x 9 matrix: a third of the work. With `project` it is formed, and
+    freed of negative eigenvalues.
+
+    Returns:
+        How many quadrature points were projected.
+    """
+    m, k = nodes.shape
+    F, P, C, K = (
+        np.empty((3, 3)),
+        np.empty((3, 3)),
+        np.empty((3, 3)),
+        np.empty((3, 3)),
+    )
+    T, L, B = np.empty((9, 9)), np.empty((9, 9)), np.empty((3, 3))
+    TG = np.empty((9, 3))
+    d = np.empty(10)
+    f1, f2, fj = np.empty((k, 3)), np.empty((k, 3)), np.empty((k, 3))
+    Ke = np.empty((k * (k + 1) // 2, 3, 3))
+    changed = 0
+    for e in range(m):
+        kind, c, s = kinds[row[e]], table[row[e]], scale[row[e]]
+        Ke[:, :, :] = 0.0
+        for q in range(weights.shape[1]):
+            G, w = grads[e, q], weights[e, q]
+            gradient_of(x, nodes[e], G, F)
+            if kind < LAST_INVARIANT and not project:
+                one, two, J = invariants(F, C)
+                if psi_derivatives(kind, c, one, two, J, d):
+                    cofactor(F, K)
+                    invariant_stress(F, C, K, one, d, P)
+                else:
+                    P[:, :] = np.nan
+                    d[:] = np.nan
+                has_two = kind in (ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN)
+                blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke)
+            else:
+                stress_tangent(kind, c, F, P, T, True)
+                if project and project_positive(T, L):
+                    changed += 1
+                blocks_by_tangent(T, G, w, TG, Ke)
+            scatter_force(nodes[e], G, w, P, force)
+        _scatter(nodes[e], blocks[e], indptr, s, Ke, values)
+    return changed
+
+
+@njit(cache=True)
+def _scatter(ids, blocks, indptr, s, Ke, values):
+    """values += s Ke; row 3 i + r keeps its entries from column 3 i + r on."""
+    k = len(ids)
+    p = 0
+    for a in range(k):
+        for b in range(a, k):
+            if blocks[p] >= 0:
+                M = Ke[p]
+                straight = ids[a] <= ids[b]
+                node = ids[a] if straight else ids[b]
+                at = 3 * blocks[p]
+                for r in range(3):
+                    row = indptr[3 * node + r] + at - r
+                    first = r if a == b else 0
+                    for col in range(first, 3):
+                        values[row + col] += s * (M[r, col] if straight else M[col, r])
+            p += 1
+
+
+@njit(cache=True)
+def deformation(x, nodes, grads, out):
+    """F of each quadrature point, written to out (m, q, 3, 3)."""
+    for e in range(len(nodes)):
+        for q in range(grads.shape[1]):
+            gradient_of(x, nodes[e], grads[e, q], out[e, q])
+
+
+@njit(cache=True)
+def stresses(x, nodes, grads, row, kinds, table, out):
+    """P of each quadrature point, written to out (m, q, 3, 3)."""
+    F, T = np.empty((3, 3)), np.empty((9, 9))
+    for e in range(len(nodes)):
+        for q in range(grads.shape[1]):
+            gradient_of(x, nodes[e], grads[e, q], F)
+            stress_tangent(kinds[row[e]], table[row[e]], F, out[e, q], T, False)
+
+
+@njit(cache=True)
+def scatter_scalar(nodes, matrices, blocks, indptr, values):
+    """values += kron(M_e, 1_3) of each tet; matrices (m, k, k) symmetric."""
+    m, k = nodes.shape
+    for e in range(m):
+        p = 0
+        for a in range(k):
+            for b in range(a, k):
+                if blocks[e, p] >= 0:
+                    node = min(nodes[e, a], nodes[e, b])
+                    for r in range(3):
+                        at = indptr[3 * node + r] + 3 * blocks[e, p]
+                        values[at] += matrices[e, a, b]
+                p += 1
+
+
+@njit(cache=True)
+def smallest_ratio(x, nodes, grads):
+    """The smallest det F of the group and its tet (row of the group)."""
+    F = np.empty((3, 3))
+    low, where = np.inf, -1
+    for e in range(len(nodes)):
+        for q in range(grads.shape[1]):
+            gradient_of(x, nodes[e], grads[e, q], F)
+            J = (
+                F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
+                - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
+                + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
+            )
+            # A NaN is the worst there is.
+            if low > J or J != J:
+                low, where = J, e
+                if J != J:
+                    return J, where
+    return low, where

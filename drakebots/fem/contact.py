@@ -1,0 +1,414 @@
+"""Explicit penalty contact: ground, skeleton and the skin with itself.
+
+As in the paper (section 4.2), contact enters a step as forces at its start:
+a spring k along the normal, a damper c against approach, and Coulomb friction
+mu f_n, viscous at rest. Explicit forces are stable only with a stiffness below
+about m/dt^2 of the vertices they act on; :func:`stable_penalty` keeps to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.assembly.assembly import FemModel
+from drakebots.fem.mesh.mesh import surface_triangles
+
+# Points against triangles: a uniform grid, the nearest triangle; compiled.
+
+
+@njit(cache=True)
+def closest_on_triangle(p, a, b, c, w):
+    """Barycentric weights (3,) of the point of a triangle nearest p, written to w.
+
+    Ericson, Real-Time Collision Detection (2005), 5.1.5. Returns the distance
+    squared.
+    """
+    d1 = d2 = d3 = d4 = d5 = d6 = 0.0
+    for i in range(3):
+        ab, ac = b[i] - a[i], c[i] - a[i]
+        d1 += ab * (p[i] - a[i])
+        d2 += ac * (p[i] - a[i])
+        d3 += ab * (p[i] - b[i])
+        d4 += ac * (p[i] - b[i])
+        d5 += ab * (p[i] - c[i])
+        d6 += ac * (p[i] - c[i])
+    va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
+    if d1 <= 0.0 and d2 <= 0.0:
+        w[0], w[1], w[2] = 1.0, 0.0, 0.0
+    elif d3 >= 0.0 and d4 <= d3:
+        w[0], w[1], w[2] = 0.0, 1.0, 0.0
+    elif d6 >= 0.0 and d5 <= d6:
+        w[0], w[1], w[2] = 0.0, 0.0, 1.0
+    elif vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        v = d1 / (d1 - d3)
+        w[0], w[1], w[2] = 1.0 - v, v, 0.0
+    elif vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        v = d2 / (d2 - d6)
+        w[0], w[1], w[2] = 1.0 - v, 0.0, v
+    elif va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
+        v = (d4 - d3) / ((d4 - d3) + (d5 - d6))
+        w[0], w[1], w[2] = 0.0, 1.0 - v, v
+    else:
+        total = va + vb + vc
+        w[0], w[1], w[2] = va / total, vb / total, vc / total
+    square = 0.0
+    for i in range(3):
+        square += (p[i] - w[0] * a[i] - w[1] * b[i] - w[2] * c[i]) ** 2
+    return square
+
+
+@njit(cache=True)
+def box_square(p, a, b, c):
+    """Distance squared of p from the box of a triangle: a cheap lower bound."""
+    square = 0.0
+    for i in range(3):
+        lo = min(a[i], min(b[i], c[i])) - p[i]
+        hi = p[i] - max(a[i], max(b[i], c[i]))
+        out = max(lo, max(hi, 0.0))
+        square += out * out
+    return square
+
+
+@njit(cache=True)
+def grid(vertices, triangles, reach, cell, low, shape):
+    """Triangles of each cell, CSR: boxes grown by reach, so a point asks one cell.
+
+    Returns:
+        start (cells + 1,) and items.
+    """
+    cells = shape[0] * shape[1] * shape[2]
+    start = np.zeros(cells + 1, np.int64)
+    items = np.empty(0, np.int32)
+    first, last = np.empty(3, np.int64), np.empty(3, np.int64)
+    for sweep in range(2):
+        if sweep == 1:
+            for k in range(cells):
+                start[k + 1] += start[k]
+            items = np.empty(start[cells], np.int32)
+            fill = start[:-1].copy()
+        for t in range(len(triangles)):
+            for i in range(3):
+                a = vertices[triangles[t, 0], i]
+                b = vertices[triangles[t, 1], i]
+                c = vertices[triangles[t, 2], i]
+                lo = min(a, min(b, c)) - reach - low[i]
+                hi = max(a, max(b, c)) + reach - low[i]
+                first[i] = min(max(0, int(np.floor(lo / cell))), shape[i] - 1)
+                last[i] = min(max(0, int(np.floor(hi / cell))), shape[i] - 1)
+            for x in range(first[0], last[0] + 1):
+                for y in range(first[1], last[1] + 1):
+                    for z in range(first[2], last[2] + 1):
+                        k = (x * shape[1] + y) * shape[2] + z
+                        if sweep == 0:
+                            start[k + 1] += 1
+                        else:
+                            items[fill[k]] = t
+                            fill[k] += 1
+    return start, items
+
+
+@njit(cache=True)
+def nearest(
+    points, ids, vertices, triangles, reach, cell, low, shape, start, items,
+    same, rest, clearance,
+):  # fmt: skip
+    """The nearest triangle within reach of each point.
+
+    With `same` the points are vertices of the triangles' own mesh: triangles of
+    the point, and those nearer than `clearance` at rest, are left out.
+
+    Returns:
+        triangle (n,), -1 for none; barycentric weights (n, 3).
+    """
+    n = len(ids)
+    found, weights = np.full(n, -1, np.int64), np.zeros((n, 3))
+    w, v = np.empty(3), np.empty(3)
+    for k in range(n):
+        node = ids[k]
+        p = points[node]
+        c0 = int(np.floor((p[0] - low[0]) / cell))
+        c1 = int(np.floor((p[1] - low[1]) / cell))
+        c2 = int(np.floor((p[2] - low[2]) / cell))
+        if c0 < 0 or c1 < 0 or c2 < 0:
+            continue
+        if c0 >= shape[0] or c1 >= shape[1] or c2 >= shape[2]:
+            continue
+        at = (c0 * shape[1] + c1) * shape[2] + c2
+        best = reach * reach
+        for q in range(start[at], start[at + 1]):
+            t = items[q]
+            i, j, l = triangles[t, 0], triangles[t, 1], triangles[t, 2]  # noqa: E741
+            if same and (i == node or j == node or l == node):
+                continue
+            if box_square(p, vertices[i], vertices[j], vertices[l]) >= best:
+                continue
+            square = closest_on_triangle(p, vertices[i], vertices[j], vertices[l], w)
+            if square >= best:
+                continue
+            if same:
+                apart = closest_on_triangle(rest[node], rest[i], rest[j], rest[l], v)
+                if apart < clearance * clearance:
+                    continue
+            best = square
+            found[k] = t
+            weights[k] = w
+    return found, weights
+
+
+MAX_CELLS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Numbers of a penalty contact; :func:`stable_penalty` chooses them.
+
+    Attributes:
+        stiffness: force a depth at each vertex [N/m].
+        damping: force a speed of approach [N s/m].
+        friction: Coulomb's coefficient.
+        slip_damping: friction is min(friction f_n, slip_damping speed), so that an
+            explicit step does not turn the sliding round [N s/m]; `damping` when
+            left out.
+
+    Raises:
+        InvalidInput: for a value outside its range.
+    """
+
+    stiffness: float
+    damping: float = 0.0
+    friction: float = 0.0
+    slip_damping: float | None = None
+
+    def __post_init__(self):
+        if self.slip_damping is None:
+            object.__setattr__(self, "slip_damping", self.damping)
+        if not (np.isfinite(self.stiffness) and self.stiffness > 0):
+            raise InvalidInput(f"contact stiffness {self.stiffness} N/m must be > 0")
+        for name in ("damping", "friction", "slip_damping"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise InvalidInput(f"contact {name} {getattr(self, name)} must be >= 0")
+        if self.friction > 0 and self.slip_damping == 0:
+            raise InvalidInput(
+                "contact friction needs a slip_damping > 0 N s/m; see stable_penalty"
+            )
+
+    def forces(self, depth, normal, velocity):
+        """Forces (n, 3) [N] on points this deep (n,) [m], 0 where depth <= 0.
+
+        Args:
+            depth: of penetration (n,) [m].
+            normal: unit, the way out (n, 3).
+            velocity: against the other side (n, 3) [m/s].
+        """
+        speed = np.einsum("ij,ij->i", velocity, normal)
+        push = np.maximum(self.stiffness * depth - self.damping * speed, 0.0)
+        push = np.where(depth > 0, push, 0.0)
+        slide = velocity - speed[:, None] * normal
+        fast = np.maximum(np.linalg.norm(slide, axis=1), 1e-300)
+        drag = np.minimum(self.slip_damping, self.friction * push / fast)
+        return push[:, None] * normal - drag[:, None] * slide
+
+
+def stable_penalty(model: FemModel, dt: float, friction: float = 0.0) -> Penalty:
+    """The stiffest contact explicit steps of dt stay stable with.
+
+    With m the lightest node: stiffness m/(4 dt^2), dampings m/(2 dt). Below the
+    speed at which slip_damping gives friction f_n, about
+    friction f_n 2 dt/m, the contact creeps instead of sticking.
+    """
+    if not (np.isfinite(dt) and dt > 0):
+        raise InvalidInput(f"contact: time step {dt} s must be > 0")
+    mass = float(model.node_mass[model.node_mass > 0].min())
+    return Penalty(mass / dt**2 / 4, mass / dt / 2, friction)
+
+
+def ground_forces(
+    x: np.ndarray,
+    v: np.ndarray,
+    penalty: Penalty,
+    *,
+    height: float = 0.0,
+    nodes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Forces of the plane z = height on the nodes (N, 3) [N].
+
+    Args:
+        x, v: positions [m] and velocities [m/s] (N, 3).
+        penalty: stiffness, damping, friction.
+        height: of the ground [m].
+        nodes: those that may touch; all by default.
+    """
+    forces = np.zeros_like(x)
+    ids = np.flatnonzero(x[:, 2] < height)
+    if nodes is not None:
+        ids = np.intersect1d(ids, nodes)
+    up = np.tile([0.0, 0.0, 1.0], (len(ids), 1))
+    forces[ids] = penalty.forces(height - x[ids, 2], up, v[ids])
+    return forces
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """Points that touch triangles.
+
+    Attributes:
+        points: nodes (c,).
+        triangles: what each touches (c,).
+        weights: barycentric, of the nearest point (c, 3).
+        depth: of penetration into the margin (c,) [m].
+        normal: the way out for the point (c, 3).
+    """
+
+    points: np.ndarray
+    triangles: np.ndarray
+    weights: np.ndarray
+    depth: np.ndarray
+    normal: np.ndarray
+
+
+@dataclass(frozen=True)
+class SurfaceContact:
+    """Skin vertices against a triangle surface: another, or the skin's own.
+
+    A vertex within `margin` outside its nearest triangle, or within `reach`
+    behind it, is pushed along the outward normal; deeper ones count as lost.
+
+    Attributes:
+        points: skin nodes that may touch (p,).
+        triangles: outward, of the surface (f, 3).
+        penalty: stiffness, damping, friction.
+        margin: distance at which contact begins [m].
+        reach: greatest depth still pushed out [m]; below the wall's thickness,
+            else a vertex is caught by the far side of its own wall.
+        rest: for self-contact the rest positions, else None.
+        clearance: for self-contact, pairs nearer than this at rest never
+            touch [m].
+    """
+
+    points: np.ndarray
+    triangles: np.ndarray
+    penalty: Penalty
+    margin: float = 0.5e-3
+    reach: float = 2e-3
+    rest: np.ndarray | None = None
+    clearance: float = 0.0
+
+    def __post_init__(self):
+        if not (self.reach > 0 and 0 <= self.margin <= self.reach):
+            raise InvalidInput(
+                f"contact margin {self.margin} m and reach {self.reach} m: need "
+                "0 <= margin <= reach and reach > 0"
+            )
+        if len(self.points) == 0 or len(self.triangles) == 0:
+            raise InvalidInput("contact: no points or no triangles; name some")
+
+    def find(self, x: np.ndarray, surface: np.ndarray | None = None) -> Contacts:
+        """Contacts of skin positions x (N, 3) and surface vertices (s, 3) [m].
+
+        Raises:
+            InvalidInput: when positions are not finite.
+        """
+        same = surface is None
+        other = np.ascontiguousarray(x if same else surface, dtype=float)
+        x = np.ascontiguousarray(x, dtype=float)
+        if not (np.isfinite(x).all() and np.isfinite(other).all()):
+            raise InvalidInput("contact: positions are not finite")
+        corners = other[self.triangles]
+        span = float(np.ptp(corners, axis=1).max(axis=1).mean())
+        low = corners.reshape(-1, 3).min(axis=0) - self.reach
+        size = corners.reshape(-1, 3).max(axis=0) + self.reach - low
+        # Cells of a triangle's size, fewer where the surface is huge.
+        cell = max(span + 2 * self.reach, float(np.cbrt(size.prod() / MAX_CELLS)))
+        shape = (np.floor(size / cell) + 1).astype(np.int64)
+        start, items = grid(other, self.triangles, self.reach, cell, low, shape)
+        rest = x if self.rest is None else self.rest
+        found, weights = nearest(
+            x, self.points, other, self.triangles, self.reach, cell, low, shape,
+            start, items, same, rest, self.clearance,
+        )  # fmt: skip
+        hit = np.flatnonzero(found >= 0)
+        return self._contacts(x, other, self.points[hit], found[hit], weights[hit])
+
+    def _contacts(self, x, other, points, triangles, weights):
+        a, b, c = (other[self.triangles[triangles, k]] for k in range(3))
+        normal = np.cross(b - a, c - a)
+        area = np.linalg.norm(normal, axis=1, keepdims=True)
+        normal /= np.where(area == 0, 1.0, area)
+        nearest_point = np.einsum("ck,ckj->cj", weights, np.stack([a, b, c], axis=1))
+        gap = x[points] - nearest_point
+        distance = np.linalg.norm(gap, axis=1)
+        # On an edge or a corner which side is out follows from the triangles
+        # around it: their mean normal (Baerentzen and Aanaes 2005).
+        corners = self.triangles[triangles]
+        around = np.einsum("ck,ckj->cj", weights, self._normals(other)[corners])
+        around = np.where((weights > 0).all(axis=1)[:, None], normal, around)
+        side = np.einsum("ij,ij->i", gap, around)
+        # Outside, the way out is along the gap, which on an edge or a corner is
+        # not the triangle's normal; the pair of forces then makes no moment.
+        outside = (side > 0) & (distance > 1e-9)
+        away = gap / np.where(distance > 0, distance, 1.0)[:, None]
+        inside_way = np.where((distance > 1e-9)[:, None], -away, normal)
+        way = np.where(outside[:, None], away, inside_way)
+        depth = np.where(outside, self.margin - distance, self.margin + distance)
+        keep = depth > 0
+        return Contacts(
+            points[keep], triangles[keep], weights[keep], depth[keep], way[keep]
+        )
+
+    def _normals(self, vertices):
+        a, b, c = (vertices[self.triangles[:, k]] for k in range(3))
+        face = np.repeat(np.cross(b - a, c - a), 3, axis=0)
+        ids = self.triangles.ravel()
+        return np.stack(
+            [np.bincount(ids, face[:, k], minlength=len(vertices)) for k in range(3)],
+            axis=1,
+        )
+
+    def forces(
+        self,
+        x: np.ndarray,
+        v: np.ndarray,
+        surface: np.ndarray | None = None,
+        surface_velocity: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Forces on the skin's nodes (N, 3) and on the surface's (s, 3) [N].
+
+        They add to zero. For self-contact (surface None) all are in the first,
+        and the second is empty.
+        """
+        same = surface is None
+        contacts = self.find(x, surface)
+        corners = self.triangles[contacts.triangles]
+        moving = v if same else surface_velocity
+        velocity = v[contacts.points]
+        if moving is not None:
+            velocity = velocity - np.einsum(
+                "ck,ckj->cj", contacts.weights, moving[corners]
+            )
+        push = self.penalty.forces(contacts.depth, contacts.normal, velocity)
+        forces = np.zeros_like(x)
+        back = forces if same else np.zeros_like(surface)
+        np.add.at(forces, contacts.points, push)
+        np.add.at(back, corners, -contacts.weights[:, :, None] * push[:, None])
+        return forces, (np.zeros((0, 3)) if same else back)
+
+
+def self_contact(
+    model: FemModel, penalty: Penalty, *, margin: float, reach: float
+) -> SurfaceContact:
+    """The skin against itself; pairs nearer than 2 reach at rest never touch."""
+    mesh = model.space.mesh
+    triangles = surface_triangles(mesh)
+    return SurfaceContact(
+        points=np.unique(triangles),
+        triangles=triangles,
+        penalty=penalty,
+        margin=margin,
+        reach=reach,
+        rest=model.rest,
+        clearance=2 * reach,
+    )

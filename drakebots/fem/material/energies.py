@@ -1,0 +1,329 @@
+"""Energies of principal stretches: linear corotated and Ogden; compiled.
+
+With the rotation-variant SVD F = U diag(s) V', det U = det V = 1,
+
+    P = U diag(psi_i) V',   psi_i = dPsi/ds_i
+
+and the tangent is diagonal in the basis of Smith, de Goes and Kim (2019):
+three stretch modes coupled by psi_ij, three twists (psi_i + psi_j)/(s_i + s_j)
+and three flips (psi_i - psi_j)/(s_i - s_j), whose limit at coinciding stretches
+is psi_ii - psi_ij.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# Energies that depend on F by invariants, and their derivatives; compiled.
+#
+#     I1 = |F|^2,  I2 = (I1^2 - |F'F|^2)/2,  J = det F
+#
+# The first Piola-Kirchhoff stress is P = sum Psi_a dI_a/dF, the tangent
+#
+#     dP_ij/dF_kl = sum Psi_a d2I_a + sum Psi_ab dI_a dI_b.
+
+NEO_HOOKEAN, STABLE_NEO_HOOKEAN, ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN = 0, 1, 2, 3
+"""Kinds below LAST_INVARIANT are functions of the invariants."""
+
+LAST_INVARIANT = 4
+PSI_1, PSI_2, PSI_J, PSI_11, PSI_12, PSI_1J, PSI_22, PSI_2J, PSI_JJ = range(1, 10)
+"""Places in the array of derivatives; place 0 is the energy density."""
+
+
+@njit(cache=True)
+def invariants(F, C):
+    """I1, I2, J of F (3, 3); C = F'F is written."""
+    for i in range(3):
+        for j in range(3):
+            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
+    one = C[0, 0] + C[1, 1] + C[2, 2]
+    two = (
+        C[0, 0] * C[1, 1]
+        + C[1, 1] * C[2, 2]
+        + C[2, 2] * C[0, 0]
+        - C[0, 1] * C[0, 1]
+        - C[1, 2] * C[1, 2]
+        - C[2, 0] * C[2, 0]
+    )
+    J = (
+        F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
+        - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
+        + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
+    )
+    return one, two, J
+
+
+@njit(cache=True)
+def cofactor(F, K):
+    """dJ/dF (3, 3), written to K."""
+    K[0, 0] = F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1]
+    K[0, 1] = F[1, 2] * F[2, 0] - F[1, 0] * F[2, 2]
+    K[0, 2] = F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0]
+    K[1, 0] = F[0, 2] * F[2, 1] - F[0, 1] * F[2, 2]
+    K[1, 1] = F[0, 0] * F[2, 2] - F[0, 2] * F[2, 0]
+    K[1, 2] = F[0, 1] * F[2, 0] - F[0, 0] * F[2, 1]
+    K[2, 0] = F[0, 1] * F[1, 2] - F[0, 2] * F[1, 1]
+    K[2, 1] = F[0, 2] * F[1, 0] - F[0, 0] * F[1, 2]
+    K[2, 2] = F[0, 0] * F[1, 1] - F[0, 1] * F[1, 0]
+
+
+@njit(cache=True)
+def psi_derivatives(kind, c, one, two, J, d):
+    """Energy density and its derivatives (10,) by I1, I2, J, written to d.
+
+    c are the coefficients of :func:`drakebots.fem.material.materials.coefficients`.
+    False when the energy is infinite (J <= 0 where ln J is taken).
+    """
+    d[:] = 0.0
+    if kind == NEO_HOOKEAN:
+        # mu/2 (I1 - 3) - mu ln J + lambda/2 (ln J)^2
+        mu, lam = c[0], c[1]
+        if not J > 0.0:
+            d[0] = np.inf
+            return False
+        log = np.log(J)
+        d[0] = 0.5 * mu * (one - 3.0) - mu * log + 0.5 * lam * log * log
+        d[PSI_1] = 0.5 * mu
+        d[PSI_J] = (lam * log - mu) / J
+        d[PSI_JJ] = (lam * (1.0 - log) + mu) / (J * J)
+    elif kind == STABLE_NEO_HOOKEAN:
+        # Smith et al. 2018, eq. 14: mu, lambda and alpha are in c already.
+        mu, lam, alpha = c[0], c[1], c[2]
+        d[0] = (
+            0.5 * mu * (one - 3.0)
+            + 0.5 * lam * ((J - alpha) ** 2 - (1.0 - alpha) ** 2)
+            - 0.5 * mu * np.log((one + 1.0) / 4.0)
+        )
+        d[PSI_1] = 0.5 * mu * (1.0 - 1.0 / (one + 1.0))
+        d[PSI_11] = 0.5 * mu / (one + 1.0) ** 2
+        d[PSI_J] = lam * (J - alpha)
+        d[PSI_JJ] = lam
+    elif kind == ST_VENANT_KIRCHHOFF:
+        # mu |E|^2 + lambda/2 (tr E)^2 with E = (F'F - 1)/2
+        mu, lam = c[0], c[1]
+        d[0] = (
+            0.25 * mu * (one * one - 2.0 * one - 2.0 * two + 3.0)
+            + 0.125 * lam * (one - 3.0) ** 2
+        )
+        d[PSI_1] = 0.5 * mu * (one - 1.0) + 0.25 * lam * (one - 3.0)
+        d[PSI_2] = -0.5 * mu
+        d[PSI_11] = 0.5 * mu + 0.25 * lam
+    else:
+        # c10 (J^-2/3 I1 - 3) + c01 (J^-4/3 I2 - 3) + k/2 (ln J)^2
+        c10, c01, bulk = c[0], c[1], c[2]
+        if not J > 0.0:
+            d[0] = np.inf
+            return False
+        log = np.log(J)
+        a = J ** (-2.0 / 3.0)
+        b = a * a
+        d[0] = c10 * (a * one - 3.0) + c01 * (b * two - 3.0) + 0.5 * bulk * log * log
+        d[PSI_1] = c10 * a
+        d[PSI_2] = c01 * b
+        d[PSI_1J] = -2.0 / 3.0 * c10 * a / J
+        d[PSI_2J] = -4.0 / 3.0 * c01 * b / J
+        d[PSI_J] = d[PSI_1J] * one + d[PSI_2J] * two + bulk * log / J
+        d[PSI_JJ] = (
+            10.0 / 9.0 * c10 * a * one + 28.0 / 9.0 * c01 * b * two + bulk * (1.0 - log)
+        ) / (J * J)
+    return True
+
+
+@njit(cache=True)
+def invariant_tangent(F, C, K, one, d, T):
+    """dP/dF (9, 9), rows 3 i + j, from the derivatives d; written to T."""
+    S2 = np.empty((3, 3))
+    B = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            S2[i, j] = one * F[i, j]
+            B[i, j] = 0.0
+            for k in range(3):
+                S2[i, j] -= F[i, k] * C[k, j]
+                B[i, j] += F[i, k] * F[j, k]
+            S2[i, j] *= 2.0
+    for i in range(3):
+        for j in range(3):
+            a1, a2, aJ = 2.0 * F[i, j], S2[i, j], K[i, j]
+            r1 = d[PSI_11] * a1 + d[PSI_12] * a2 + d[PSI_1J] * aJ
+            r2 = d[PSI_12] * a1 + d[PSI_22] * a2 + d[PSI_2J] * aJ
+            rJ = d[PSI_1J] * a1 + d[PSI_2J] * a2 + d[PSI_JJ] * aJ
+            for k in range(3):
+                for l in range(3):  # noqa: E741
+                    t = r1 * 2.0 * F[k, l] + r2 * S2[k, l] + rJ * K[k, l]
+                    t += d[PSI_2] * (4.0 * F[i, j] * F[k, l] - 2.0 * F[i, l] * F[k, j])
+                    if i == k:
+                        t -= 2.0 * d[PSI_2] * C[l, j]
+                    if j == l:
+                        t -= 2.0 * d[PSI_2] * B[i, k]
+                    if i == k and j == l:
+                        t += 2.0 * (d[PSI_1] + d[PSI_2] * one)
+                    T[3 * i + j, 3 * k + l] = t
+    # d2J_ij,kl = e_ikm e_jln F_mn.
+    for i in range(3):
+        for j in range(3):
+            for p in range(1, 3):
+                for q in range(1, 3):
+                    k, l = (i + p) % 3, (j + q) % 3  # noqa: E741
+                    m, n = 3 - i - k, 3 - j - l
+                    sign = 1.0 if p == q else -1.0
+                    T[3 * i + j, 3 * k + l] += sign * d[PSI_J] * F[m, n]
+
+
+LINEAR_COROTATED, OGDEN = 4, 5
+
+TERMS = 3
+"""Terms an Ogden material may have; c = mu (3), alpha (3), bulk modulus."""
+
+CLOSE = 1e-5
+"""Relative gap of stretches below which the flip takes its limit: there the
+quotient's rounding (1e-16/gap) meets the limit's error (gap^2)."""
+
+
+@njit(cache=True)
+def signed_svd(F, U, s, V):
+    """F = U diag(s) V' by one-sided Jacobi; U, V rotations, s[i] may be < 0."""
+    A = F.copy()
+    for i in range(3):
+        for j in range(3):
+            V[i, j] = 1.0 if i == j else 0.0
+    for _ in range(30):
+        off = 0.0
+        for p in range(2):
+            for q in range(p + 1, 3):
+                x, y, z = 0.0, 0.0, 0.0
+                for k in range(3):
+                    x += A[k, p] * A[k, p]
+                    y += A[k, q] * A[k, q]
+                    z += A[k, p] * A[k, q]
+                if abs(z) <= 1e-16 * np.sqrt(x * y) or z == 0.0:
+                    continue
+                off = max(off, abs(z) / np.sqrt(x * y))
+                w = (y - x) / (2.0 * z)
+                t = (1.0 if w >= 0 else -1.0) / (abs(w) + np.sqrt(1.0 + w * w))
+                c = 1.0 / np.sqrt(1.0 + t * t)
+                n = c * t
+                for k in range(3):
+                    a, b = A[k, p], A[k, q]
+                    A[k, p], A[k, q] = c * a - n * b, n * a + c * b
+                    a, b = V[k, p], V[k, q]
+                    V[k, p], V[k, q] = c * a - n * b, n * a + c * b
+        if off < 1e-15:
+            break
+    low = 0
+    for i in range(3):
+        s[i] = np.sqrt(A[0, i] ** 2 + A[1, i] ** 2 + A[2, i] ** 2)
+        if s[i] < s[low]:
+            low = i
+    top = max(s[0], max(s[1], s[2]))
+    if top == 0.0:
+        U[:, :] = V
+        return
+    for i in range(3):
+        if i != low:
+            # Two stretches gone: any direction will do, made orthogonal below.
+            if s[i] > 1e-14 * top and s[i] > 0.0:
+                for k in range(3):
+                    U[k, i] = A[k, i] / s[i]
+            else:
+                _any_normal(U, i, low, s, A)
+    p, q = (low + 1) % 3, (low + 2) % 3
+    for k in range(3):
+        a, b = (k + 1) % 3, (k + 2) % 3
+        U[k, low] = U[a, p] * U[b, q] - U[b, p] * U[a, q]
+    # The last column by the cross product: its stretch carries the sign.
+    s[low] = U[0, low] * A[0, low] + U[1, low] * A[1, low] + U[2, low] * A[2, low]
+
+
+@njit(cache=True)
+def _any_normal(U, i, low, s, A):
+    other = 3 - i - low
+    e = np.zeros(3)
+    n = np.zeros(3)
+    for k in range(3):
+        n[k] = A[k, other] / s[other]
+    e[np.argmin(np.abs(n))] = 1.0
+    e -= (e @ n) * n
+    e /= np.sqrt(e @ e)
+    U[:, i] = e
+
+
+@njit(cache=True)
+def stretch_derivatives(kind, c, s, psi, H):
+    """Energy density; psi (3,) and H (3, 3) are written. False when infinite."""
+    if kind == LINEAR_COROTATED:
+        # mu |F - R|^2 + lambda/2 tr(R'F - 1)^2
+        mu, lam = c[0], c[1]
+        trace = s[0] + s[1] + s[2] - 3.0
+        energy = 0.5 * lam * trace * trace
+        for i in range(3):
+            energy += mu * (s[i] - 1.0) ** 2
+            psi[i] = 2.0 * mu * (s[i] - 1.0) + lam * trace
+            for j in range(3):
+                H[i, j] = lam
+            H[i, i] += 2.0 * mu
+        return energy, True
+    # sum mu_p/a_p (sum_i b_i^a_p - 3) + k/2 (ln J)^2, b_i = J^-1/3 s_i
+    J = s[0] * s[1] * s[2]
+    if not min(s[0], min(s[1], s[2])) > 0.0:
+        return np.inf, False
+    log = np.log(J)
+    bulk = c[2 * TERMS]
+    energy = 0.5 * bulk * log * log
+    psi[:] = bulk * log
+    H[:, :] = bulk
+    power = np.empty(3)
+    for p in range(TERMS):
+        mu, alpha = c[p], c[TERMS + p]
+        if mu == 0.0:
+            continue
+        total = 0.0
+        for i in range(3):
+            power[i] = np.exp(alpha * (np.log(s[i]) - log / 3.0))
+            total += power[i]
+        energy += mu / alpha * (total - 3.0)
+        for i in range(3):
+            psi[i] += mu * (power[i] - total / 3.0)
+            for j in range(3):
+                H[i, j] += mu * alpha * (total / 9.0 - (power[i] + power[j]) / 3.0)
+            H[i, i] += mu * alpha * power[i]
+    # So far by ln s: turn derivatives to s.
+    for i in range(3):
+        for j in range(3):
+            H[i, j] /= s[i] * s[j]
+        H[i, i] -= psi[i] / (s[i] * s[i])
+        psi[i] /= s[i]
+    return energy, True
+
+
+@njit(cache=True)
+def stretch_tangent(U, s, V, psi, H, T):
+    """dP/dF (9, 9), rows 3 i + j; written to T."""
+    modes = np.empty((9, 9))
+    for a in range(3):
+        for b in range(3):
+            for i in range(3):
+                for j in range(3):
+                    modes[3 * a + b, 3 * i + j] = U[i, a] * V[j, b]
+    # In the modes U_a V_b' the tangent is sparse: L (9, 9).
+    L = np.zeros((9, 9))
+    top = max(abs(s[0]), max(abs(s[1]), abs(s[2]))) + 1e-300
+    for a in range(3):
+        for b in range(3):
+            L[4 * a, 4 * b] = H[a, b]
+    for a in range(2):
+        for b in range(a + 1, 3):
+            total, gap = s[a] + s[b], s[a] - s[b]
+            # Opposite stretches (a turned-over element) have no rotation.
+            if abs(total) < 1e-12 * top:
+                total = 1e-12 * top
+            twist = (psi[a] + psi[b]) / total
+            if abs(gap) < CLOSE * top:
+                flip = 0.5 * (H[a, a] + H[b, b]) - H[a, b]
+            else:
+                flip = (psi[a] - psi[b]) / gap
+            m, n = 3 * a + b, 3 * b + a
+            L[m, m] = L[n, n] = 0.5 * (twist + flip)
+            L[m, n] = L[n, m] = 0.5 * (flip - twist)
+    T[:, :] = modes.T @ (L @ modes)

@@ -1,0 +1,159 @@
+"""Whether a mesh can be computed on: what was mended, what stays doubtful."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.mesh.mesh import EDGES, TetMesh, surface_faces, tet_volumes
+
+SLIVER = 0.1
+"""Below this quality a tet counts as a sliver."""
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """What :func:`check_mesh` found.
+
+    Attributes:
+        vertices, tets, surface_triangles: counts after mending.
+        flipped: tets whose corners were reordered to a positive volume.
+        dropped_vertices: vertices no tet uses, taken out.
+        pieces: parts that share no vertex.
+        slivers: tets of quality below SLIVER.
+        worst_tet, worst_quality: the flattest tet; quality is 1 for a regular
+            tet and 0 for a flat one.
+        volume: of all tets [m^3].
+        edge_m: shortest, mean and longest edge [m].
+        notes: one line for each thing a user should know.
+    """
+
+    vertices: int
+    tets: int
+    surface_triangles: int
+    flipped: int
+    dropped_vertices: int
+    pieces: int
+    slivers: int
+    worst_tet: int
+    worst_quality: float
+    volume: float
+    edge_m: tuple[float, float, float]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        low, mean, high = (1e3 * e for e in self.edge_m)
+        head = (
+            f"{self.vertices} vertices, {self.tets} tets, "
+            f"{self.surface_triangles} surface triangles, "
+            f"volume {self.volume * 1e6:.4g} cm^3, "
+            f"edges {low:.3g}/{mean:.3g}/{high:.3g} mm, "
+            f"worst quality {self.worst_quality:.2g}"
+        )
+        return "\n".join([head, *(f"note: {note}" for note in self.notes)])
+
+
+def tet_quality(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
+    """Mean ratio 12 (3 V)^(2/3) / sum of squared edges (m,), signed as V.
+
+    1 for a regular tet, 0 for a flat one (Liu and Joe 1994).
+    """
+    volume = tet_volumes(vertices, tets)
+    square = _edge_lengths(vertices, tets) ** 2
+    total = np.maximum(square.sum(axis=1), np.finfo(float).tiny)
+    return np.sign(volume) * 12 * (3 * np.abs(volume)) ** (2 / 3) / total
+
+
+def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, MeshReport]:
+    """A mesh fit to compute on, and the report of what was done to it.
+
+    Tets of negative volume are turned over and vertices no tet uses are taken
+    out, each with a note; slivers and separate pieces are noted only.
+
+    Args:
+        mesh: as read or made.
+        one_piece: separate pieces are an error.
+
+    Raises:
+        InvalidInput: for a degenerate tet (repeated corner or no volume), a tet
+            given twice, a face of three tets, or (on request) several pieces.
+    """
+    notes = []
+    vertices, tets = mesh.vertices, mesh.tets.copy()
+    _refuse_repeated(tets)
+    flipped = mesh.volumes < 0
+    if flipped.any():
+        tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
+        notes.append(f"{flipped.sum()} inverted tets were turned over")
+    quality = tet_quality(vertices, tets)
+    worst = int(np.argmin(quality))
+    if quality[worst] < 1e-9:
+        raise InvalidInput(
+            f"mesh tet {worst} with corners {tets[worst].tolist()} has no volume; "
+            "collapse it or mesh again"
+        )
+    slivers = int((quality < SLIVER).sum())
+    if slivers:
+        notes.append(
+            f"{slivers} slivers of quality < {SLIVER}, worst tet {worst}: "
+            "they make the tangent stiff and ill-conditioned"
+        )
+    used, renumbered = np.unique(tets, return_inverse=True)
+    dropped = len(vertices) - len(used)
+    if dropped:
+        notes.append(f"{dropped} vertices that no tet uses were taken out")
+        vertices, tets = vertices[used], renumbered.reshape(tets.shape)
+    pieces = _pieces(tets, len(vertices))
+    if pieces > 1:
+        if one_piece:
+            raise InvalidInput(
+                f"mesh: {pieces} pieces share no vertex, needs 1; "
+                "keep the largest or join them"
+            )
+        notes.append(f"{pieces} pieces share no vertex")
+    mended = TetMesh(vertices, tets, mesh.region)
+    length = _edge_lengths(vertices, tets)
+    report = MeshReport(
+        vertices=len(vertices),
+        tets=len(tets),
+        surface_triangles=len(surface_faces(mended)[0]),
+        flipped=int(flipped.sum()),
+        dropped_vertices=dropped,
+        pieces=pieces,
+        slivers=slivers,
+        worst_tet=worst,
+        worst_quality=float(quality[worst]),
+        volume=float(mended.volumes.sum()),
+        edge_m=(float(length.min()), float(length.mean()), float(length.max())),
+        notes=tuple(notes),
+    )
+    return mended, report
+
+
+def _edge_lengths(vertices, tets):
+    ends = vertices[tets[:, EDGES]]
+    return np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2)
+
+
+def _refuse_repeated(tets):
+    corners = np.sort(tets, axis=1)
+    bad = np.flatnonzero((np.diff(corners, axis=1) == 0).any(axis=1))
+    if bad.size:
+        raise InvalidInput(
+            f"mesh tet {bad[0]}: corners {tets[bad[0]].tolist()} repeat a vertex "
+            f"({bad.size} such tets); mesh again"
+        )
+    _, first, count = np.unique(corners, axis=0, return_index=True, return_counts=True)
+    if count.max() > 1:
+        tet = int(first[np.argmax(count)])
+        raise InvalidInput(f"mesh tet {tet} is given {count.max()} times; keep one")
+
+
+def _pieces(tets, n):
+    rows, columns = np.repeat(tets[:, :1], 3, axis=1).ravel(), tets[:, 1:].ravel()
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+    return int(connected_components(graph, directed=False)[0])

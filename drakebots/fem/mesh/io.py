@@ -1,0 +1,88 @@
+"""Tet meshes from and to files: .vtk, .vtu, .msh, .mesh, through meshio."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import meshio
+import numpy as np
+
+from drakebots.core.errors import FileProblem
+from drakebots.core.files import replacing
+from drakebots.fem.mesh.mesh import TetMesh
+
+REGION_NAMES = ("region", "gmsh:physical", "medit:ref", "cell_scalars")
+"""Cell data that may hold the region, first match wins."""
+
+FORMATS = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh22", ".mesh": "medit"}
+"""meshio's name of each suffix."""
+
+
+def read_mesh(path: str | Path) -> TetMesh:
+    """Reads the tets of a file; other cells (triangles, lines) are left out.
+
+    The region of a tet is the first of REGION_NAMES among the cell data, else 0.
+    The mesh is as the file gives it: run
+    :func:`~drakebots.fem.mesh.check.check_mesh` before computing.
+
+    Raises:
+        FileProblem: for a file that is missing, of another format, cannot be
+            read or holds no linear tets.
+        InvalidInput: for positions that are not finite.
+    """
+    path = Path(path)
+    _check_suffix(path)
+    if not path.is_file():
+        raise FileProblem(path, "no such mesh file")
+    try:
+        # meshio prints its complaint and leaves by sys.exit.
+        with contextlib.redirect_stdout(io.StringIO()):
+            data = meshio.read(path)
+    except (Exception, SystemExit) as error:
+        detail = "" if isinstance(error, SystemExit) else f": {error}"
+        raise FileProblem(path, f"cannot be read as a mesh{detail}") from error
+    blocks = [i for i, block in enumerate(data.cells) if block.type == "tetra"]
+    if not blocks:
+        found = ", ".join(sorted({block.type for block in data.cells})) or "nothing"
+        raise FileProblem(
+            path, f"holds no linear tets (found {found}); mesh the inside"
+        )
+    tets = np.concatenate([data.cells[i].data for i in blocks])
+    region = None
+    for name in REGION_NAMES:
+        if name in data.cell_data:
+            values = np.concatenate([data.cell_data[name][i] for i in blocks])
+            if values.ndim == 1 and np.all(values == np.round(values)):
+                region = values.astype(np.int64)
+                break
+    return TetMesh(data.points[:, :3], tets.astype(np.int64), region)
+
+
+def write_mesh(path: str | Path, mesh: TetMesh) -> None:
+    """Writes a mesh with its regions; the suffix chooses the format.
+
+    Raises:
+        FileProblem: for a suffix that is not known or a place not writable.
+    """
+    path = Path(path)
+    _check_suffix(path)
+    suffix = path.suffix.lower()
+    name = {".msh": "gmsh:physical", ".mesh": "medit:ref"}.get(suffix, "region")
+    region = mesh.region.astype(np.int32)
+    data = {name: [region]}
+    options = {"file_format": FORMATS[suffix]}
+    if suffix == ".msh":
+        data["gmsh:geometrical"] = [region]
+        options["binary"] = False
+    out = meshio.Mesh(mesh.vertices, [("tetra", mesh.tets)], cell_data=data)
+    with replacing(path) as part:
+        meshio.write(part, out, **options)
+
+
+def _check_suffix(path):
+    if path.suffix.lower() not in FORMATS:
+        raise FileProblem(
+            path, f"suffix {path.suffix!r} is not a tet mesh: use {', '.join(FORMATS)}"
+        )

@@ -1,0 +1,178 @@
+"""Meshes made by rule: a box, walls pushed inward from a surface, a capsule."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.mesh.mesh import TetMesh
+
+# Prisms between the layers of a wall, cut in tets.
+
+
+def prism_tets(triangles: np.ndarray, n: int, layers: int) -> np.ndarray:
+    """Three tets a prism; layer k of vertex i is k n + i, layer 0 the outer one.
+
+    The diagonals leave the vertex of lower index, so that neighbours agree.
+
+    Args:
+        triangles: of layer 0 (f, 3), outward.
+        n: vertices of a layer.
+        layers: prisms through the wall.
+
+    Returns:
+        corners (3 layers f, 4), those of a triangle side by side, layer after
+        layer; positive volumes when deeper layers lie inward.
+    """
+    # Rotated so that the lowest vertex comes first: a cyclic shift keeps outward.
+    shift = (np.argmin(triangles, axis=1)[:, None] + np.arange(3)) % 3
+    a, b, c = np.take_along_axis(triangles, shift, axis=1).T
+    low, high = np.where(b < c, b, c), np.where(b < c, c, b)
+    swap = (b > c)[:, None]
+    parts = []
+    for k in range(layers):
+        o, i = k * n, (k + 1) * n
+        for corners in (
+            (a + o, low + o, high + o, high + i),
+            (a + o, low + o, high + i, low + i),
+            (a + o, low + i, high + i, a + i),
+        ):
+            tet = np.stack(corners, axis=1)
+            parts.append(np.where(swap, tet, tet[:, [0, 2, 1, 3]]))
+    return np.stack(parts, axis=1).reshape(-1, 4)
+
+
+def box_mesh(
+    lengths: tuple[float, float, float], cells: tuple[int, int, int]
+) -> TetMesh:
+    """A box from the origin, each cell cut in six tets about its diagonal.
+
+    Args:
+        lengths: along x, y, z [m].
+        cells: along x, y, z.
+
+    Returns:
+        A TetMesh with (cells + 1) products vertices and 6 tets a cell.
+    """
+    if min(lengths) <= 0 or min(cells) < 1:
+        raise InvalidInput(
+            f"box: lengths {lengths} must be > 0 and cells {cells} at least 1"
+        )
+    axes = [np.linspace(0, l, n + 1) for l, n in zip(lengths, cells)]  # noqa: E741
+    vertices = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    ny, nz = cells[1] + 1, cells[2] + 1
+    stride = np.array([ny * nz, nz, 1])
+    corner = np.stack(np.meshgrid(*map(np.arange, cells), indexing="ij"), -1)
+    base = corner.reshape(-1, 3) @ stride
+    tets = []
+    for order in itertools.permutations(range(3)):
+        path = [base]
+        for axis in order:
+            path.append(path[-1] + stride[axis])
+        # An odd order of the axes gives a negative volume.
+        odd = np.linalg.det(np.eye(3)[list(order)]) < 0
+        tets.append(np.stack([path[i] for i in ((0, 2, 1, 3) if odd else range(4))], 1))
+    return TetMesh(vertices, np.stack(tets, axis=1).reshape(-1, 4))
+
+
+def wall_mesh(
+    vertices: np.ndarray,
+    triangles: np.ndarray,
+    inward: np.ndarray,
+    thickness: float | np.ndarray,
+    layers: int = 1,
+) -> TetMesh:
+    """Tets of a wall: a surface pushed inward makes prisms of three tets.
+
+    Args:
+        vertices: the outer surface (n, 3) [m].
+        triangles: outward (f, 3).
+        inward: unit directions (n, 3).
+        thickness: one, or one a vertex [m].
+        layers: prisms through the wall.
+    """
+    if layers < 1 or np.any(np.asarray(thickness) <= 0):
+        raise InvalidInput("wall: needs thickness > 0 and at least one layer")
+    n = len(vertices)
+    push = inward * np.broadcast_to(np.asarray(thickness, float), (n,))[:, None]
+    points = [vertices + push * (k / layers) for k in range(layers + 1)]
+    tets = prism_tets(triangles, n, layers)
+    mesh = TetMesh(np.concatenate(points), tets)
+    if np.median(mesh.volumes) < 0:  # pushed outward
+        mesh = TetMesh(mesh.vertices, tets[:, [0, 2, 1, 3]])
+    return mesh
+
+
+def hollow_capsule(
+    target_vertices: int = 4000,
+    radius: float = 0.10,
+    length: float = 0.30,
+    thickness: float = 0.004,
+    layers: int = 1,
+) -> TetMesh:
+    """A hollow capsule along z: a cylinder closed by two half spheres.
+
+    Args:
+        target_vertices: about how many, through the whole wall.
+        radius: of the outer surface [m].
+        length: of the cylinder between the half spheres [m].
+        thickness: of the wall [m].
+        layers: tets (prisms) through the wall.
+    """
+    if not (target_vertices >= 50 and radius > thickness > 0 and length > 0):
+        raise InvalidInput(
+            "capsule: needs target_vertices >= 50, radius > thickness > 0, length > 0"
+        )
+    surface = target_vertices / (layers + 1)
+    row = np.pi * radius / 2 * np.sqrt(3) / 2
+    # 4 f^2 vertices on the spheres, 4 f in each of about length f/row rows.
+    f = max(2, round(np.sqrt(surface / (4 + 4 * length / row))))
+    rows = max(1, round((surface - 4 * f * f - 2) / (4 * f)))
+    vertices, triangles, inward = _capsule_surface(f, rows, radius, length)
+    return wall_mesh(vertices, triangles, inward, thickness, layers)
+
+
+def _capsule_surface(f, rows, radius, length):
+    """Rings of 1, 4, 8, .. 4f vertices, the cylinder's rows, and back again."""
+    sizes = [max(1, 4 * k) for k in range(f + 1)]
+    sizes += [4 * f] * rows + sizes[-2::-1]
+    angle = [k * np.pi / (2 * f) for k in range(f + 1)]
+    angle += [np.pi / 2] * rows + [np.pi - a for a in angle[-2::-1]]
+    height = [length / 2] * f + list(np.linspace(length / 2, -length / 2, rows + 1))
+    height += [-length / 2] * f
+    rings, start = [], np.concatenate([[0], np.cumsum(sizes)])
+    for n, a, h in zip(sizes, angle, height):
+        turn = 2 * np.pi * np.arange(n) / n
+        normal = np.stack(
+            [np.sin(a) * np.cos(turn), np.sin(a) * np.sin(turn), np.full(n, np.cos(a))],
+            axis=1,
+        )
+        rings.append((radius * normal + [0, 0, h], normal))
+    vertices, normals = (np.concatenate(part) for part in zip(*rings))
+    triangles = []
+    for k in range(len(sizes) - 1):
+        triangles += _strip(start[k], sizes[k], start[k + 1], sizes[k + 1])
+    return vertices, np.array(triangles), -normals
+
+
+def _strip(i0, n, j0, m):
+    """Triangles between a ring of n vertices and the one of m below it."""
+    out, i, j = [], 0, 0
+    upper, lower = (0 if n == 1 else n), m if m > 1 else 0
+    while i < upper or j < lower:
+        # Advance the ring whose next vertex comes first around the circle.
+        down = i == upper or (j < lower and (j + 1) * max(n, 1) <= (i + 1) * m)
+        if n == 1:
+            down = True
+        if m == 1:
+            down = False
+        a, b = i0 + i % n, j0 + j % m
+        if down:
+            out.append((a, b, j0 + (j + 1) % m))
+            j += 1
+        else:
+            out.append((a, b, i0 + (i + 1) % n))
+            i += 1
+    return out

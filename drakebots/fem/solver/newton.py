@@ -1,0 +1,285 @@
+"""Newton's method with a backtracking line search on an energy.
+
+Minimises over displacements d from x0, with some dofs prescribed,
+
+    Phi(d) = elastic energy(x0 + d) + d'Q d/2 - b'd
+
+Q (positive semidefinite) holds inertia and damping of an implicit Euler step,
+or nothing for statics. An energy that is infinite at turned-over tets makes the
+line search stop short of turning one over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem.assembly.assembly import (
+    FemModel,
+    elastic_energy,
+    elastic_force,
+    force_and_tangent,
+    worst_tet,
+)
+from drakebots.fem.assembly.pattern import SymmetricPattern
+from drakebots.fem.solver.base import SparseSolver
+
+# Prescribed positions: which nodes follow which motion, and the pinned matrix.
+
+
+@dataclass(frozen=True)
+class Prescribed:
+    """Nodes whose positions are given.
+
+    Attributes:
+        nodes: (k,).
+        motion: time [s] -> positions (k, 3) [m], or positions that stay.
+        axes: which of x, y, z are prescribed.
+    """
+
+    nodes: np.ndarray
+    motion: Callable[[float], np.ndarray] | np.ndarray
+    axes: tuple[bool, bool, bool] = (True, True, True)
+
+    def at(self, time: float) -> np.ndarray:
+        """Positions (k, 3) [m] at a time [s].
+
+        Raises:
+            InvalidInput: when the motion has another shape or is not finite.
+        """
+        place = self.motion(time) if callable(self.motion) else self.motion
+        place = np.asarray(place, float)
+        if place.shape != (len(self.nodes), 3):
+            raise InvalidInput(
+                f"prescribed motion at {time:g} s: shape {place.shape}, needs "
+                f"({len(self.nodes)}, 3)"
+            )
+        if not np.isfinite(place).all():
+            row = int(np.argmin(np.isfinite(place).all(axis=1)))
+            raise InvalidInput(
+                f"prescribed motion at {time:g} s: node {self.nodes[row]} goes to "
+                f"{place[row].tolist()}, not finite"
+            )
+        return place
+
+
+class Boundary:
+    """All prescribed dofs of a model as one set.
+
+    Attributes:
+        dofs: prescribed dofs, sorted (p,).
+        mask: over all dofs (3 N,), True where prescribed.
+    """
+
+    def __init__(self, nodes: int, parts: Sequence[Prescribed] | Prescribed = ()):
+        self._parts = (parts,) if isinstance(parts, Prescribed) else tuple(parts)
+        self.mask = np.zeros(3 * nodes, bool)
+        for part in self._parts:
+            ids = np.asarray(part.nodes)
+            if ids.ndim != 1 or ids.size == 0:
+                raise InvalidInput("prescribed nodes: the set is empty; name some")
+            bad = ids[(ids < 0) | (ids >= nodes)]
+            if bad.size:
+                raise InvalidInput(
+                    f"prescribed node {bad[0]}: the model has nodes 0..{nodes - 1}"
+                )
+            dofs = self._dofs(part)
+            if self.mask[dofs].any() or len(np.unique(dofs)) != len(dofs):
+                twice = dofs[self.mask[dofs]] if self.mask[dofs].any() else dofs
+                raise InvalidInput(
+                    f"prescribed node {twice[0] // 3}: given twice; keep one"
+                )
+            self.mask[dofs] = True
+        self.dofs = np.flatnonzero(self.mask)
+
+    @staticmethod
+    def _dofs(part):
+        axes = np.flatnonzero(part.axes)
+        return (3 * np.asarray(part.nodes)[:, None] + axes).ravel()
+
+    def displacement(self, x: np.ndarray, time: float) -> np.ndarray:
+        """What takes x (N, 3) to the prescribed positions; 0 elsewhere (3 N,)."""
+        step = np.zeros(x.size)
+        for part in self._parts:
+            axes = np.flatnonzero(part.axes)
+            move = part.at(time)[:, axes] - x[part.nodes][:, axes]
+            step[self._dofs(part)] = move.ravel()
+        return step
+
+
+def pinned(
+    pattern: SymmetricPattern, values: np.ndarray, boundary: Boundary
+) -> np.ndarray:
+    """The matrix with prescribed rows and columns replaced by the identity.
+
+    The pattern stays, so an analysis stays valid. The identity is scaled to the
+    size of the diagonal.
+    """
+    if not len(boundary.dofs):
+        return values
+    size = float(np.abs(values[pattern.diagonal]).mean())
+    out = values.copy()
+    _pin(pattern.indptr, pattern.indices, out, boundary.mask, size)
+    return out
+
+
+@njit(cache=True)
+def _pin(indptr, indices, values, mask, size):
+    for i in range(len(mask)):
+        for p in range(indptr[i], indptr[i + 1]):
+            if mask[i] or mask[indices[p]]:
+                values[p] = size if indices[p] == i else 0.0
+
+
+ARMIJO = 1e-4
+HALVINGS = 40
+STALLED = 1e-14
+"""A step this small against the size of the mesh is rounding."""
+
+
+@dataclass(frozen=True)
+class NewtonResult:
+    """Where Newton's method ended.
+
+    Attributes:
+        displacement: d (3 N,) [m].
+        converged: whether the residual is below the tolerance.
+        iterations: linear systems solved.
+        residual: largest residual force of a free dof [N].
+        worst_node: where it is.
+        worst_tet, smallest_ratio: the tet with the smallest det F.
+        message: one line.
+    """
+
+    displacement: np.ndarray
+    converged: bool
+    iterations: int
+    residual: float
+    worst_node: int
+    worst_tet: int
+    smallest_ratio: float
+    message: str
+
+
+def minimise(
+    model: FemModel,
+    solver: SparseSolver,
+    x0: np.ndarray,
+    Q: np.ndarray | None,
+    b: np.ndarray,
+    boundary: Boundary,
+    time: float,
+    *,
+    tolerance: float = 1e-7,
+    max_iterations: int = 50,
+) -> NewtonResult:
+    """Finds the minimum; see the module.
+
+    Args:
+        model: the skin.
+        solver: of definite matrices on the model's pattern.
+        x0: positions to start from (N, 3) [m].
+        Q: upper values (nnz,), or None.
+        b: (3 N,) [N].
+        boundary: prescribed dofs.
+        time: at which their motion is taken [s].
+        tolerance: of the residual, against the largest force of the problem.
+        max_iterations: linear systems at most.
+    """
+    free = ~boundary.mask
+    d, reached, message = np.zeros(x0.size), not boundary.dofs.size, ""
+    target = boundary.displacement(x0, time)
+    reached = reached or not np.any(target)
+    size = float(np.ptp(x0, axis=0).max())
+
+    def place(d):
+        return x0 + d.reshape(-1, 3)
+
+    def inertia(d):
+        return 0.0 if Q is None else model.pattern.multiply(Q, d)
+
+    def merit(d):
+        return elastic_energy(model, place(d)) + d @ (0.5 * inertia(d) - b)
+
+    def residual(d, force):
+        q = inertia(d)
+        r = force.ravel() + b - q
+        scale = max(np.abs(force).max(), np.abs(b).max(), np.abs(q).max(), 1e-300)
+        return r, float(np.abs(r[free]).max(initial=0.0)), float(scale)
+
+    iterations, converged, worst = 0, False, 0.0
+    force = elastic_force(model, x0)
+    r, worst, scale = residual(d, force)
+    while True:
+        # Forces are also bounded by rounding of the tets' own, larger forces.
+        if reached and worst <= tolerance * scale:
+            converged, message = True, f"converged in {iterations} iterations"
+            break
+        if not np.isfinite(worst) and iterations == 0:
+            message = "a tet is turned over at the start and the material forbids it"
+            break
+        if iterations == max_iterations:
+            message = f"not converged in {max_iterations} iterations"
+            break
+        iterations += 1
+        remaining = np.where(boundary.mask, target - d, 0.0)
+        step = _direction(model, solver, place(d), Q, r, boundary, remaining)
+        if step is None:
+            message = "the tangent is singular: hold the skin or add mass"
+            break
+        now = merit(d) if reached else np.inf
+        slope = -(r @ step)
+        t, accepted = 1.0, False
+        for _ in range(HALVINGS):
+            trial = merit(d + t * step)
+            # On the way to the prescribed positions they do work on the skin: all
+            # that can be asked is a finite energy.
+            if np.isfinite(trial) and (
+                not reached or trial <= now + ARMIJO * t * slope + 1e-13 * abs(now)
+            ):
+                accepted = True
+                break
+            t *= 0.5
+        if not accepted:
+            message = "no step lowers the energy"
+            break
+        d = d + t * step
+        if not reached and t == 1.0:
+            reached, d = True, np.where(boundary.mask, target, d)
+        force = elastic_force(model, place(d))
+        r, worst, scale = residual(d, force)
+        if reached and np.abs(t * step).max() < STALLED * size:
+            converged, message = True, f"converged to rounding in {iterations}"
+            break
+    tet, ratio = worst_tet(model, place(d))
+    node = int(np.argmax(np.where(free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)) // 3)
+    if not converged:
+        message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
+    return NewtonResult(d, converged, iterations, worst, node, tet, ratio, message)
+
+
+def _direction(model, solver, x, Q, r, boundary, remaining):
+    """Newton's step, by the exact tangent or, where that fails, the projected."""
+    moving = bool(np.any(remaining))
+    for project in (False, True):
+        _, A = force_and_tangent(model, x, project=project)
+        if project:
+            # Projection leaves a semidefinite matrix: lift it by rounding.
+            A[model.pattern.diagonal] *= 1 + 1e-9
+        if Q is not None:
+            A = A + Q
+        rhs = r - model.pattern.multiply(A, remaining) if moving else r.copy()
+        rhs[boundary.mask] = 0.0
+        try:
+            solver.factor(pinned(model.pattern, A, boundary))
+        except NoSolution:
+            continue
+        step = solver.solve(rhs)
+        step[boundary.mask] = remaining[boundary.mask]
+        if np.isfinite(step).all() and (moving or r @ step >= 0):
+            return step
+    return None

@@ -1,0 +1,296 @@
+"""Solves frames: one factorization, any number of loads.
+
+    K u = f + W + C' p,   C u = e,   u = given where held
+
+with the beams' weight W, and for every actuator a row of C (its axis at the
+second node, minus it at the first), an extension e and a push p. The free part
+of K is factored once; the pushes follow from the small matrix C K^-1 C'.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.sparse.linalg import splu
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.lattice.frame.model import MOTIONS, Frame, Load, Supports
+from drakebots.lattice.frame.solution import FrameSolution
+
+
+class Factored:
+    """A symmetric positive definite matrix under linear constraints.
+
+    Args:
+        matrix: (n, n), sparse.
+        order: in which the unknowns are eliminated (n,).
+        rows: of the constraints (m, n), dense.
+        doubted: whether the matrix may be indefinite, and is checked.
+
+    Raises:
+        NoSolution: when the matrix is singular or found to be indefinite.
+        InvalidInput: when the constraints depend on each other, naming one.
+    """
+
+    def __init__(self, matrix, order: np.ndarray, rows: np.ndarray, doubted=False):
+        self._order = order
+        # Not `relax` or `panel_size`: above their defaults SciPy 1.17 writes
+        # past SuperLU's workspace and ends the interpreter.
+        try:
+            self._lu = splu(
+                matrix[:, order][order].tocsc(),
+                permc_spec="NATURAL",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except RuntimeError as error:
+            raise NoSolution("the stiffness is singular; hold the frame") from error
+        # Sylvester: as many negative eigenvalues as negative pivots.
+        if doubted and (self._lu.U.diagonal() <= 0).any():
+            raise NoSolution(
+                "the frame buckles under its axial forces; use smaller loads"
+            )
+        self._rows = rows
+        self._pushed = self.unconstrained(np.ascontiguousarray(rows.T))
+        self._compliance = rows @ self._pushed
+        scale = np.sqrt(np.diag(self._compliance))
+        if len(rows):
+            scaled = self._compliance / np.outer(scale, scale)
+            # The last actuator that leaves the matrix singular is one too many.
+            _, R, pivots = scipy.linalg.qr(scaled, pivoting=True)
+            if np.abs(R[-1, -1]) < 1e-10:
+                raise InvalidInput(
+                    f"actuator {pivots[-1]} depends on the others; leave it out"
+                )
+
+    def unconstrained(self, right: np.ndarray) -> np.ndarray:
+        """Solutions (n, k) without the constraints."""
+        found = np.empty_like(right)
+        if right.size:
+            found[self._order] = self._lu.solve(right[self._order])
+        return found
+
+    def solve(self, right: np.ndarray, values: np.ndarray | float = 0.0):
+        """Unknowns (n, k) and multipliers (m, k) for right sides (n, k)."""
+        found = self.unconstrained(right)
+        if not len(self._rows):
+            return found, np.empty((0, right.shape[1]))
+        multipliers = np.linalg.solve(self._compliance, values - self._rows @ found)
+        return found + self._pushed @ multipliers, multipliers
+
+
+class FactoredFrame:
+    """A frame, held, ready for loads.
+
+    Args:
+        frame: nodes and beams.
+        supports: what is held and actuated.
+        tension: axial forces (B,) whose stress stiffness is added [N].
+
+    Raises:
+        InvalidInput: when supports do not fit the frame, leave a rigid motion
+            that is not allowed to float, or an actuator cannot move its nodes.
+        NoSolution: when compression makes the frame buckle.
+    """
+
+    def __init__(
+        self, frame: Frame, supports: Supports, tension: np.ndarray | None = None
+    ):
+        self.frame, self.supports, self.tension = frame, supports, tension
+        if supports.held.shape != (len(frame), 6):
+            raise InvalidInput(
+                f"supports: held must be ({len(frame)}, 6), got {supports.held.shape}"
+            )
+        held = supports.held.ravel()
+        self._K = frame.stiffness
+        if tension is not None:
+            self._K = self._K + frame.assemble(frame.elements.geometric(tension))
+        self._C = C = actuator_rows(frame, supports)
+        # Where both ends are held an actuator can only be read, not prescribed.
+        self._pushing = np.flatnonzero(np.abs(C[:, ~held]).max(axis=1, initial=0))
+        self._floating = remaining_motions(frame, supports)
+        if self._floating.size and np.abs(C @ self._floating).max(initial=0) > 1e-9:
+            raise InvalidInput(
+                "an actuator joins two pieces of the frame, of which one floats; "
+                "hold each piece"
+            )
+        free = ~held & ~_pins(self._floating, held)
+        self._free = np.flatnonzero(free)
+        self._reacts = held | (C != 0).any(axis=0)
+        self._factor = Factored(
+            self._K[self._free][:, self._free],
+            elimination_order(frame, free),
+            C[self._pushing][:, self._free],
+            doubted=tension is not None,
+        )
+
+    def solve(self, *loads: Load) -> list[FrameSolution]:
+        """One solution for each load.
+
+        Raises:
+            InvalidInput: for a load that does not fit the supports, naming it.
+        """
+        frame, free, supports = self.frame, self._free, self.supports
+        pairs, n = supports.actuators, 6 * len(frame)
+        applied, u = np.zeros((n, len(loads))), np.zeros((n, len(loads)))
+        wanted = np.zeros((len(pairs), len(loads)))
+        for k, load in enumerate(loads):
+            applied[:, k] = nodal_forces(frame, load)
+            u[:, k] = self._given(load).ravel()
+            if load.extension is not None:
+                wanted[:, k] = _array(load.extension, (len(pairs),), "extension")
+        if self._floating.size:
+            _require_balance(self._floating, applied)
+        pushing = self._pushing
+        u[free], push = self._factor.solve(
+            (applied - self._K @ u)[free], (wanted - self._C @ u)[pushing]
+        )
+        if self._floating.size:
+            u -= _mean_motion(self._floating, u)
+        reaction = self._K @ u - applied
+        reaction[~self._reacts] = 0.0
+        extension = self._C @ u
+        force = np.zeros_like(wanted)
+        for a, (first, second) in enumerate(pairs):
+            force[a] = frame.axis(first, second) @ reaction[6 * second :][:3]
+        force[pushing] = push
+        _require_extension(extension, wanted, loads)
+        return [
+            FrameSolution(
+                frame,
+                supports,
+                displacement=u[:, k].reshape(-1, 6),
+                reaction=reaction[:, k].reshape(-1, 6),
+                actuator_force=force[:, k],
+                extension=extension[:, k],
+                tension=self.tension,
+                gravity=load.gravity,
+            )
+            for k, load in enumerate(loads)
+        ]
+
+    def _given(self, load: Load) -> np.ndarray:
+        shape = (len(self.frame), 6)
+        if load.displacement is None:
+            return np.zeros(shape)
+        given = _array(load.displacement, shape, "displacement")
+        loose = (given != 0) & ~self.supports.held
+        if loose.any():
+            node, motion = np.argwhere(loose)[0]
+            raise InvalidInput(
+                f"load: node {node} is given a value in {MOTIONS[motion]}, which is "
+                "not held; hold it in the supports"
+            )
+        return given
+
+
+def solve_frame(frame: Frame, supports: Supports, load: Load) -> FrameSolution:
+    """A frame's linear equilibrium under one load; see :class:`FactoredFrame`."""
+    return FactoredFrame(frame, supports).solve(load)[0]
+
+
+def actuator_rows(frame: Frame, supports: Supports) -> np.ndarray:
+    """C: how much farther each actuator's nodes are apart (A, 6 N)."""
+    rows = np.zeros((len(supports.actuators), len(frame), 6))
+    for row, (first, second) in zip(rows, supports.actuators):
+        axis = frame.axis(first, second)
+        row[first, :3], row[second, :3] = -axis, axis
+    return rows.reshape(len(rows), 6 * len(frame))
+
+
+def elimination_order(frame: Frame, free: np.ndarray) -> np.ndarray:
+    """Nested dissection of the free motions, by their number among the free."""
+    number = np.cumsum(free) - 1
+    motions = (frame.elimination[:, None] * 6 + np.arange(6)).ravel()
+    return number[motions[free[motions]]]
+
+
+def nodal_forces(frame: Frame, load: Load) -> np.ndarray:
+    """Forces on the nodes and the beams' weight (6 N,).
+
+    Raises:
+        InvalidInput: for a force or gravity of a wrong shape, or not finite.
+    """
+    forces = np.zeros((len(frame), 6))
+    if load.force is not None:
+        forces += _array(load.force, forces.shape, "force")
+    if load.gravity is not None:
+        elements = frame.elements
+        weight = elements.weight(_array(load.gravity, (3,), "gravity"))
+        ends = elements.to_world(weight).reshape(-1, 6)
+        np.add.at(forces, frame.beams.ravel(), ends)
+    return forces.ravel()
+
+
+def remaining_motions(frame: Frame, supports: Supports) -> np.ndarray:
+    """Rigid motions of the frame's pieces that nothing holds (6 N, k).
+
+    Raises:
+        InvalidInput: when there are some and `floating` is false.
+    """
+    size = np.ptp(frame.positions, axis=0).max()
+    # Turns by 1/size move nodes by about one, as displacements do.
+    rigid = (frame.rigid_motions() / ([1.0] * 3 + [size] * 3)).reshape(-1, 6, 6)
+    found = []
+    for piece in range(frame.pieces.max() + 1):
+        mine = frame.pieces == piece
+        rows = rigid[mine][supports.held[mine]]
+        left = scipy.linalg.null_space(rows, rcond=1e-9) if len(rows) else np.eye(6)
+        if left.size and not supports.floating:
+            raise InvalidInput(
+                f"the piece with node {np.argmax(mine)} can still move as one body in "
+                f"{left.shape[1]} ways; hold more of it, or let it float"
+            )
+        motion = np.zeros((len(frame), 6, left.shape[1]))
+        motion[mine] = rigid[mine] @ left
+        found.append(motion.reshape(6 * len(frame), left.shape[1]))
+    return np.hstack(found)
+
+
+def _pins(floating: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """As many free motions as float, which held would stop it; they carry nothing."""
+    pins = np.zeros(len(held), dtype=bool)
+    if floating.size:
+        loose = np.flatnonzero(~held)
+        _, pivots = scipy.linalg.qr(floating[loose].T, mode="r", pivoting=True)
+        pins[loose[pivots[: floating.shape[1]]]] = True
+    return pins
+
+
+def _mean_motion(floating: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The part of u along the rigid motions, in the mean over displacements."""
+    counts = np.tile([1.0] * 3 + [0.0] * 3, len(u) // 6)[:, None]
+    return floating @ np.linalg.lstsq(floating * counts, u * counts, rcond=None)[0]
+
+
+def _require_balance(floating: np.ndarray, applied: np.ndarray) -> None:
+    out = np.abs(floating.T @ applied).max(axis=0)
+    scale = np.abs(floating).T @ np.abs(applied)
+    if (out > 1e-9 * scale.max(axis=0)).any():
+        raise InvalidInput(
+            "load: the frame floats, and its forces and weight do not balance; "
+            "hold it or balance them"
+        )
+
+
+def _require_extension(got, wanted, loads) -> None:
+    for k, load in enumerate(loads):
+        if load.extension is None:
+            continue
+        off = np.abs(got[:, k] - wanted[:, k])
+        if (off > 1e-8 * np.abs(wanted[:, k]).max(initial=1e-12)).any():
+            raise InvalidInput(
+                f"load: actuator {np.argmax(off)} has held ends, which prescribe an "
+                f"extension of {got[np.argmax(off), k]:.6g} m; leave the other out"
+            )
+
+
+def _array(values, shape: tuple[int, ...], name: str) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise InvalidInput(
+            f"load: {name} must be {shape}, finite; got {array.shape}"
+            + ("" if np.isfinite(array).all() else " with values that are not")
+        )
+    return array

@@ -1,0 +1,267 @@
+"""Fitting planes of motion to markers: body frame, gains, offsets.
+
+Markers are seen in the lab, where the robot walks and turns. As the paper does, the
+mean of the markers is subtracted, then their common rotation in polar coordinates:
+
+    y_j = x_j - mean x,  turn = mean_j (angle y_j - angle y0_j),  B(x)_j = R(-turn) y_j
+
+The same map B takes mean and common rotation out of what planes of motion predict,
+which is then fitted by least squares (Gauss and Newton) with a gain g_i of each plane
+and an offset b_j of each marker:
+
+    B(x)_j(t) = B(x0 + J g u(t))_j + b_j
+
+Source: Tebyani et al. (2022), section 3.2, for the body frame; the fit is ours, for
+its outlook on calibration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.lattice.pom.kinematics import table
+from drakebots.lattice.pom.pom import PlanesOfMotion
+
+_STEPS = 12
+# The map B is nearly linear: each step gains about two digits.
+
+
+@dataclass(frozen=True, eq=False)
+class BodyFrame:
+    """Markers in the body's frame.
+
+    Attributes:
+        displacement: from where the markers rest (T, n, D) [m].
+        centre: mean of the markers in the lab (T, D) [m].
+        turn: common rotation about the vertical since rest (T,) [rad].
+        rescale: factor of the paper's amplitude rescaling: the square root of the
+            variance of the markers before, their mean subtracted only, over that
+            after; 1 when nothing moves. Not applied.
+    """
+
+    displacement: np.ndarray
+    centre: np.ndarray
+    turn: np.ndarray
+    rescale: float
+
+    @property
+    def rescaled(self) -> np.ndarray:
+        """displacement times rescale [m]. Its size is no measurement any more."""
+        return self.displacement * self.rescale
+
+
+def marker_table(markers, count: int) -> np.ndarray:
+    """Markers as (T, n, 2 or 3), finite.
+
+    Raises:
+        InvalidInput: naming the frame and the marker that are not.
+    """
+    try:
+        data = np.asarray(markers, float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"markers must be a table of numbers: {error}") from None
+    if data.ndim != 3 or data.shape[1] != count or data.shape[2] not in (2, 3):
+        raise InvalidInput(
+            f"markers must be (T, {count}, 2 or 3), one column per marker: {data.shape}"
+        )
+    if not len(data):
+        raise InvalidInput("markers hold no frame; record at least one")
+    bad = np.argwhere(~np.isfinite(data))
+    if len(bad):
+        raise InvalidInput(
+            f"marker {bad[0, 1]} is lost in frame {bad[0, 0]}; drop that frame or "
+            "fill it in"
+        )
+    return data
+
+
+def body_frame(markers, rest) -> BodyFrame:
+    """Takes the body's motion out of marker positions.
+
+    Args:
+        markers: in the lab (T, n, D), D = 2 (x, y) or 3 [m].
+        rest: where they rest in the model's axes (n, D) [m]; only the shape about
+            the mean counts.
+
+    Raises:
+        InvalidInput: for fewer than two markers, one in the middle of the others
+            (it has no angle), or a table of another shape or not finite.
+    """
+    rest = np.asarray(rest, float)
+    if rest.ndim != 2 or len(rest) < 2 or not np.isfinite(rest).all():
+        raise InvalidInput(f"rest must be (n, 2 or 3), n >= 2, got {rest.shape}")
+    data = marker_table(markers, len(rest))
+    if data.shape[2] != rest.shape[1]:
+        raise InvalidInput("markers and rest differ in dimension; give both 2 or 3")
+    shape = rest - rest.mean(axis=0)
+    radius = np.linalg.norm(shape[:, :2], axis=1)
+    if radius.min() < 1e-9:
+        raise InvalidInput(
+            f"marker {int(np.argmin(radius))} lies in the middle of the others and has "
+            "no angle; leave it out"
+        )
+    centre = data.mean(axis=1)
+    y = data - centre[:, None]
+    angle = np.arctan2(y[:, :, 1], y[:, :, 0]) - np.arctan2(shape[:, 1], shape[:, 0])
+    # About the common rotation deviations are small: no jump by a full turn.
+    common = np.angle(np.exp(1j * angle).mean(axis=1))
+    turn = common + np.angle(np.exp(1j * (angle - common[:, None]))).mean(axis=1)
+    c, s = np.cos(turn), np.sin(turn)
+    back = y.copy()
+    back[:, :, 0] = c[:, None] * y[:, :, 0] + s[:, None] * y[:, :, 1]
+    back[:, :, 1] = c[:, None] * y[:, :, 1] - s[:, None] * y[:, :, 0]
+    moved = back - shape
+    after = moved.var(axis=0).sum()
+    before = y.var(axis=0).sum()
+    moves = after > 1e-20 * radius.max() ** 2  # more than rounding
+    rescale = float(np.sqrt(before / after)) if moves else 1.0
+    return BodyFrame(moved, centre, np.unwrap(turn), rescale)
+
+
+def projected(field: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Displacements (..., n, D) less mean and common rotation, to first order."""
+    shape = (rest - rest.mean(axis=0))[:, :2]
+    field = field - field.mean(axis=-2, keepdims=True)
+    across = np.stack([-shape[:, 1], shape[:, 0]], axis=1)
+    turn = (field[..., :2] * across).sum(axis=-1) / (shape**2).sum(axis=1)
+    field = field.copy()
+    field[..., :2] -= turn.mean(axis=-1)[..., None, None] * across
+    return field
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Planes of motion fitted to markers.
+
+    Attributes:
+        model: planes of motion with the markers as effectors.
+        gains: of the planes (M,); NaN for one that these markers do not show.
+        deviation: standard deviation of the gains, for independent noise (M,).
+        offsets: of the markers (n, D) [m].
+        ideality: the one gain for all planes that fits best.
+        residual: root mean square of what is left with gains and offsets [m].
+        uncalibrated: the same with gains 1 and offsets only [m].
+        body: the markers in the body's frame.
+    """
+
+    model: PlanesOfMotion
+    gains: np.ndarray
+    deviation: np.ndarray
+    offsets: np.ndarray
+    ideality: float
+    residual: float
+    uncalibrated: float
+    body: BodyFrame
+
+    def predict(self, u) -> np.ndarray:
+        """Markers in the body's frame for controls (T, M), (T, n, D) [m]."""
+        u = table(u, len(self.gains), "u", "control")
+        size = self.offsets.shape[1]
+        return _seen(self.model, u, np.nan_to_num(self.gains), size) + self.offsets
+
+    def report(self) -> str:
+        """For printing: raw gains, and the paper's rescaling beside them."""
+        lines = [
+            f"ideality {self.ideality:.3f}; residual {self.residual * 1e3:.3f} mm, "
+            f"uncalibrated {self.uncalibrated * 1e3:.3f} mm; the paper would rescale "
+            f"by {self.body.rescale:.3f}"
+        ]
+        for control, gain, sigma in zip(
+            self.model.controls, self.gains, self.deviation
+        ):
+            lines.append(f"{control.name}: gain {gain:.3f} +- {sigma:.3f}")
+        return "\n".join(lines)
+
+
+def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:
+    return model.lattice.positions[model.effector_nodes][:, :size]
+
+
+def _seen(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
+    """B(x0 + J g u) less the rest, (T, n, D)."""
+    rest = _rest(model, size)
+    moved = model.displacements(u * gains)[..., :size]
+    return body_frame(rest + moved, rest).displacement
+
+
+def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
+    """Fits gains and offsets to markers seen in the lab.
+
+    Args:
+        model: planes of motion whose effectors are the marked nodes, n of them.
+        u: displacements of the controls (T, M) [m].
+        markers: positions in the lab (T, n, 2 or 3) [m].
+
+    Raises:
+        InvalidInput: for tables of different length, shape or not finite, too few
+            frames, controls that do not move, or move so alike that their gains
+            cannot be told apart, naming one.
+    """
+    controls, n = model.controls, len(model.effector_nodes)
+    u = table(u, len(controls), "u", "control")
+    data = marker_table(markers, n)
+    if len(data) != len(u):
+        raise InvalidInput(
+            f"{len(u)} rows of controls, {len(data)} frames of markers; give as many"
+        )
+    size = data.shape[2]
+    rest = _rest(model, size)
+    body = body_frame(data, rest)
+    each = u * np.eye(len(controls))[:, None]  # (M, T, M): one at a time
+    slopes = projected(model.displacements(each)[..., :size], rest)
+    # Offsets take up the means, so that gains fit what is left about them.
+    A = _centred(slopes.reshape(len(controls), len(u), -1)).reshape(len(controls), -1).T
+    shown = np.linalg.norm(A, axis=0) > 1e-12
+    _tell_apart(controls, A, shown)
+    freedom = body.displacement.size - shown.sum() - rest.size
+    if freedom < 1:
+        raise InvalidInput(f"{len(u)} frames are too few to fit gains; record more")
+
+    def left(gains) -> np.ndarray:
+        gap = body.displacement - _seen(model, u, gains, size)
+        return _centred(gap.reshape(len(u), -1)).ravel()
+
+    gains, together = np.zeros(len(controls)), 0.0
+    row = A.sum(axis=1)
+    for _ in range(_STEPS):
+        gains[shown] += np.linalg.lstsq(A[:, shown], left(gains), rcond=None)[0]
+        together += row @ left(np.full(len(controls), together)) / (row @ row)
+    rms = float(np.sqrt((left(gains) ** 2).mean()))
+    deviation = np.full(len(controls), np.nan)
+    inverse = np.linalg.inv(A[:, shown].T @ A[:, shown])
+    deviation[shown] = rms * np.sqrt(A.shape[0] / freedom * np.diag(inverse))
+    offsets = (body.displacement - _seen(model, u, gains, size)).mean(axis=0)
+    return Calibration(
+        model,
+        np.where(shown, gains, np.nan),
+        deviation,
+        offsets,
+        together,
+        rms,
+        float(np.sqrt((left(np.ones(len(controls))) ** 2).mean())),
+        body,
+    )
+
+
+def _centred(rows: np.ndarray) -> np.ndarray:
+    """Rows (..., T, k) less their mean over time."""
+    return rows - rows.mean(axis=-2, keepdims=True)
+
+
+def _tell_apart(controls: Sequence, A: np.ndarray, shown: np.ndarray) -> None:
+    if not shown.any():
+        raise InvalidInput("no control moves any marker; record a gait")
+    kept: list[int] = []
+    for i in np.flatnonzero(shown):
+        trial = A[:, [*kept, i]] / np.linalg.norm(A[:, [*kept, i]], axis=0)
+        if np.linalg.svd(trial, compute_uv=False)[-1] < 1e-6:
+            raise InvalidInput(
+                f"the gain of control {controls[i].name!r} cannot be told apart from "
+                "those of others in this recording; move them differently or leave "
+                "it out"
+            )
+        kept.append(i)

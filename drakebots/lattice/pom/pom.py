@@ -1,0 +1,290 @@
+"""Planes of Motion: displacements of lattice nodes from those of a few controls.
+
+    x_j(t) = sum_i A^(d_i)_(n_j) C_ij u_i(t)                                 (1)
+
+with u_i the displacement of control i along its push axis, x_j that of node j,
+d_i the normal of the plane that control i drives, n_j the number 0..5 of node j in
+its voxel and C_ij in {-1, 0, 1}. The column n of A^(p) is e_p x r_n, with r_n the
+unit vector from the voxel's centre to node n. Source: Tebyani et al., "A Geometric
+Kinematic Model for Flexible Voxel-Based Robots" (2022), section 2.2.
+
+Here x = J u with the constant J built from the unit fields of `planes.py`.
+`connectivity` keeps the paper's form, to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.lattice.shape.lattice import OFFSETS, Lattice
+from drakebots.lattice.shape.mechanisms import Mechanism, Mechanisms
+from drakebots.lattice.shape.planes import AXES, Plane, Planes, axis_number
+
+# Which mechanisms a set of actuators drives, and which it leaves or fights over.
+#
+# An actuator between two nodes reads its change of length off the amplitudes a of the
+# mechanisms, e = G a. The rank of G (M, m) against M and m tells all: m - rank
+# mechanisms are left to elasticity, M - rank actuators cannot be set freely.
+# Source: ours; the paper refuses two controls on one plane only.
+
+_ZERO = 1e-9
+
+
+def actuator_nodes(lattice: Lattice, actuators: Sequence[Control]) -> np.ndarray:
+    """Rows of the lower and the upper node of each actuator (M, 2).
+
+    Raises:
+        InvalidInput: when one of them is not in the lattice, naming the actuator.
+    """
+    rows = []
+    for actuator in actuators:
+        try:
+            rows.append([lattice.node(actuator.node), lattice.node(actuator.other)])
+        except InvalidInput as error:
+            raise InvalidInput(f"actuator {actuator.name!r}: {error}") from None
+    return np.array(rows, int).reshape(-1, 2)
+
+
+def extension_rows(
+    lattice: Lattice, actuators: Sequence[Control], basis: np.ndarray
+) -> np.ndarray:
+    """G (M, m): by how much a unit of each mechanism extends each actuator."""
+    nodes, axes = actuator_nodes(lattice, actuators), [a.axis for a in actuators]
+    along = basis.reshape(len(lattice.nodes), 3, -1)
+    return along[nodes[:, 1], axes] - along[nodes[:, 0], axes]
+
+
+def dependent(actuators: Sequence[Control], G: np.ndarray) -> list[str]:
+    """One line for each actuator that those before it settle, saying which."""
+    lines, kept = [], []
+    for i, row in enumerate(G):
+        name = actuators[i].name
+        if np.abs(row).max(initial=0.0) < _ZERO:
+            lines.append(f"actuator {name!r} moves no mechanism; place it elsewhere")
+            continue
+        if kept:
+            share = np.linalg.lstsq(G[kept].T, row, rcond=None)[0]
+            if np.abs(share @ G[kept] - row).max() < 1e-7 * np.abs(row).max():
+                others = [
+                    repr(actuators[k].name)
+                    for k, s in zip(kept, share)
+                    if abs(s) > 1e-7
+                ]
+                lines.append(
+                    f"actuator {name!r} is settled by {' and '.join(others)}; "
+                    "leave one out"
+                )
+                continue
+        kept.append(i)
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class Actuation:
+    """What actuators do to the mechanisms of a lattice.
+
+    Attributes:
+        rank: mechanisms they drive independently.
+        free: mechanisms beyond that, left to the beams' stiffness.
+        idle: mechanisms that no actuator touches.
+        conflicts: one line for each actuator that the others settle.
+    """
+
+    rank: int
+    free: int
+    idle: tuple[Mechanism, ...]
+    conflicts: tuple[str, ...]
+
+    def report(self) -> str:
+        """For printing."""
+        lines = [f"{self.rank} mechanisms driven, {self.free} left to elasticity"]
+        lines += [f"  not driven: {m.name}" for m in self.idle]
+        return "\n".join([*lines, *self.conflicts])
+
+
+def actuation(mechanisms: Mechanisms, actuators: Sequence[Control]) -> Actuation:
+    """Rank test of actuators on a lattice's mechanisms.
+
+    Raises:
+        InvalidInput: when an actuator's node is not in the lattice.
+    """
+    G = extension_rows(mechanisms.lattice, actuators, mechanisms.basis)
+    conflicts = dependent(actuators, G)
+    rank = len(actuators) - len(conflicts)
+    touched = np.abs(G).max(axis=0, initial=0.0) > _ZERO
+    idle = tuple(m for m, hit in zip(mechanisms.all, touched) if not hit)
+    return Actuation(rank, len(mechanisms.all) - rank, idle, tuple(conflicts))
+
+
+ACTUATION = np.array([np.cross(e, OFFSETS).T for e in np.eye(3, dtype=int)])
+"""A_x, A_y, A_z: displacement of nodes 0..5 when a voxel tilts (3, 3, 6)."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A node that is moved along an axis: by an actuator, or as wished.
+
+    An actuator sits between the node and the one a pitch further along the axis,
+    which it moves the other way: it changes its length by -2 u.
+
+    Attributes:
+        node: place of the (lower) node (x, y, z) [half pitches].
+        axis: push axis, 0..2 or a letter.
+        name: for reports; by default node and axis.
+
+    Raises:
+        InvalidInput: when node is not three whole numbers.
+        UnknownName: for another axis.
+    """
+
+    node: tuple[int, int, int]
+    axis: int | str = 2
+    name: str = ""
+
+    def __post_init__(self):
+        object.__setattr__(self, "node", place_of(self.node))
+        object.__setattr__(self, "axis", axis_number(self.axis))
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.node} {AXES[self.axis]}")
+
+    @property
+    def other(self) -> tuple[int, int, int]:
+        """The actuator's other node [half pitches]."""
+        return tuple(n + 2 * (k == self.axis) for k, n in enumerate(self.node))
+
+
+def place_of(node) -> tuple[int, int, int]:
+    """A node's place as three ints [half pitches].
+
+    Raises:
+        InvalidInput: when it is anything else.
+    """
+    try:
+        given = np.asarray(node, float)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.shape != (3,) or not np.isfinite(given).all() or (given % 1).any():
+        raise InvalidInput(f"a node is three whole half pitches (x, y, z), got {node}")
+    return tuple(int(n) for n in given)
+
+
+def connectivity(lattice: Lattice, control: Control, place: Sequence[int]) -> int:
+    """C_ij of eq. (1) in the paper's form, from grid positions and node numbers.
+
+        C = (-1)^(sum(e - s)/2) h(n_e) A^(p)[a, n_s mod 3]   if e_p = s_p, else 0
+
+    of effector place e and number n_e, control place s and number n_s, push axis a
+    and plane normal p; h(n) = -1 for n > 2, else 1. It knows no parts of a layer.
+    """
+    s, e = np.array(control.node), np.array(place)
+    p = 3 - control.axis - int(np.argmin(s % 2))
+    if e[p] != s[p]:
+        return 0
+    number_s = lattice.voxel_of(lattice.node(s))[1]
+    number_e = lattice.voxel_of(lattice.node(e))[1]
+    parity = 1 - 2 * (int((e - s).sum()) // 2 % 2)
+    half = -1 if number_e > 2 else 1
+    return parity * half * int(ACTUATION[p, control.axis, number_s % 3])
+
+
+class PlanesOfMotion:
+    """The model x = J u of a lattice, its controls and the nodes of interest.
+
+    Args:
+        lattice: the voxels.
+        controls: what is moved, at most one per plane.
+        effectors: places of the nodes of interest (E, 3) [half pitches]; by
+            default all nodes, in the lattice's order.
+        ideality: share of the motion that arrives at nodes which no control
+            holds; 1 in the paper.
+
+    Attributes:
+        planes: the lattice's.
+        driven: the plane of each control.
+        J: (3 E, M); row 3 e + k for direction k of effector e. Entries 0, +-1
+            (times ideality).
+
+    Raises:
+        InvalidInput: for no control, two on one plane, a node not in the lattice,
+            a push along the node's even axis, an ideality outside (0, 1].
+        UnknownName: for an axis other than x, y, z.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        controls: Sequence[Control],
+        effectors=None,
+        *,
+        ideality: float = 1.0,
+        planes: Planes | None = None,
+    ):
+        if not len(controls):
+            raise InvalidInput("planes of motion need at least one control")
+        if not 0 < ideality <= 1:
+            raise InvalidInput(f"ideality must be within 0..1, > 0, got {ideality}")
+        self.lattice, self.controls = lattice, tuple(controls)
+        self.ideality = float(ideality)
+        self.planes = planes or Planes(lattice)
+        driven = [self.planes.driven(c.node, c.axis) for c in controls]
+        self._refuse_shared(driven)
+        self.driven: tuple[Plane, ...] = tuple(self.planes.all[d] for d in driven)
+        if effectors is None:
+            nodes = np.arange(len(lattice.nodes))
+        else:
+            nodes = np.array([lattice.node(place_of(e)) for e in effectors], int)
+        self.effector_nodes = nodes
+        self.J = self._jacobian(driven, nodes)
+
+    def _refuse_shared(self, driven: list[int]) -> None:
+        first: dict[int, Control] = {}
+        for control, plane in zip(self.controls, driven):
+            if plane in first:
+                a, b = first[plane], control
+                raise InvalidInput(
+                    f"controls {a.name!r} at node {a.node} and {b.name!r} at node "
+                    f"{b.node} both drive the plane {self.planes.all[plane]}; keep one"
+                )
+            first[plane] = control
+
+    def _jacobian(self, driven: list[int], nodes: np.ndarray) -> np.ndarray:
+        fields = self.planes.fields[:, driven].toarray()
+        fields = fields.reshape(-1, 3, len(driven))
+        gain = np.full(len(fields), self.ideality)
+        places = {tuple(p): row for row, p in enumerate(self.lattice.nodes.tolist())}
+        for i, control in enumerate(self.controls):
+            held = places[control.node]
+            # A unit of u is a unit of the control's own motion.
+            fields[:, :, i] *= fields[held, control.axis, i]
+            gain[held] = gain[places.get(control.other, held)] = 1.0
+        return (gain[:, None, None] * fields)[nodes].reshape(-1, len(driven))
+
+    def displacements(self, u) -> np.ndarray:
+        """Of the effectors, eq. (1).
+
+        Args:
+            u: displacements of the controls (..., M) [m].
+
+        Returns:
+            (..., E, 3) [m].
+
+        Raises:
+            InvalidInput: when u's last size is not M, or u is not finite.
+        """
+        u = np.asarray(u, float)
+        if u.ndim < 1 or u.shape[-1] != len(self.controls):
+            raise InvalidInput(
+                f"u must be (..., {len(self.controls)}), one column per control: "
+                f"{u.shape}"
+            )
+        if not np.isfinite(u).all():
+            raise InvalidInput("u holds a value that is not finite; mend the table")
+        return (u @ self.J.T).reshape(*u.shape[:-1], -1, 3)
+
+    def positions(self, u) -> np.ndarray:
+        """Of the effectors, as `displacements` from where they rest [m]."""
+        return self.lattice.positions[self.effector_nodes] + self.displacements(u)

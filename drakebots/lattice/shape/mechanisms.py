@@ -1,0 +1,299 @@
+"""Every mechanism of a lattice, in a basis one can read.
+
+The null space of the rigidity matrix holds, in this order,
+
+    rigid motions | planes of motion | what the planes miss
+
+A block with all sizes >= 2 has 6 + nx + ny + nz zero modes: the planes of motion
+span its mechanisms. Slabs one voxel thick and parts that hang on one node have more.
+Those are given as locally as we find them: parts that turn about the node they hang
+on, then modes in which only a voxel, a pair or a square of voxels turns, then the
+rest. Source: ours; the paper says of it that "the POM model requires at least two
+antagonistic voxels" (Tebyani et al. 2022, section 3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+
+from drakebots.lattice.shape.lattice import Lattice
+from drakebots.lattice.shape.planes import AXES, Planes, neighbours, pieces
+from drakebots.lattice.shape.rigidity import (
+    null_space,
+    rigid_motions,
+    rotations,
+    self_stresses,
+)
+
+_INDEPENDENT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A motion that stretches no bar.
+
+    Attributes:
+        kind: "plane", "hanging" (a part turns about its only node) or "local".
+        name: short, such as "plane x = 1".
+        text: one line that tells what turns about what.
+        voxels: rows of the voxels that turn.
+        field: displacements of the nodes (3 N,), without unit; a plane's entries
+            are 0 and +-1.
+    """
+
+    kind: str
+    name: str
+    text: str
+    voxels: tuple[int, ...]
+    field: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanisms:
+    """All mechanisms of a lattice.
+
+    Attributes:
+        lattice: the voxels.
+        planes: its planes of motion.
+        rigid: rigid motions, 6 for each connected piece.
+        zero_modes: of the rigidity matrix, = rigid + len(all).
+        self_stress: independent states of self-stress.
+        all: a basis, the planes first.
+    """
+
+    lattice: Lattice
+    planes: Planes
+    rigid: int
+    zero_modes: int
+    self_stress: int
+    all: tuple[Mechanism, ...]
+
+    @property
+    def basis(self) -> np.ndarray:
+        """Fields of the mechanisms as columns (3 N, m)."""
+        size = 3 * len(self.lattice.nodes)
+        return np.array([m.field for m in self.all]).reshape(-1, size).T
+
+    @property
+    def missed(self) -> tuple[Mechanism, ...]:
+        """The mechanisms beyond the planes of motion."""
+        return tuple(m for m in self.all if m.kind != "plane")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the planes of motion are all the mechanisms there are."""
+        return not self.missed
+
+    def report(self) -> str:
+        """Counts and what the planes of motion miss, for printing."""
+        nodes, planes = len(self.lattice.nodes), len(self.all) - len(self.missed)
+        lines = [
+            f"{len(self.lattice.voxels)} voxels, {nodes} nodes, "
+            f"{len(self.lattice.beams)} bars, {self.self_stress} self-stress",
+            f"{self.zero_modes} zero modes: {self.rigid} rigid, {planes} planes of "
+            f"motion, {len(self.missed)} others",
+        ]
+        lines += [m.text for m in self.all if m.kind == "plane"]
+        if self.missed:
+            lines.append("the planes of motion miss:")
+        seen: dict[str, int] = {}
+        for m in self.missed:
+            seen[m.text] = seen.get(m.text, 0) + 1
+        lines += [f"  {text}" for text in seen]
+        return "\n".join(lines)
+
+
+def find(lattice: Lattice) -> Mechanisms:
+    """All mechanisms of a lattice, a readable basis.
+
+    Raises:
+        InvalidInput: for more than rigidity.MAX_VOXELS voxels.
+    """
+    planes, space = Planes(lattice), null_space(lattice)
+    near = neighbours(lattice)
+    label = pieces(len(lattice.voxels), near[:, :2])
+    span = _Span(space)
+    rigid = sum(span.add(f) for f in _rigid_fields(lattice, label))
+    found = []
+    for i, field in enumerate(planes.fields.toarray().T):
+        if span.add(field):
+            found.append(_plane(planes, i, field))
+    for part in _hanging(lattice, near, label):
+        found += [m for m in part if span.add(m.field)]
+    if not span.full:
+        found += _local(lattice, near, space, span)
+    count = self_stresses(lattice, space.shape[1])
+    return Mechanisms(lattice, planes, rigid, space.shape[1], count, tuple(found))
+
+
+class _Span:
+    """Which part of the null space is taken, in coordinates of its basis."""
+
+    def __init__(self, space: np.ndarray):
+        self.space = space
+        self.taken = np.zeros((space.shape[1], 0))
+
+    @property
+    def full(self) -> bool:
+        return self.taken.shape[1] == self.space.shape[1]
+
+    def add(self, field: np.ndarray) -> bool:
+        """Takes a field in, unless it lies in the span."""
+        c = self.space.T @ field
+        c /= np.linalg.norm(c)
+        for _ in range(2):  # once more against rounding
+            c = c - self.taken @ (self.taken.T @ c)
+        size = np.linalg.norm(c)
+        if size < _INDEPENDENT:
+            return False
+        self.taken = np.column_stack([self.taken, c / size])
+        return True
+
+
+def _rigid_fields(lattice: Lattice, label: np.ndarray):
+    for k in range(label.max() + 1):
+        moved = np.zeros(len(lattice.nodes), bool)
+        moved[lattice.voxel_nodes[label == k]] = True
+        yield from rigid_motions(lattice, moved).T
+
+
+def _name(lattice: Lattice, voxel: int) -> str:
+    return "({}, {}, {})".format(*lattice.voxels[voxel])
+
+
+def _plane(planes: Planes, index: int, field: np.ndarray) -> Mechanism:
+    plane = planes.all[index]
+    voxels = np.flatnonzero(planes.label[plane.axis] == index)
+    many = f"{len(voxels)} voxels tilt" if len(voxels) > 1 else "one voxel tilts"
+    text = f"plane {plane}: {many} about {AXES[plane.axis]}"
+    return Mechanism("plane", f"plane {plane}", text, tuple(voxels.tolist()), field)
+
+
+def _hanging(lattice: Lattice, near: np.ndarray, label: np.ndarray):
+    """Turns of each part that a single shared node holds, smallest parts first."""
+    parts = []
+    looped = {tuple(pair) for square in _squares(lattice) for pair in _sides(square)}
+    for i, (v, w, axis) in enumerate(near):
+        if (v, w) in looped:
+            continue
+        split = pieces(len(lattice.voxels), np.delete(near[:, :2], i, axis=0))
+        if split[v] == split[w]:
+            continue
+        sides = [np.flatnonzero(split == split[x]) for x in (v, w)]
+        node = lattice.voxel_nodes[v, 3 + axis]
+        parts.append((min(sides, key=len), node))
+    for part, node in sorted(parts, key=lambda p: len(p[0])):
+        place = lattice.nodes[node]
+        arm = (lattice.nodes - place).astype(float)
+        moved = np.zeros(len(arm), bool)
+        moved[lattice.voxel_nodes[part]] = True
+        at = "({}, {}, {})".format(*place)
+        if len(part) == 1:
+            text = f"voxel {_name(lattice, part[0])} is singly attached, at node {at}: "
+            text += "three rotations of its own"
+        else:
+            text = f"{len(part)} voxels with {_name(lattice, part[0])} hang on node "
+            text += f"{at}: three rotations of their own"
+        yield [
+            Mechanism(
+                "hanging",
+                f"{_name(lattice, part[0])} about {AXES[k]} at {at}",
+                text,
+                tuple(part.tolist()),
+                (np.cross(e, arm) * moved[:, None]).ravel(),
+            )
+            for k, e in enumerate(np.eye(3))
+        ]
+
+
+def _local(lattice, near, space, span: _Span) -> list[Mechanism]:
+    """Modes in which few voxels turn.
+
+    With rotations W = U S V^T of the null space, those of the voxels in a set turn
+    alone for a vector y of the set's rows U_s with |U_s^T y| = |y|: U has
+    orthonormal columns, so nothing is left for the other rows.
+    """
+    u, s, vt = sla.svd(rotations(lattice, space), full_matrices=False)
+    keep = s > 1e-9 * s[0]
+    u, back = u[:, keep], space @ (vt[keep].T / s[keep])
+    found: list[Mechanism] = []
+
+    def take(fields: np.ndarray) -> None:
+        for field in fields.T:
+            if span.add(field):
+                found.append(_describe(lattice, field))
+
+    for clusters in _clusters(lattice, near):
+        rows = (3 * clusters[:, :, None] + np.arange(3)).reshape(len(clusters), -1)
+        values, vectors = np.linalg.eigh(u[rows] @ u[rows].transpose(0, 2, 1))
+        for at in np.flatnonzero(values[:, -1] > 1 - 1e-9):
+            if span.full:
+                return found
+            alone = vectors[at][:, values[at] > 1 - 1e-9]
+            take(back @ (u[rows[at]].T @ _reduced(alone)))
+    if not span.full:
+        take(back @ (u.T @ _reduced(u)))
+    return found
+
+
+def _clusters(lattice: Lattice, near: np.ndarray):
+    """Sets of voxels to try, the smallest first (n, size)."""
+    yield np.arange(len(lattice.voxels))[:, None]
+    if len(near):
+        yield near[:, :2]
+    squares = _squares(lattice)
+    if squares:
+        yield np.array(squares)
+
+
+def _squares(lattice: Lattice) -> list[list[int]]:
+    """Voxels v, v + e_a, v + e_b, v + e_a + e_b that are all there."""
+    where = {tuple(v): i for i, v in enumerate(lattice.voxels.tolist())}
+    squares = []
+    for v in where:
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            steps = np.zeros((4, 3), int)
+            steps[1, a] = steps[2, b] = steps[3, a] = steps[3, b] = 1
+            corners = [where.get(tuple(c)) for c in (np.array(v) + steps).tolist()]
+            if None not in corners:
+                squares.append(corners)
+    return squares
+
+
+def _sides(square: list[int]) -> list[tuple[int, int]]:
+    s = square
+    return [(s[0], s[1]), (s[0], s[2]), (s[1], s[3]), (s[2], s[3])]
+
+
+def _reduced(columns: np.ndarray) -> np.ndarray:
+    """The same span with many zeros: column echelon form, fully pivoted."""
+    a = columns.copy()
+    for k in range(a.shape[1]):
+        size = np.abs(a[:, k:])
+        row, column = np.unravel_index(np.argmax(size), size.shape)
+        a[:, [k, k + column]] = a[:, [k + column, k]]
+        a[:, k] /= a[row, k]
+        others = np.arange(a.shape[1]) != k
+        a[:, others] -= np.outer(a[:, k], a[row, others])
+    a[np.abs(a) < 1e-12] = 0.0
+    return a
+
+
+def _describe(lattice: Lattice, field: np.ndarray) -> Mechanism:
+    turns = rotations(lattice, field[:, None]).reshape(-1, 3)
+    turns = np.round(turns / turns.flat[np.argmax(np.abs(turns))], 9) + 0.0
+    size = np.abs(turns).max(axis=1)
+    voxels = np.flatnonzero(size > 1e-6)
+    told = [
+        f"{_name(lattice, v)} about ({', '.join(f'{t:.3g}' for t in turns[v])})"
+        for v in voxels[np.argsort(-size[voxels], kind="stable")][:4]
+    ]
+    more = f" and {len(voxels) - 4} more" if len(voxels) > 4 else ""
+    text = f"turn{'s' if len(voxels) == 1 else ''}: {'; '.join(told)}{more}"
+    text = f"{len(voxels)} voxel{'s' if len(voxels) > 1 else ''} {text}"
+    name = f"local, {len(voxels)} at {_name(lattice, voxels[0])}"
+    scale = np.abs(field).max()
+    return Mechanism("local", name, text, tuple(voxels.tolist()), field / scale)

@@ -1,0 +1,164 @@
+"""The planes of motion of a lattice: which voxels tilt together, and how.
+
+A plane of motion (p, q) is the layer of voxels whose centres have the odd
+coordinate q along the axis p, the normal of the square that rotates. With voxel
+indices v and centre c in half pitches, its unit field at a node of voxel v is
+
+    u(node) = s e_p x (node - c),    s = (-1)^(v_a + v_b),  a, b != p
+
+the same for both voxels that own the node: neighbours tilt in opposite senses, as
+corner-sharing octahedra do. The nodes c -+ e_p stay. Source: Tebyani et al. (2022),
+section 2.1, Figs. 2 to 4; the closed form is ours.
+
+A layer that falls into pieces which share no node within it is as many planes,
+since each can tilt alone: `part` counts them. The paper's blocks have one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+from scipy.sparse.csgraph import connected_components
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.lattice.shape.lattice import OFFSETS, Lattice
+
+AXES = "xyz"
+
+
+def axis_number(axis: int | str) -> int:
+    """0, 1, 2 of an axis given as such or by its letter.
+
+    Raises:
+        UnknownName: for anything else.
+    """
+    if isinstance(axis, str) and axis in tuple(AXES):
+        return AXES.index(axis)
+    if not isinstance(axis, str | bool) and axis in (0, 1, 2):
+        return int(axis)
+    raise UnknownName("axis", axis, AXES)
+
+
+def neighbours(lattice: Lattice) -> np.ndarray:
+    """Voxels that share a node: rows (v, w, axis) with w = v + e_axis (n, 3)."""
+    owned, rows = lattice.voxel_nodes, []
+    for axis in range(3):
+        _, v, w = np.intersect1d(
+            owned[:, 3 + axis], owned[:, axis], assume_unique=True, return_indices=True
+        )
+        rows.append(np.stack([v, w, np.full(len(v), axis)], axis=1))
+    return np.concatenate(rows)
+
+
+def pieces(size: int, pairs: np.ndarray) -> np.ndarray:
+    """Label of each of `size` things (size,) that pairs (n, 2) connect."""
+    ones = np.ones(len(pairs))
+    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    return connected_components(graph, directed=False)[1]
+
+
+@dataclass(frozen=True, order=True)
+class Plane:
+    """A plane of motion.
+
+    Attributes:
+        axis: p, its normal.
+        coordinate: q, odd [half pitches].
+        part: which piece of the layer, counted from the voxel of lowest index.
+    """
+
+    axis: int
+    coordinate: int
+    part: int = 0
+
+    def __str__(self) -> str:
+        part = f", part {self.part}" if self.part else ""
+        return f"{AXES[self.axis]} = {self.coordinate}{part}"
+
+
+class Planes:
+    """All the planes of motion of a lattice, sorted.
+
+    Attributes:
+        lattice: it.
+        all: the planes, P of them.
+        label: place in `all` of each voxel's plane with each normal (3, V).
+        sign: s of each voxel in it (3, V).
+    """
+
+    def __init__(self, lattice: Lattice):
+        self.lattice = lattice
+        self.label = np.empty((3, len(lattice.voxels)), int)
+        voxels, near = lattice.voxels, neighbours(lattice)
+        total = voxels.sum(axis=1)
+        self.sign = np.array([1 - 2 * ((total - voxels[:, p]) % 2) for p in range(3)])
+        found: list[Plane] = []
+        order = np.lexsort(voxels.T[::-1])
+        for p in range(3):
+            piece = pieces(len(voxels), near[near[:, 2] != p, :2])
+            # Numbered by coordinate first, then by the lowest voxel of the piece.
+            first: dict[int, int] = {}
+            for v in order[np.argsort(voxels[order, p], kind="stable")]:
+                if piece[v] not in first:
+                    first[piece[v]] = len(found)
+                    q = int(2 * voxels[v, p] + 1)
+                    part = sum(g.axis == p and g.coordinate == q for g in found)
+                    found.append(Plane(p, q, part))
+            self.label[p] = [first[k] for k in piece]
+        self.all = tuple(found)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @cached_property
+    def fields(self) -> csc_array:
+        """The unit field of each plane as a column (3 N, P); entries 0, +-1."""
+        owned = self.lattice.voxel_nodes
+        rows, columns, values = [], [], []
+        for p in range(3):
+            tilt = np.cross(np.eye(3, dtype=int)[p], OFFSETS)  # (6, 3)
+            for n, k in np.argwhere(tilt):
+                # A node of two voxels is written by its first owner only.
+                node, first = np.unique(owned[:, n], return_index=True)
+                rows.append(3 * node + k)
+                columns.append(self.label[p, first])
+                values.append(self.sign[p, first] * tilt[n, k])
+        place = np.stack([np.concatenate(rows), np.concatenate(columns)])
+        place, first = np.unique(place, axis=1, return_index=True)
+        values = np.concatenate(values)[first].astype(float)
+        shape = (3 * len(self.lattice.nodes), len(self.all))
+        return csc_array((values, tuple(place)), shape=shape)
+
+    def of_node(self, node: int) -> tuple[Plane, Plane]:
+        """The two planes a node lies on, by the row of the node."""
+        voxel, number = self.lattice.voxel_of(node)
+        even = number % 3
+        a, b = (self.all[self.label[p, voxel]] for p in range(3) if p != even)
+        return a, b
+
+    def driven(self, place: Sequence[int], axis: int | str) -> int:
+        """Which plane moves the node at `place` [half pitches] along an axis.
+
+        The normal is the third axis beside that one and the node's even axis.
+
+        Raises:
+            InvalidInput: for a node not in the lattice, or the even axis, along
+                which no plane moves it.
+            UnknownName: for an axis other than x, y, z.
+        """
+        axis = axis_number(axis)
+        node = self.lattice.node(place)
+        voxel, number = self.lattice.voxel_of(node)
+        even = number % 3
+        if axis == even:
+            ways = " and ".join(AXES[a] for a in range(3) if a != even)
+            where = tuple(np.asarray(place).tolist())
+            raise InvalidInput(
+                f"node {where} moves only along {ways}: its coordinate along "
+                f"{AXES[even]} is even; push along {ways.replace('and', 'or')}"
+            )
+        return int(self.label[3 - axis - even, voxel])

@@ -1,0 +1,257 @@
+"""Reads the links of an old URDF: inertia, shapes, point feet, colors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pydrake.math import RollPitchYaw, RotationMatrix
+
+from drakebots.core.units import Scaling
+from drakebots.model import sdf
+from drakebots.model.old_urdf.xml import Element
+
+FOOT_RADIUS = 1e-9
+"""Radius of the sphere that stands for a point foot [m]; libsdformat reads a
+radius of zero as 1 m."""
+
+_MESHES = (".obj", ".gltf", ".vtk", ".stl")
+_MIN_MESH_SCALE = 1e-8  # Drake refuses smaller ones
+_ROUNDING = 1e-12
+"""How far, relative to its trace, an inertia may miss the conditions of a rigid
+body; it is then raised by as much, since libsdformat allows only 1e-15."""
+
+_THIN = 1e-6
+"""Moments nearer than this to the limit, relative to the trace: a rod, a plate."""
+
+
+def pose(element: Element | None, units: Scaling) -> sdf.Pose:
+    """The attributes `xyz` and `rpy` of an element, zero where missing."""
+    if element is None:
+        return sdf.Pose()
+    p = element.numbers("xyz", 3, [0, 0, 0]) * units.length
+    return sdf.Pose(p, element.numbers("rpy", 3, [0, 0, 0]))
+
+
+def origin(element: Element, units: Scaling) -> sdf.Pose:
+    """The pose in the child `<origin>` of an element."""
+    child = element.optional("origin")
+    if child is not None:
+        child.check("xyz rpy")
+    return pose(child, units)
+
+
+class LinkReader:
+    """Collects the links of one file.
+
+    Args:
+        path: of the file; meshes are looked for beside it.
+        units: of the file's numbers.
+
+    Attributes:
+        links: by name.
+        feet: by name, the link and the point (3,) in it [m].
+        notes: what was left out.
+    """
+
+    def __init__(self, path: Path, units: Scaling):
+        self.path, self.units = path, units
+        self.links: dict[str, sdf.Link] = {}
+        self.feet: dict[str, tuple[str, np.ndarray]] = {}
+        self.notes: list[str] = []
+        self.colors: dict[str, np.ndarray] = {}
+
+    def note(self, element: Element, message: str) -> None:
+        """Notes something about an element that was left out."""
+        self.notes.append(f"<{element.tag}> (line {element.line}): {message}")
+
+    def read_color(self, element: Element) -> None:
+        """Reads a `<material>`; the first color of a name counts."""
+        element.check("name", "color texture")
+        if element.optional("texture") is not None:
+            self.note(element.one("texture"), "texture ignored")
+        color = element.optional("color")
+        if color is None:
+            return
+        color.check("rgba")
+        rgba = color.numbers("rgba", 4)
+        if (rgba < 0).any() or (rgba > 1).any():
+            raise color.problem("rgba must be in 0 .. 1; correct it")
+        self.colors.setdefault(element.text("name", ""), rgba)
+
+    def read_link(self, element: Element) -> None:
+        """Reads a `<link>` into `links` and `feet`."""
+        element.check("name", "inertial visual collision")
+        name = element.name()
+        if name == "world":
+            if element.children:
+                raise element.problem("the world has no inertia or shapes; use a link")
+            return
+        mass, com, inertia = self._inertial(element)
+        geometries = [
+            geometry
+            for index, child in enumerate(element.children)
+            if child.tag != "inertial"
+            and (geometry := self._geometry(child, f"{name}_{child.tag}_{index}"))
+        ]
+        taken = [geometry.name for geometry in geometries]
+        for geometry in geometries:
+            if taken.count(geometry.name) > 1:
+                raise element.problem(f"two shapes are named {geometry.name!r}; rename")
+        self.links[name] = sdf.Link(name, mass, com, inertia, geometries)
+        self._add_feet(element, [g for g in geometries if _is_foot(g)])
+
+    def _add_feet(self, element: Element, feet: list[sdf.Geometry]) -> None:
+        link = element.attributes["name"]
+        for index, foot in enumerate(feet):
+            name = link if len(feet) == 1 else f"{link}_{index}"
+            if name in self.feet:
+                raise element.problem(f"two feet are named {name!r}; rename the link")
+            foot.pose.p.setflags(write=False)
+            self.feet[name] = (link, foot.pose.p)
+
+    def _inertial(self, link: Element) -> tuple[float, sdf.Pose, np.ndarray]:
+        element = link.optional("inertial")
+        if element is None:
+            self.note(link, f"link {link.attributes['name']!r} has no mass")
+            return 0.0, sdf.Pose(), np.zeros((3, 3))
+        element.check("", "origin mass inertia")
+        pose = origin(element, self.units)
+        mass_element = element.one("mass")
+        mass_element.check("value")
+        mass = mass_element.not_negative("value") * self.units.mass
+        tensor = element.one("inertia")
+        tensor.check("ixx ixy ixz iyy iyz izz")
+        ixx, iyy, izz = (tensor.number(key) for key in ("ixx", "iyy", "izz"))
+        ixy, ixz, iyz = (tensor.number(key, 0.0) for key in ("ixy", "ixz", "iyz"))
+        inertia = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+        if mass == 0 and inertia.any():
+            raise tensor.problem(
+                f"link {link.attributes['name']!r} has inertia but mass 0; give it mass"
+            )
+        if mass == 0:
+            self.note(link, f"link {link.attributes['name']!r} has no mass")
+        inertia = _physical(inertia, tensor, link.attributes["name"])
+        pose, inertia = _on_axes(pose, inertia)
+        return mass, pose, inertia * self.units.inertia
+
+    def _geometry(self, element: Element, name: str) -> sdf.Geometry | None:
+        known = "name group" if element.tag == "collision" else "name"
+        element.check(known, "origin geometry material")
+        if "group" in element.attributes:
+            note = f"collision group {element.attributes['group']!r} ignored"
+            self.note(element, note)
+        if "name" in element.attributes:
+            name = element.name()
+        pose = origin(element, self.units)
+        holder = element.one("geometry")
+        holder.check("", "sphere box cylinder capsule mesh")
+        if len(holder.children) != 1:
+            raise holder.problem(f"has {len(holder.children)} shapes; give it one")
+        shape = holder.children[0]
+        values = self._shape(element, shape)
+        if values is None:
+            return None
+        rgba, material = None, element.optional("material")
+        if material is not None and element.tag == "visual":
+            rgba = self._rgba(material)
+        return sdf.Geometry(element.tag, name, pose, shape.tag, values, rgba)
+
+    def _rgba(self, material: Element) -> np.ndarray | None:
+        color = material.optional("color")
+        if color is not None:
+            return color.numbers("rgba", 4)
+        name = material.text("name", "")
+        if name not in self.colors:
+            self.note(material, f"material {name!r} has no color, ignored")
+        return self.colors.get(name)
+
+    def _shape(self, element: Element, shape: Element) -> dict[str, object] | None:
+        unit = self.units.length
+        if shape.tag == "mesh":
+            return self._mesh(element.tag, shape)
+        if shape.tag == "box":
+            shape.check("size")
+            size = shape.numbers("size", 3)
+            if (size <= 0).any():
+                raise shape.problem("size must be > 0; correct it, or drop the box")
+            return {"size": size * unit}
+        if shape.tag == "sphere":
+            shape.check("radius")
+            radius = shape.not_negative("radius") * unit
+            if radius == 0 and element.tag == "collision":
+                return {"radius": FOOT_RADIUS}
+            if radius == 0:
+                self.note(shape, "a visual sphere of radius 0 is dropped")
+                return None
+            return {"radius": radius}
+        shape.check("radius length")
+        return {key: shape.positive(key) * unit for key in ("radius", "length")}
+
+    def _mesh(self, kind: str, mesh: Element) -> dict[str, object] | None:
+        mesh.check("filename scale")
+        filename = mesh.text("filename")
+        scale = mesh.numbers("scale", (1, 3), [1, 1, 1]) * self.units.length
+        scale = np.broadcast_to(scale, (3,))
+        if (np.abs(scale) < _MIN_MESH_SCALE).any():
+            raise mesh.problem(f"scale is below {_MIN_MESH_SCALE} m; correct it")
+        file = self.path.parent.absolute() / filename.removeprefix("file://")
+        try:
+            found = file.is_file()
+        except (OSError, ValueError):
+            found = False
+        if not found or not str(file).isprintable():
+            self.note(mesh, f"mesh {filename!r} not found, {kind} dropped")
+            return None
+        if file.suffix.lower() not in _MESHES:
+            known = " ".join(_MESHES)
+            self.note(mesh, f"mesh {filename!r} is none of {known}, {kind} dropped")
+            return None
+        return {"uri": f"file://{file}", "scale": scale}
+
+
+def _is_foot(geometry: sdf.Geometry) -> bool:
+    is_sphere = (geometry.kind, geometry.shape) == ("collision", "sphere")
+    return is_sphere and geometry.values["radius"] == FOOT_RADIUS
+
+
+def _physical(inertia: np.ndarray, element: Element, link: str) -> np.ndarray:
+    """Checks a (3, 3) inertia, and lifts it over rounding errors."""
+    moments = np.linalg.eigvalsh(inertia)
+    slack = _ROUNDING * abs(np.trace(inertia))
+    if moments[0] < -slack:
+        raise element.problem(
+            f"the inertia of link {link!r} is not positive: its principal moments "
+            f"are {_three(moments)}; correct it"
+        )
+    excess = moments[2] - moments[0] - moments[1]
+    if excess > slack:
+        raise element.problem(
+            f"no body has the inertia of link {link!r}: of its principal moments "
+            f"{_three(moments)} the last exceeds the sum of the others; correct it"
+        )
+    lift = max(0.0, -moments[0], excess)
+    return inertia + (lift + 1e-15 * np.trace(inertia) * (lift > 0)) * np.eye(3)
+
+
+def _on_axes(frame: sdf.Pose, inertia: np.ndarray) -> tuple[sdf.Pose, np.ndarray]:
+    """Turns the inertia of a thin rod or plate onto its principal axes.
+
+    libsdformat's principal moments of a full matrix are good to about 1e-8 only,
+    which makes it refuse bodies this near to the limit of what is physical.
+    """
+    moments, axes = np.linalg.eigh(inertia)
+    margin = min(moments[0], moments[0] + moments[1] - moments[2])
+    if np.array_equal(inertia, np.diag(np.diag(inertia))):
+        return frame, inertia
+    if margin > _THIN * np.trace(inertia):
+        return frame, inertia
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    R = RollPitchYaw(frame.rpy).ToRotationMatrix().multiply(RotationMatrix(axes))
+    lifted = np.maximum(moments, 0.0)
+    lifted[2] = min(lifted[2], lifted[0] + lifted[1])
+    return sdf.Pose(frame.p, RollPitchYaw(R).vector()), np.diag(lifted)
+
+
+def _three(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.9g}" for value in values)

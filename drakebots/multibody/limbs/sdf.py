@@ -1,0 +1,246 @@
+"""Soft limbs as SDF: for a plant, for a file, for a robot made of them."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, UnitInertia
+
+from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.files import replacing
+from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose, model_sdf
+from drakebots.multibody.limbs.limb import Limb, check_limbs
+
+END_SHARE = 0.05
+"""Share of a limb's mass in its end cap, and as much in its flange. Ours."""
+
+_DRAKE = "{http://drake.mit.edu}"
+
+
+def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
+    """Adds a limb's links and joints to an SDF model.
+
+    Args:
+        model: to add to; its parent link is in it already, if `on` is given.
+        limb: the limb.
+        on: the link its first joint is on; None for a flange of its own, to be
+            welded to whatever carries the limb.
+    """
+    n, step = limb.segments, limb.length / limb.segments
+    flange = END_SHARE * limb.mass if on is None else 0.0
+    cap = END_SHARE * limb.mass
+    share = (limb.mass - flange - cap) / n
+    if on is None:
+        model.links[limb.root] = _ball_link(limb.root, flange, limb, "base")
+        before, pose = limb.root, Pose()
+    else:
+        before, pose = on, Pose(limb.p, limb.rpy)
+    middle = Pose(np.array([step / 2, 0, 0]))
+    along = Pose(middle.p, np.array([0, np.pi / 2, 0]))
+    capsule = {"radius": limb.radius, "length": step}
+    kinds = ("visual", "collision") if limb.collide else ("visual",)
+    for j, (name, joint) in enumerate(zip(limb.links, limb.joints)):
+        if name == limb.tip:
+            link = _ball_link(name, cap + limb.tip_mass, limb, "end")
+        else:
+            inertia = UnitInertia.SolidCapsule(
+                limb.radius, step, np.array([1.0, 0, 0])
+            ).CopyToFullMatrix3()
+            drawn = [
+                Geometry(
+                    kind,
+                    f"{name}_{kind}",
+                    along,
+                    "capsule",
+                    capsule,
+                    limb.rgba if kind == "visual" else None,
+                )
+                for kind in kinds
+            ]
+            link = Link(name, share, middle, share * inertia, drawn)
+        link.pose, link.relative_to = pose, before
+        model.links[name] = link
+        model.joints[joint] = Joint(
+            joint,
+            "revolute",
+            before,
+            name,
+            limb.axis,
+            damping=limb.damping / limb.weights[j],
+            actuated=True,
+        )
+        before, pose = name, Pose(np.array([step, 0, 0]))
+
+
+def _ball_link(name: str, mass: float, limb: Limb, what: str) -> Link:
+    inertia = 0.4 * mass * limb.radius**2 * np.eye(3)
+    ball = {"radius": limb.radius}
+    drawn = Geometry("visual", f"{name}_{what}", Pose(), "sphere", ball, limb.rgba)
+    return Link(name, mass, Pose(), inertia, [drawn])
+
+
+def sdf_of(
+    model: Model, limbs: Sequence[Limb], *, planar: tuple[str, str] | None = None
+) -> str:
+    """The SDF text of a model with limbs: actuators get their gains.
+
+    Args:
+        model: with the parts of the limbs in it.
+        limbs: those.
+        planar: two links, the second of which slides and turns on the first's
+            xy plane; None for no such joint.
+    """
+    text = model_sdf(model)
+    ET.register_namespace("drake", _DRAKE.strip("{}"))
+    sdf = ET.fromstring(text)
+    root = sdf.find("model")
+    gains = {
+        joint: limb.stiffness / w
+        for limb in limbs
+        for joint, w in zip(limb.joints, limb.weights)
+    }
+    for joint in root.findall("joint"):
+        if joint.get("name") in gains:
+            limit = joint.find("axis/limit")
+            joint.find("axis").remove(limit)
+            p = repr(float(gains[joint.get("name")]))
+            ET.SubElement(joint, f"{_DRAKE}controller_gains", {"p": p, "d": "0"})
+    if planar is not None:
+        joint = ET.SubElement(
+            root, f"{_DRAKE}joint", {"name": "planar", "type": "planar"}
+        )
+        for tag, value in (
+            ("parent", planar[0]),
+            ("child", planar[1]),
+            ("damping", "0 0 0"),
+        ):
+            ET.SubElement(joint, _DRAKE + tag).text = value
+    ET.indent(sdf)
+    return '<?xml version="1.0"?>\n' + ET.tostring(sdf, "unicode") + "\n"
+
+
+def limbs_sdf(limbs: Sequence[Limb], name: str = "limbs") -> str:
+    """The SDF text of limbs alone, each on a flange that nothing holds yet.
+
+    Raises:
+        InvalidInput: for two limbs of one name.
+    """
+    limbs, model = check_limbs(limbs), Model(name)
+    for limb in limbs:
+        limb_parts(model, limb, on=None)
+    return sdf_of(model, limbs)
+
+
+def add_parsed(plant: MultibodyPlant, limbs: tuple[Limb, ...], name: str):
+    """Parses limbs into a plant and welds their roots; see `add_limbs`."""
+    tips = {limb.tip for limb in limbs}
+    parents = {
+        limb.name: None if limb.parent in tips else _link(plant, limb) for limb in limbs
+    }
+    (instance,) = Parser(plant).AddModelsFromString(limbs_sdf(limbs, name), "sdf")
+    for limb in limbs:
+        parent = parents[limb.name] or plant.GetBodyByName(limb.parent, instance)
+        plant.WeldFrames(
+            parent.body_frame(),
+            plant.GetBodyByName(limb.root, instance).body_frame(),
+            RigidTransform(RollPitchYaw(limb.rpy), limb.p),
+        )
+    return instance
+
+
+def _link(plant: MultibodyPlant, limb: Limb):
+    bodies = [plant.get_body(BodyIndex(i)) for i in range(plant.num_bodies())]
+    found = [b for b in bodies if limb.parent in (b.name(), b.scoped_name().get_full())]
+    if not found:
+        raise UnknownName(
+            f"parent link of limb {limb.name!r}",
+            limb.parent,
+            {body.name() for body in bodies},
+        )
+    if len(found) > 1:
+        scoped = ", ".join(b.scoped_name().get_full() for b in found)
+        raise InvalidInput(
+            f"limb {limb.name!r}: several links are named {limb.parent!r}; "
+            f"say which: {scoped}"
+        )
+    return found[0]
+
+
+def write_limbs(
+    robot: str | Path, limbs: Sequence[Limb], output: str | Path, *, name: str = "limbs"
+) -> Path:
+    """Writes limbs and the directives that put them on a robot's file.
+
+    `output` is a .dmd.yaml that adds the robot's file and, from an .sdf beside
+    `output`, its limbs; Drake's stock parser reads it, with the package map
+    that the robot's file needs.
+
+    Args:
+        robot: a URDF, SDF or MJCF of one robot.
+        limbs: to put on it.
+        output: "*.dmd.yaml", in a folder that exists.
+        name: of the limbs' model instance.
+
+    Returns:
+        `output`.
+
+    Raises:
+        ModelProblem: for a robot's file that Drake refuses, or a name of the
+            output that does not end so.
+        UnknownName: for a parent that is no link of it, listing the links.
+        InvalidInput: as :func:`drakebots.multibody.limbs.limbs.add_limbs`.
+        FileProblem: when a file cannot be written.
+    """
+    from drakebots.model.load import load
+
+    limbs, output = check_limbs(limbs), Path(output)
+    if not output.name.endswith(".dmd.yaml"):
+        raise ModelProblem(output, "must end in .dmd.yaml")
+    model = load(robot)
+    if model.path.name.endswith(".dmd.yaml") or model.text is not None:
+        raise ModelProblem(
+            model.path, "limbs need the robot's own URDF, SDF or MJCF of today"
+        )
+    plant = MultibodyPlant(1e-3)
+    instances = model.add_to(plant, close_loops=False)
+    add_parsed(plant, limbs, name)
+    robot_name = plant.GetModelInstanceName(instances[0])
+    sdf = output.with_name(output.name.removesuffix(".dmd.yaml") + f"_{name}.sdf")
+    for path, text in (
+        (sdf, limbs_sdf(limbs, name)),
+        (output, _directives(model.path, robot_name, sdf, limbs, name)),
+    ):
+        with replacing(path) as part:
+            Path(part).write_text(text)
+    return output
+
+
+def _directives(robot: Path, robot_name: str, sdf: Path, limbs, name: str) -> str:
+    tips = {limb.tip for limb in limbs}
+    lines = ["# Written by drakebots: a robot and its soft limbs. SI.", "directives:"]
+    for model, path in ((robot_name, robot), (name, sdf)):
+        uri = "file://" + os.path.abspath(path)
+        lines += ["- add_model:", f"    name: {model}", f"    file: {uri}"]
+    for limb in limbs:
+        scope = name if limb.parent in tips else robot_name
+        parent = limb.parent if "::" in limb.parent else f"{scope}::{limb.parent}"
+        degrees = [float(x) for x in np.degrees(limb.rpy)]
+        lines += [
+            "- add_weld:",
+            f"    parent: {parent}",
+            f"    child: {name}::{limb.root}",
+            "    X_PC:",
+            f"      translation: {[float(x) for x in limb.p]}",
+            f"      rotation: !Rpy {{deg: {degrees}}}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["add_parsed", "limb_parts", "limbs_sdf", "sdf_of", "write_limbs"]

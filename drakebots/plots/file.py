@@ -1,0 +1,53 @@
+"""What all figures share: their colours, formats, and writing one atomically."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.files import replacing
+
+COLOURS = (
+    *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
+    *("#7b5ea7", "#8c6d46", "#5aa9e6", "#444444"),
+)
+"""Of lines, in turn."""
+
+ENDINGS = (".png", ".pdf", ".svg")
+
+
+def check_ending(path: str | Path) -> Path:
+    """The path, if a plot can be written in the format it names.
+
+    Raises:
+        InvalidInput: for another ending.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"{path}: a plot ends in .png, .pdf or .svg")
+    return path
+
+
+def write_figure(figure: Figure, path: str | Path) -> Path:
+    """Writes a figure atomically, in the format its name asks for, else as a PNG.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    path = Path(path)
+    kind = path.suffix.lower().lstrip(".") or "png"
+    with replacing(path) as part:
+        figure.savefig(part, format=kind, dpi=130)
+    return path
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Writes a figure atomically.
+
+    Raises:
+        InvalidInput: for an ending that is no plot's.
+        FileProblem: when the file cannot be written.
+    """
+    return write_figure(figure, check_ending(path))

@@ -1,0 +1,164 @@
+"""Lattices in matplotlib: struts as lines in space, nodes as dots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+from drakebots.core.errors import InvalidInput
+from drakebots.lattice.pom.pom import Control, actuator_nodes
+from drakebots.lattice.shape.io import LatticeSpec
+from drakebots.lattice.shape.lattice import Lattice
+from drakebots.plots.file import check_ending, save
+
+MM = 1e3
+VIEW = {"elev": 22, "azim": -58}
+
+ROD_COLOURS = {
+    "blue": "#1f5fcc",
+    "yellow": "#e6b30e",
+    "red": "#d3292e",
+    "green": "#1f944d",
+}
+"""Of the robot's actuators, by name; others get them in turn."""
+
+
+def rod_colour(name: str, index: int) -> str:
+    """Of an actuator, by its name or its place in the list."""
+    return ROD_COLOURS.get(name, list(ROD_COLOURS.values())[index % 4])
+
+
+def plot_lattice(
+    spec: LatticeSpec,
+    path: str | Path,
+    displacement: np.ndarray | None = None,
+    *,
+    actuators: Sequence[Control] = (),
+    magnify: float = 1.0,
+) -> Path:
+    """A picture of a lattice, deformed and coloured by displacement if given.
+
+    Args:
+        spec: lattice and strut.
+        path: to write to.
+        displacement: of the nodes (N, 3) [m].
+        actuators: drawn as thick lines.
+        magnify: of the displacement as drawn.
+
+    Raises:
+        InvalidInput: for an ending that is no plot's, or a displacement of another
+            shape or not finite.
+        FileProblem: when the file cannot be written.
+    """
+    check_ending(path)
+    lattice = spec.lattice
+    figure = Figure(figsize=(7.6, 6.4))
+    axis = figure.add_axes((0.0, 0.0, 0.88, 0.95), projection="3d")
+    places = lattice.positions
+    if displacement is None:
+        draw_struts(axis, lattice, places)
+        draw_nodes(axis, lattice, places)
+    else:
+        displacement = np.asarray(displacement, float)
+        if displacement.shape != places.shape or not np.isfinite(displacement).all():
+            raise InvalidInput(
+                f"displacement must be {places.shape}, finite; {displacement.shape}"
+            )
+        draw_struts(axis, lattice, places, colour="#c4c8cf", width=0.6)
+        moved = places + magnify * displacement
+        draw_struts(axis, lattice, moved)
+        size = MM * np.linalg.norm(displacement, axis=1)
+        dots = draw_nodes(axis, lattice, moved, size, "YlOrRd")
+        scale = figure.add_axes((0.88, 0.2, 0.022, 0.55))
+        figure.colorbar(dots, cax=scale, label="displacement [mm]")
+        places = moved
+    draw_rods(axis, lattice, places, actuators)
+    frame(axis, places)
+    d = MM * spec.strut.d2
+    title = (
+        f"{len(lattice.voxels)} voxels, {len(lattice.nodes)} nodes, "
+        f"{len(lattice.beams)} struts; L/d = {MM * lattice.beam_length / d:.1f}"
+    )
+    if displacement is not None and magnify != 1:
+        title += f"; displacements drawn x {magnify:g}"
+    figure.suptitle(title, fontsize=11, y=0.97)
+    return save(figure, path)
+
+
+def draw_struts(
+    axis, lattice: Lattice, places, *, colour: str = "#566072", width: float = 1.1
+) -> None:
+    """All struts of a lattice with its nodes at places (N, 3) [m], in mm.
+
+    What is far from the viewer is paler, and many struts are thinner.
+    """
+    ends = places[lattice.beams]
+    elev, azim = np.radians([VIEW["elev"], VIEW["azim"]])
+    towards = [np.cos(elev) * np.cos(azim), np.cos(elev) * np.sin(azim), np.sin(elev)]
+    near = ends.mean(axis=1) @ towards
+    share = (near - near.min()) / max(float(np.ptp(near)), 1e-12)
+    rgba = np.tile(to_rgba(colour), (len(ends), 1))
+    rgba[:, 3] *= 0.25 + 0.75 * share
+    width *= float(np.clip((600 / len(ends)) ** 0.4, 0.3, 1.0))
+    axis.add_collection3d(Line3DCollection(MM * ends, colors=rgba, linewidths=width))
+
+
+def draw_nodes(
+    axis, lattice: Lattice, places, values=None, map="coolwarm", most=None, size=None
+):
+    """All nodes at places (N, 3) [m] as dots, coloured by values (N,) if given.
+
+    Args:
+        most: end of the colours' scale, the other is -most or, without negative
+            values, 0; by default the largest value.
+        size: of the dots [points^2].
+    """
+    size = np.clip(4000 / len(lattice.nodes), 4, 45) if size is None else size
+    if values is None:
+        return axis.scatter(*(MM * places.T), s=size, c="#28324a", depthshade=False)
+    most = float(np.abs(values).max(initial=0.0)) if most is None else most
+    low = -most if values.min() < -1e-9 * most else 0.0
+    return axis.scatter(
+        *(MM * places.T),
+        s=size,
+        c=values,
+        cmap=map,
+        vmin=low,
+        vmax=most or 1.0,
+        depthshade=False,
+        edgecolors="#28324a",
+        linewidths=0.4,
+    )
+
+
+def draw_rods(axis, lattice: Lattice, places, actuators: Sequence[Control]) -> None:
+    """Actuators as thick lines between their nodes."""
+    rows = actuator_nodes(lattice, actuators)
+    for i, (actuator, pair) in enumerate(zip(actuators, rows)):
+        colour = rod_colour(actuator.name, i)
+        axis.plot(*(MM * places[pair].T), color=colour, lw=5, zorder=5, alpha=0.9)
+
+
+def frame(axis, places, *, labels: bool = True, zoom: float = 1.0) -> None:
+    """Equal scales, limits that hold all places (N, 3) [m], labels in mm."""
+    low, high = MM * places.min(axis=0), MM * places.max(axis=0)
+    pad = 0.04 * float((high - low).max())
+    for name, a, b in zip("xyz", low - pad, high + pad):
+        getattr(axis, f"set_{name}lim")(a, b)
+        getattr(axis, f"set_{name}label")(f"{name} [mm]" if labels else "")
+    axis.set_box_aspect(high - low + 2 * pad, zoom=zoom)
+    axis.view_init(**VIEW)
+    extent = (high - low) / float((high - low).max())
+    for side, share in zip((axis.xaxis, axis.yaxis, axis.zaxis), extent):
+        side.set_major_locator(MaxNLocator(max(2, round(7 * share))))
+        side.pane.set_alpha(0.25)
+        side._axinfo["grid"]["color"] = (0.85, 0.86, 0.88, 1.0)
+        side.set_tick_params(labelsize=7)
+    if not labels:
+        axis.set_axis_off()

@@ -1,0 +1,177 @@
+"""Pictures of a skinned run: joints and their targets, torques, the skin's strain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from pydrake.multibody.plant import MultibodyPlant
+
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.plots.file import COLOURS, check_ending, save
+from drakebots.results import Result
+
+
+def plot_skin(result: Result, path: str | Path) -> Path:
+    """Draws a skinned run into a PNG, PDF or SVG, atomically.
+
+    Joint angles with the servos' targets dashed, torques with their limits, the
+    skin's stress and, where the result has it, energy, and the smallest volume
+    ratio det F: at 0 an element turns inside out.
+
+    Raises:
+        InvalidInput: when the result is of no skinned run, or the file's ending
+            is none of the three.
+        FileProblem: when the file cannot be written.
+    """
+    return save(skin_figure(result), check_ending(path))
+
+
+def skin_figure(result: Result) -> Figure:
+    """The picture of :func:`plot_skin` as a matplotlib figure.
+
+    Raises:
+        InvalidInput: when the result is of no skinned run.
+    """
+    data = result.data
+    if "skin_position" not in data or data.sizes.get("time", 0) < 2:
+        raise InvalidInput("the result holds no skinned run to plot")
+    panels = [
+        panel
+        for panel, needed in (
+            (_panel_angles, ("position", "joint")),
+            (_panel_torques, ("torque",)),
+            (_panel_stress, ("skin_stress",)),
+            (_panel_energy, ("skin_energy",)),
+            (_panel_volume, ("worst_volume_ratio",)),
+        )
+        if all(name in data for name in needed)
+    ]
+    if not panels:
+        raise InvalidInput("the result holds a skin, but nothing of it to plot")
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for panel, axes in zip(panels, grid.flat):
+        panel(axes, result)
+        axes.set_xlabel("time [s]")
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    verdict = "" if result.ok else f"  ·  {result.verdict}"
+    figure.suptitle(f"{result.model}{verdict}")
+    return figure
+
+
+def joint_angles(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Positions (T,) of the actuated joints, by joint [rad or m].
+
+    A position is called as its joint, or as it behind the model's name.
+    """
+    names = [str(name) for name in data.position_name.values]
+    angles = {}
+    for joint in map(str, data.joint.values):
+        own = [n for n in names if n == joint] or [
+            n for n in names if n.endswith(f"_{joint}")
+        ]
+        if len(own) == 1:
+            angles[joint] = data.position.values[:, names.index(own[0])]
+    return angles
+
+
+def torque_limits(result: Result) -> dict[str, float]:
+    """Finite effort limits by joint [N m].
+
+    From the result's `effort_limit`, otherwise from the model's file; none when the
+    run was without limits or the file is gone.
+    """
+    data = result.data
+    joints = [str(name) for name in data.joint.values]
+    if "effort_limit" in data:
+        found = dict(zip(joints, data.effort_limit.values.tolist()))
+    elif dict(result.provenance.get("options", {})).get("unlimited"):
+        found = {}
+    else:
+        found = _file_limits(result)
+    return {j: found[j] for j in joints if np.isfinite(found.get(j, np.inf))}
+
+
+def _file_limits(result: Result) -> dict[str, float]:
+    from drakebots.view.motion import model_of
+
+    plant = MultibodyPlant(0.0)
+    try:
+        model_of(result).add_to(plant, close_loops=False)
+    except DrakebotsError:
+        return {}
+    plant.Finalize()
+    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    return {a.joint().name(): a.effort_limit() for a in actuators}
+
+
+def _panel_angles(axes, result: Result) -> None:
+    data, times = result.data, result.data.time.values
+    joints = [str(name) for name in data.joint.values]
+    unit = data.target.attrs["units"] if "target" in data else "rad"
+    for joint, angle in joint_angles(data).items():
+        k = joints.index(joint)
+        colour = COLOURS[k % len(COLOURS)]
+        if "target" in data:
+            target = data.target.values[:, k]
+            axes.plot(times, target, "--", color=colour, lw=1, alpha=0.8)
+        axes.plot(times, angle, color=colour, label=joint)
+    title = "joints, targets dashed" if "target" in data else "joints"
+    axes.set(ylabel=f"position [{unit}]", title=title)
+    axes.legend(frameon=False, ncols=2, fontsize=8)
+
+
+def _panel_torques(axes, result: Result) -> None:
+    data, times = result.data, result.data.time.values
+    limits = torque_limits(result)
+    for k, joint in enumerate(map(str, data.joint.values)):
+        colour = COLOURS[k % len(COLOURS)]
+        # A torque acts from one frame to the next and is stored at its end.
+        axes.step(
+            times, data.torque.values[:, k], where="pre", color=colour, label=joint
+        )
+    for limit in sorted(set(limits.values())):
+        for side in (-limit, limit):
+            axes.axhline(side, color="0.5", ls=":", lw=1)
+    title = "torques, limits dotted" if limits else "torques"
+    axes.set(ylabel="torque [N m]", title=title)
+    axes.legend(frameon=False, ncols=2, fontsize=8)
+
+
+def _panel_stress(axes, result: Result) -> None:
+    data = result.data
+    stress = 1e-3 * data.skin_stress.transpose("skin_time", "vertex").values
+    times = data.skin_time.values
+    axes.plot(times, stress.max(axis=1), color=COLOURS[1], label="largest")
+    axes.plot(times, np.percentile(stress, 99, axis=1), color=COLOURS[3], label="99 %")
+    axes.plot(times, stress.mean(axis=1), color=COLOURS[0], label="mean")
+    axes.set(ylabel="stress [kPa]", title="von Mises stress at the vertices", ylim=0)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _panel_energy(axes, result: Result) -> None:
+    data = result.data
+    axes.plot(data.time.values, data.skin_energy.values, color=COLOURS[2])
+    axes.set(ylabel="energy [J]", title="skin's elastic energy", ylim=0)
+
+
+def _panel_volume(axes, result: Result) -> None:
+    data = result.data
+    ratio = data.worst_volume_ratio.values
+    axes.plot(data.time.values, ratio, color=COLOURS[4])
+    axes.axhline(0, color="#d1495b", ls=":", lw=1)
+    axes.set(
+        ylabel="det F",
+        title="smallest volume ratio",
+        ylim=(min(-0.05, 1.1 * float(ratio.min())), None),
+    )
+
+
+__all__ = ["joint_angles", "plot_skin", "skin_figure", "torque_limits"]

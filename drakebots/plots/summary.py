@@ -1,0 +1,207 @@
+"""Pictures of results: one figure that sums a run up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # files only; a library must not open windows
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+
+from drakebots.core.errors import InvalidInput
+from drakebots.plots.file import COLOURS, check_ending, write_figure
+from drakebots.results import Result
+
+
+def plot_summary(result: Result, path: str | Path) -> Path:
+    """Draws a simulation's summary into a PNG, PDF or SVG, atomically.
+
+    A gecko's run and its velocity space have pictures of their own, as has a plan
+    of a lattice's actuators.
+
+    Raises:
+        InvalidInput: when the result holds no base motion, or the file's
+            ending is none of the three.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
+    if result.model == "gecko" and "alpha" in result.data:
+        # Loaded only when needed: the planner compiles with numba.
+        from drakebots.robots.gecko.plots import plot_course, plot_velocity_space
+
+        space = result.kind == "velocity space"
+        return (plot_velocity_space if space else plot_course)(result, path)
+    if "skin_position" in result.data:
+        from drakebots.plots.skin import plot_skin
+
+        return plot_skin(result, path)
+    if "node_position" in result.data and "position" not in result.data:
+        from drakebots.robots.voxels.plots import plot_actuator_plan
+
+        return plot_actuator_plan(result, path)
+    if "base_position" not in result.data:
+        raise InvalidInput("the result holds no motion to plot")
+    figure = summary_figure(result)
+    try:
+        return write_figure(figure, path)
+    finally:
+        plt.close(figure)
+
+
+def summary_figure(result: Result):
+    """The summary as a matplotlib figure; the caller closes it."""
+    data = result.data
+    panels = [_panel_path, _panel_pose]
+    if result.metrics.get("stride_mm"):
+        panels.append(_panel_strides)
+    if "foot_force" in data:
+        panels.append(_panel_contacts)
+    if "foot_position" in data and "base_position" in data:
+        panels.append(_panel_feet)
+    if "voltage" in data:
+        panels.append(_panel_voltages)
+    columns = 3 if len(panels) > 2 else len(panels)
+    rows = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(4.6 * columns, 3.5 * rows),
+        layout="constrained",
+        squeeze=False,
+    )
+    for panel, axis in zip(panels, axes.flat):
+        panel(axis, result)
+        axis.spines[["top", "right"]].set_visible(False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    figure.suptitle(_title(result))
+    return figure
+
+
+def _title(result: Result) -> str:
+    m = result.metrics
+    parts = [result.model]
+    if "gait" in m:
+        parts.append(f"{m['gait']}, {m['frequency_hz']:g} Hz, mu = {m['friction']:g}")
+    if "stride_mm_per_cycle" in m:
+        parts.append(
+            f"{m['stride_mm_per_cycle']:.2f} ± {m['stride_deviation_mm']:.2f} mm/cycle"
+        )
+    if not result.ok:
+        parts.append(f"{result.verdict}")
+    return "  ·  ".join(parts)
+
+
+def _scale(data: xr.Dataset) -> tuple[float, str]:
+    """Millimetres for robots below half a metre."""
+    size = np.ptp(data.base_position.values, axis=0).max()
+    height = np.abs(data.base_position.values[:, 2]).max()
+    return (1e3, "mm") if max(size, height) < 0.5 else (1.0, "m")
+
+
+def _panel_path(axis, result: Result) -> None:
+    k, unit = _scale(result.data)
+    base = k * result.data.base_position.values
+    axis.plot(base[:, 0], base[:, 1], color=COLOURS[0])
+    axis.plot(*base[0, :2], "o", color=COLOURS[0], mfc="white")
+    axis.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]", title="path of the base")
+    axis.set_aspect("equal", adjustable="datalim")
+
+
+def _panel_pose(axis, result: Result) -> None:
+    data = result.data
+    k, unit = _scale(data)
+    t = data.time.values
+    axis.plot(t, k * data.base_position.values[:, 2], color=COLOURS[0])
+    axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
+    other = axis.twinx()
+    for i, name in enumerate(("roll", "pitch", "yaw")):
+        other.plot(
+            t,
+            np.degrees(data.base_rpy.values[:, i]),
+            color=COLOURS[i + 1],
+            lw=0.8,
+            label=name,
+        )
+    other.set_ylabel("angle [deg]")
+    other.legend(fontsize=7, loc="upper right", frameon=False)
+    other.spines["top"].set_visible(False)
+
+
+def _panel_strides(axis, result: Result) -> None:
+    strides = np.array(result.metrics["stride_mm"])
+    axis.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0])
+    axis.axhline(strides.mean(), color=COLOURS[1], lw=1)
+    slip = result.metrics.get("slip")
+    axis.set(
+        xlabel="cycle",
+        ylabel="stride [mm]",
+        title="stride" + (f", slip {slip:.2f}" if slip is not None else ""),
+    )
+
+
+def _panel_contacts(axis, result: Result) -> None:
+    data = result.data
+    t, last = _last_cycles(result, 4)
+    force = data.foot_force.values[last, :, 2]
+    threshold = 0.01 * max(float(force.max()), 1e-12)
+    names = [str(n) for n in data.foot.values]
+    for i in range(len(names)):
+        axis.fill_between(
+            t,
+            i - 0.35,
+            i + 0.35,
+            where=force[:, i] > threshold,
+            color=COLOURS[i % len(COLOURS)],
+            step="post",
+            lw=0,
+        )
+    axis.set_yticks(range(len(names)), names)
+    axis.set(xlabel="time [s]", title="feet that carry load", xlim=(t[0], t[-1]))
+
+
+def _panel_feet(axis, result: Result) -> None:
+    data = result.data
+    k, unit = _scale(data)
+    _, last = _last_cycles(result, 2)
+    p = data.foot_position.values[last] - data.base_position.values[last][:, None]
+    yaw = data.base_rpy.values[last, 2][:, None]
+    forward = p[..., 0] * np.cos(yaw) + p[..., 1] * np.sin(yaw)
+    for i, name in enumerate(data.foot.values):
+        axis.plot(
+            k * (forward[:, i] - forward[:, i].mean()),
+            k * data.foot_position.values[last][:, i, 2],
+            color=COLOURS[i % len(COLOURS)],
+            lw=1,
+            label=str(name),
+        )
+    axis.set(
+        xlabel=f"forward of the body [{unit}]",
+        ylabel=f"height [{unit}]",
+        title="feet, last two cycles",
+    )
+    axis.legend(fontsize=7, frameon=False, ncols=2)
+
+
+def _panel_voltages(axis, result: Result) -> None:
+    data = result.data
+    t, last = _last_cycles(result, 2)
+    for i, name in enumerate(data.actuator.values[:2]):
+        axis.plot(
+            t, data.voltage.values[last, i], color=COLOURS[i], label=str(name), lw=1
+        )
+    axis.axhspan(0, 225, color="0.95", zorder=0)
+    axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")
+    axis.legend(fontsize=7, frameon=False)
+
+
+def _last_cycles(result: Result, count: int) -> tuple[np.ndarray, slice]:
+    t = result.data.time.values
+    frequency = float(result.metrics.get("frequency_hz", 0.0))
+    start = t[-1] - count / frequency if frequency > 0 else t[0]
+    last = slice(int(np.searchsorted(t, start)), None)
+    return t[last], last

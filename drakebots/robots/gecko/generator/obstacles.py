@@ -1,0 +1,293 @@
+"""Targets around obstacles: the shortest way of a disc among polygons.
+
+The robot's position has to stay a clearance away from every obstacle. Shortest ways
+then consist of straight pieces and arcs about convex corners; an arc is replaced
+by a few chords that touch it from outside, so that the way keeps its clearance and
+is longer than the shortest by at most 1/cos(step/2)^2 - 1 on the arcs.
+
+The corners of these chords, the start and the targets are the nodes of a
+visibility graph; an edge is a segment whose distance to every polygon itself is
+at least the clearance. No inflated polygon is ever built, so that concave
+polygons and obstacles that come close to each other need no care.
+The way is for a point that can turn on the spot. A gecko sent to its corners alone
+takes its own way between them and may touch; sent to points along the whole way,
+:meth:`Route.targets`, it kept 12.7 of 14.3 cm in 120 random walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.robots.gecko.generator.distance import check_point
+from drakebots.robots.gecko.generator.generator import check_targets
+from drakebots.robots.gecko.model.parameters import Gecko, gecko
+
+# Of distances, in m: what rounding may take from the clearance.
+_SLACK = 1e-9
+_CHUNK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """A way around the obstacles.
+
+    Attributes:
+        start: (2,) [m].
+        waypoints: after the start, the targets among them (k, 2) [m].
+        target: index of the target that each waypoint leads to (k,).
+        length: of the whole way [m].
+    """
+
+    start: np.ndarray
+    waypoints: np.ndarray
+    target: np.ndarray
+    length: float
+
+    def targets(self, spacing: float = 0.05) -> np.ndarray:
+        """Points along the way for a generator (n, 2) [m], waypoints included.
+
+        Args:
+            spacing: at most [m]; half of the generator's arrival works best.
+                With an arrival of one spacing some points are passed by and
+                circled for.
+
+        Raises:
+            InvalidInput: for a spacing <= 0.
+        """
+        if not (np.isfinite(spacing) and spacing > 0):
+            raise InvalidInput(f"route: spacing must be > 0 m, got {spacing}")
+        parts = []
+        for a, b in pairwise(np.vstack([self.start, self.waypoints])):
+            count = max(int(np.ceil(np.linalg.norm(b - a) / spacing - 1e-9)), 1)
+            share = np.arange(1, count + 1)[:, None] / count
+            parts.append(a + share * (b - a))
+        return np.vstack(parts)
+
+
+def half_width(robot: Gecko | None = None) -> float:
+    """The default clearance [m]: a straight leg and half the torso.
+
+    A leg reaches sideways from the torso's front end, and the torso trails to
+    the side by about half its length in a turn.
+    """
+    robot = robot or gecko()
+    return robot.leg + robot.torso / 2
+
+
+def check_obstacles(obstacles: Sequence) -> tuple[np.ndarray, ...]:
+    """Polygons as arrays (m_i, 2) [m], counter-clockwise.
+
+    A last vertex that repeats the first is dropped.
+
+    Raises:
+        InvalidInput: naming the obstacle that has fewer than 3 vertices, repeats
+            one, has no area, crosses itself or is not finite.
+    """
+    return tuple(_check_polygon(p, f"obstacle {i}") for i, p in enumerate(obstacles))
+
+
+def distance_to_obstacles(points, obstacles: Sequence) -> np.ndarray:
+    """From points (n, 2) to each of the polygons (n, k) [m]; 0 inside.
+
+    Raises:
+        InvalidInput: as :func:`check_obstacles`.
+    """
+    points = np.atleast_2d(np.asarray(points, float))
+    polygons = check_obstacles(obstacles)
+    out = np.empty((len(points), len(polygons)))
+    for k, polygon in enumerate(polygons):
+        d = _point_segment(points[:, None], polygon, np.roll(polygon, -1, axis=0))
+        out[:, k] = np.where(_inside(points, polygon), 0.0, d.min(axis=1))
+    return out
+
+
+def plan_route(
+    start,
+    targets,
+    obstacles: Sequence,
+    *,
+    clearance: float | None = None,
+    step: float = np.pi / 6,
+) -> Route:
+    """The shortest way from the start through all targets in their order.
+
+    Args:
+        start: (2,) [m].
+        targets: (k, 2) [m].
+        obstacles: polygons (m_i, 2) [m], convex or not, in either sense; they may
+            overlap.
+        clearance: of the robot's position to the obstacles [m]; by default
+            :func:`half_width`.
+        step: greatest angle between the chords about a corner [rad].
+
+    Raises:
+        InvalidInput: for a bad polygon, a clearance <= 0, a step outside
+            0..pi/2, or a start or target closer to an obstacle than that.
+        NoSolution: when a target cannot be reached.
+    """
+    start, targets = check_point(start, "start"), check_targets(targets)
+    polygons = check_obstacles(obstacles)
+    clearance = half_width() if clearance is None else float(clearance)
+    if not (np.isfinite(clearance) and clearance > 0):
+        raise InvalidInput(f"clearance must be > 0 m, got {clearance}")
+    if not 0 < step <= np.pi / 2:
+        raise InvalidInput(f"step must be within 0..pi/2 rad, got {step}")
+    stops = np.vstack([start, targets])
+    names = ["start", *(f"target {i}" for i in range(len(targets)))]
+    for name, point, near in zip(names, stops, distance_to_obstacles(stops, polygons)):
+        if (near < clearance - _SLACK).any():
+            k = int(near.argmin())
+            raise InvalidInput(
+                f"{name} ({point[0]:.3g}, {point[1]:.3g}) m is {near[k]:.3g} m from "
+                f"obstacle {k}, closer than the clearance {clearance:.3g} m; move it "
+                "or lower the clearance"
+            )
+    corners = [_corners(polygon, clearance, step) for polygon in polygons]
+    nodes = np.vstack([stops, *corners])
+    if len(polygons):
+        near = distance_to_obstacles(nodes, polygons).min(axis=1)
+        nodes = nodes[near >= clearance - _SLACK]
+    graph = _visible(nodes, polygons, clearance)
+    last = len(targets)
+    lengths, before = dijkstra(graph, indices=range(last), return_predecessors=True)
+    ways, owner = [], []
+    for leg in range(last):
+        if np.array_equal(stops[leg], stops[leg + 1]):
+            way = [leg + 1]
+        elif np.isinf(lengths[leg, leg + 1]):
+            between = stops[leg : leg + 2], names[leg : leg + 2]
+            raise NoSolution(_blocked(*between, polygons, clearance))
+        else:
+            way = [leg + 1]
+            while before[leg, way[-1]] != leg:
+                way.append(int(before[leg, way[-1]]))
+        ways += way[::-1]
+        owner += [leg] * len(way)
+    waypoints = nodes[ways]
+    track = np.diff(np.vstack([start, waypoints]), axis=0)
+    length = float(np.linalg.norm(track, axis=1).sum())
+    return Route(start, waypoints, np.array(owner), length)
+
+
+def _blocked(ends, names, polygons, clearance: float) -> str:
+    near = [
+        str(k)
+        for k, p in enumerate(polygons)
+        if _segment_distance(ends[:1], ends[1:], p, np.roll(p, -1, axis=0)).min()
+        < clearance
+    ]
+    line = f"; obstacles too near the straight line: {', '.join(near)}" if near else ""
+    return (
+        f"no way from {names[0]} to {names[1]} keeps the clearance {clearance:.3g} m"
+        f"{line}; lower the clearance or open a gap"
+    )
+
+
+def _visible(nodes, polygons, clearance: float) -> csr_array:
+    """Lengths of the segments between nodes that keep the clearance."""
+    first, second = np.triu_indices(len(nodes), k=1)
+    length = np.linalg.norm(nodes[first] - nodes[second], axis=1)
+    free = length > 0
+    if len(polygons):
+        a = np.vstack(polygons)
+        b = np.vstack([np.roll(p, -1, axis=0) for p in polygons])
+        for at in range(0, len(first), _CHUNK):
+            part = slice(at, at + _CHUNK)
+            ends = nodes[first[part]], nodes[second[part]]
+            free[part] &= _segment_distance(*ends, a, b).min(axis=1) >= (
+                clearance - _SLACK
+            )
+    i, j, length = first[free], second[free], length[free]
+    both = (np.r_[i, j], np.r_[j, i])
+    return csr_array((np.r_[length, length], both), shape=(len(nodes),) * 2)
+
+
+def _corners(polygon, clearance: float, step: float) -> np.ndarray:
+    """Corners of the chords about the convex corners of a polygon (n, 2)."""
+    ahead = np.roll(polygon, -1, axis=0) - polygon
+    angle = np.arctan2(ahead[:, 1], ahead[:, 0])
+    out = [np.empty((0, 2))]
+    for k, vertex in enumerate(polygon):
+        turn = (angle[k] - angle[k - 1] + np.pi) % (2 * np.pi) - np.pi
+        # No shortest way bends about a concave corner.
+        if turn <= 1e-12:
+            continue
+        pieces = int(np.ceil(turn / step - 1e-9))
+        share = turn / pieces
+        normals = angle[k - 1] - np.pi / 2 + (np.arange(pieces) + 0.5) * share
+        radius = clearance / np.cos(share / 2)
+        out.append(vertex + radius * np.stack([np.cos(normals), np.sin(normals)], 1))
+    return np.vstack(out)
+
+
+def _cross(u, v):
+    return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+
+
+def _point_segment(p, a, b) -> np.ndarray:
+    """Distances of points to segments a-b, broadcast over all but the last axis."""
+    along = b - a
+    # A segment may be a point, where a stop is given twice.
+    size = np.maximum((along**2).sum(-1), np.finfo(float).tiny)
+    share = ((p - a) * along).sum(-1) / size
+    return np.linalg.norm(p - a - np.clip(share, 0, 1)[..., None] * along, axis=-1)
+
+
+def _segment_distance(p, q, a, b) -> np.ndarray:
+    """Distances of segments p-q (n, 2) to segments a-b (m, 2): (n, m)."""
+    p, q = p[:, None], q[:, None]
+    crossed = (_cross(q - p, a - p) * _cross(q - p, b - p) < 0) & (
+        _cross(b - a, p - a) * _cross(b - a, q - a) < 0
+    )
+    ends = [_point_segment(p, a, b), _point_segment(q, a, b)]
+    ends += [_point_segment(a, p, q), _point_segment(b, p, q)]
+    return np.where(crossed, 0.0, np.minimum.reduce(ends))
+
+
+def _inside(points, polygon) -> np.ndarray:
+    """Whether points (n, 2) are inside: an odd number of edges to their right."""
+    a, b = polygon, np.roll(polygon, -1, axis=0)
+    x, y = points[:, None, 0], points[:, None, 1]
+    spans = (a[:, 1] > y) != (b[:, 1] > y)
+    rise = np.where(b[:, 1] == a[:, 1], 1.0, b[:, 1] - a[:, 1])
+    at = a[:, 0] + (y - a[:, 1]) * (b[:, 0] - a[:, 0]) / rise
+    return (spans & (x < at)).sum(axis=1) % 2 == 1
+
+
+def _check_polygon(given, name: str) -> np.ndarray:
+    try:
+        p = np.array(given, float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be numbers (m, 2) in m") from error
+    if p.ndim != 2 or p.shape[1] != 2 or not np.isfinite(p).all():
+        raise InvalidInput(f"{name} must be finite (m, 2) in m, got shape {p.shape}")
+    if len(p) > 1 and np.array_equal(p[0], p[-1]):
+        p = p[:-1]
+    if len(p) < 3:
+        raise InvalidInput(f"{name} has {len(p)} vertices; a polygon needs 3")
+    b = np.roll(p, -1, axis=0)
+    same = np.flatnonzero((p == b).all(axis=1))
+    if same.size:
+        raise InvalidInput(f"{name} repeats vertex {same[0]}; leave one out")
+    size = np.ptp(p, axis=0).max()
+    area = 0.5 * _cross(p - p[0], b - p[0]).sum()
+    gap = _segment_distance(p, b, p, b)
+    m = len(p)
+    apart = (np.subtract.outer(np.arange(m), np.arange(m)) + 1) % m > 2
+    ahead = b - p
+    back = np.roll(ahead, 1, axis=0)
+    spike = (np.abs(_cross(back, ahead)) <= 1e-12 * size**2) & (
+        (back * ahead).sum(axis=1) < 0
+    )
+    if abs(area) <= 1e-12 * size**2:
+        raise InvalidInput(f"{name} has no area; its vertices lie on a line")
+    if spike.any() or (gap[apart] <= 1e-12 * size).any():
+        raise InvalidInput(f"{name} crosses or touches itself; order its vertices")
+    return p if area > 0 else p[::-1].copy()

@@ -1,0 +1,404 @@
+"""Walks a path to a pose: a gait pattern generator that aims along the path.
+
+Every half cycle aims at the point of the path one look-ahead beyond the nearest
+one, at last at its end, and takes the gait of eq. (21) with a small wish for the
+path's direction there. Past the end without arrival, there in a wrong orientation,
+or circling, a new path from the present pose is tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko.generator.distance import (
+    check_heading,
+    check_point,
+    in_body_frame,
+)
+from drakebots.robots.gecko.generator.generator import (
+    Decision,
+    GeneratorOptions,
+    growing_plan,
+)
+from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
+
+# Paths that end in a given orientation.
+#
+# A Cartesian cubic polynomial joins two poses, s in 0..1 (Siciliano et al.,
+# Robotics, 2010, section 11.5.3: the unicycle's flat outputs):
+#
+#     x(s) = s^3 x_f - (s - 1)^3 x_i + a_x s^2 (s - 1) + b_x s (s - 1)^2
+#     a_x = k_f cos th_f - 3 x_f,   b_x = k_i cos th_i + 3 x_i
+#
+# (y with sin); k_i, k_f > 0 [m] are the speeds at the ends. Longer ones make wider
+# turns and longer ways. path_generator.py walks such a path.
+
+_SAMPLES = 201
+# Speeds at the ends that are tried: from a share of the poses' distance to a
+# multiple of it or of the robot's turning circle, and how many.
+_SPEEDS = (0.3, 8.0, 34)
+
+
+@dataclass(frozen=True)
+class CartesianCubic:
+    """A cubic path between two poses.
+
+    Attributes:
+        start, end: positions (2,) [m].
+        start_heading, end_heading: directions of the path there [rad].
+        start_speed, end_speed: k_i, k_f > 0 [m].
+
+    Raises:
+        InvalidInput: for values that are not finite, speeds <= 0, or poses in
+            the same place.
+    """
+
+    start: np.ndarray
+    start_heading: float
+    end: np.ndarray
+    end_heading: float
+    start_speed: float
+    end_speed: float
+
+    def __post_init__(self):
+        for name in ("start", "end"):
+            object.__setattr__(self, name, check_point(getattr(self, name), name))
+        for name in ("start_heading", "end_heading"):
+            check_heading(getattr(self, name), name)
+        for name in ("start_speed", "end_speed"):
+            speed = getattr(self, name)
+            if not (np.isfinite(speed) and speed > 0):
+                raise InvalidInput(f"path: {name} must be > 0 m, got {speed}")
+        if np.array_equal(self.start, self.end):
+            raise InvalidInput("path: start and end are the same place; part them")
+
+    def point(self, s) -> np.ndarray:
+        """(..., 2) [m] at s in 0..1."""
+        return self._derivative(s, 0)
+
+    def heading(self, s) -> np.ndarray:
+        """Direction of the path (...) [rad], within -pi..pi."""
+        d = self._derivative(s, 1)
+        return np.arctan2(d[..., 1], d[..., 0])
+
+    def curvature(self, s) -> np.ndarray:
+        """(x' y'' - y' x'') / |(x', y')|^3 (...) [1/m]; positive turns left."""
+        u, v = self._derivative(s, 1), self._derivative(s, 2)
+        cross = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+        return cross / np.maximum((u**2).sum(axis=-1), 1e-18) ** 1.5
+
+    @property
+    def length(self) -> float:
+        """[m]"""
+        track = np.diff(self.point(np.linspace(0, 1, _SAMPLES)), axis=0)
+        return float(np.linalg.norm(track, axis=1).sum())
+
+    def sample(self, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, 2) [m] and headings (n,) [rad], evenly along the path.
+
+        Both ends are among them; the spacing is at most the one asked for [m].
+
+        Raises:
+            InvalidInput: for a spacing <= 0.
+        """
+        if not (np.isfinite(spacing) and spacing > 0):
+            raise InvalidInput(f"path: spacing must be > 0 m, got {spacing}")
+        s = np.linspace(0, 1, 4 * _SAMPLES)
+        track = np.linalg.norm(np.diff(self.point(s), axis=0), axis=1)
+        along = np.concatenate([[0.0], np.cumsum(track)])
+        count = int(np.ceil(along[-1] / spacing)) + 1
+        even = np.interp(np.linspace(0, along[-1], count), along, s)
+        return self.point(even), self.heading(even)
+
+    def _derivative(self, s, order: int) -> np.ndarray:
+        s = np.asarray(s, float)[..., None]
+        ends = ((self.start, self.start_heading), (self.end, self.end_heading))
+        (p, v), (q, w) = (
+            (at, speed * np.array([np.cos(th), np.sin(th)]))
+            for (at, th), speed in zip(ends, (self.start_speed, self.end_speed))
+        )
+        a, b = w - 3 * q, v + 3 * p
+        # In powers of s.
+        c = [p, b - 3 * p, 3 * p - a - 2 * b, q - p + a + b]
+        if order == 0:
+            return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+        if order == 1:
+            return c[1] + s * (2 * c[2] + s * 3 * c[3])
+        return 2 * c[2] + 6 * s * c[3]
+
+
+@dataclass(frozen=True)
+class TurnLimits:
+    """The tightest circles of a robot whose gait stays the same.
+
+    Attributes:
+        left, right: greatest curvatures to either side, >= 0 [1/m].
+    """
+
+    left: float
+    right: float
+
+
+def turn_limits(polynomial: MotionPolynomial, q1: float | None = None) -> TurnLimits:
+    """Curvatures 2 sin(e/2) / |p| of the circles through successive poses.
+
+    With e the rotation and p the displacement of a cycle.
+
+    Args:
+        polynomial: the robot's motion.
+        q1: step length [rad]; by default the greatest, the robot's usual one.
+            Smaller steps turn tighter.
+    """
+    q1 = polynomial.domain.q1[1] if q1 is None else q1
+    motion = polynomial.motion(q1, np.linspace(*polynomial.domain.q2, 201))
+    bend = 2 * np.sin(motion[:, 0] / 2) / np.hypot(motion[:, 1], motion[:, 2])
+    return TurnLimits(max(float(bend.max()), 0.0), max(float(-bend.min()), 0.0))
+
+
+def plan_cubic(
+    start,
+    start_heading: float,
+    end,
+    end_heading: float,
+    limits: TurnLimits | None = None,
+) -> CartesianCubic:
+    """The shortest cubic that turns no tighter than the robot can.
+
+    Searches a grid of k_i and k_f (about 0.1 s). Where none obeys the limits, the
+    path that exceeds them least is returned; :func:`exceeds` tells.
+
+    Args:
+        start, end: positions (2,) [m].
+        start_heading, end_heading: [rad].
+        limits: by default those of Table 3 at the greatest step length.
+
+    Raises:
+        InvalidInput: for values not finite or poses in the same place.
+    """
+    limits = limits or turn_limits(MotionPolynomial.table_3())
+    far = float(np.linalg.norm(check_point(end, "end") - check_point(start, "start")))
+    first = CartesianCubic(
+        start, start_heading, end, end_heading, max(far, 1e-9), max(far, 1e-9)
+    )
+    circle = 2 / max(min(limits.left, limits.right), 1e-3)
+    speeds = np.geomspace(
+        _SPEEDS[0] * far, _SPEEDS[1] * max(far, circle), _SPEEDS[2]
+    ).tolist()
+    best, rank = first, (np.inf, np.inf)
+    for k_i in speeds:
+        for k_f in speeds:
+            path = replace(first, start_speed=k_i, end_speed=k_f)
+            over = exceeds(path, limits)
+            key = (max(over, 1.0), path.length)
+            if key < rank:
+                best, rank = path, key
+    return best
+
+
+def exceeds(path: CartesianCubic, limits: TurnLimits) -> float:
+    """The path's greatest curvature over its limit; at most 1 where it obeys.
+
+    A path that stops and reverses exceeds any limit.
+    """
+    s = np.linspace(0, 1, _SAMPLES)
+    # Between samples as well: at a cusp the curvature itself may be zero.
+    turn = np.diff(path.heading(s))
+    turn = (turn + np.pi) % (2 * np.pi) - np.pi
+    track = np.linalg.norm(np.diff(path.point(s), axis=0), axis=1)
+    bend = np.append(path.curvature(s), turn / np.maximum(track, 1e-12))
+    left, right = max(limits.left, 1e-9), max(limits.right, 1e-9)
+    return float(max(bend.max() / left, -bend.min() / right, 0.0))
+
+
+_SPACING = 0.01
+# How far ahead the nearest point is searched, so that loops are not cut [m].
+_WINDOW = 0.3
+# Half cycles without progress along the path: the robot circles its aim.
+_PATIENCE = 40
+
+
+@dataclass(frozen=True)
+class PathOptions:
+    """How a path is walked.
+
+    Attributes:
+        generator: arrival at the end, horizon, sum and motion model.
+        look_ahead: distance along the path to what is aimed at [m]; about a
+            cycle's motion tracks best.
+        heading_weight: worth of the path's direction there [m/rad].
+        tolerance: of the orientation at the end [rad].
+        attempts: paths to try, >= 1.
+        limits: curvatures for new paths; Table 3's at full step by default.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    generator: GeneratorOptions = field(default_factory=GeneratorOptions)
+    look_ahead: float = 0.12
+    heading_weight: float = 0.08
+    tolerance: float = np.radians(15.0)
+    attempts: int = 4
+    limits: TurnLimits | None = None
+
+    def __post_init__(self):
+        for name, unit in (("look_ahead", "m"), ("tolerance", "rad")):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} must be > 0 {unit}, got {value}")
+        if not (np.isfinite(self.heading_weight) and self.heading_weight >= 0):
+            raise InvalidInput(
+                f"heading_weight must be >= 0 m/rad, got {self.heading_weight}"
+            )
+        if int(self.attempts) != self.attempts or self.attempts < 1:
+            raise InvalidInput(f"attempts must be >= 1, got {self.attempts}")
+
+
+@dataclass(frozen=True)
+class PoseError:
+    """What a pose lacks to the end of a path.
+
+    Attributes:
+        distance: to its position [m].
+        heading: to its orientation, within -pi..pi; positive: turn left [rad].
+    """
+
+    distance: float
+    heading: float
+
+
+class PathGenerator:
+    """Walks to a pose; `decide` as of :class:`GaitPatternGenerator`.
+
+    Args:
+        path: to walk; its end is the pose to reach.
+        options: how.
+    """
+
+    def __init__(self, path: CartesianCubic, options: PathOptions | None = None):
+        self.options = options or PathOptions()
+        self._first = path
+        self.reset()
+
+    @property
+    def path(self) -> CartesianCubic:
+        """That is walked at present."""
+        return self._path
+
+    @property
+    def attempt(self) -> int:
+        """Index of the present path, 0 for the given one."""
+        return self._attempt
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do: arrived, or out of attempts."""
+        return self._final is not None
+
+    @property
+    def final(self) -> PoseError | None:
+        """What was lacking at the end; None before."""
+        return self._final
+
+    @property
+    def reached(self) -> bool:
+        """Whether it ended within arrival and the tolerance of orientation."""
+        return self._final is not None and self._good(self._final)
+
+    def reset(self) -> None:
+        """Starts over with the first path."""
+        self._attempt = 0
+        self._final: PoseError | None = None
+        self._walk(self._first)
+
+    def error(self, position, heading: float) -> PoseError:
+        """What a pose lacks to the path's end.
+
+        Args:
+            position: (2,) [m]; heading: [rad].
+
+        Raises:
+            InvalidInput: for a pose that is not finite.
+        """
+        gap = check_point(position, "position") - self._path.end
+        turn = _wrap(self._path.end_heading - check_heading(heading))
+        return PoseError(float(np.hypot(*gap)), turn)
+
+    def decide(self, position, heading: float) -> Decision | None:
+        """The gait for the next half cycle; None at the end.
+
+        The decision's target is the index of the attempt, its d0 and distance
+        belong to the point that is aimed at. A new attempt takes about 0.1 s.
+
+        Args:
+            position: of the torso's front end in the world (2,) [m].
+            heading: eps [rad].
+
+        Raises:
+            InvalidInput: for a pose that is not finite.
+        """
+        error = self.error(position, heading)
+        if self.finished:
+            return None
+        position = np.asarray(position, float)
+        arrived = error.distance < self.options.generator.arrival
+        if arrived and self._good(error):
+            self._final = error
+            return None
+        self._advance(position)
+        if self._lost(position):
+            if self._attempt + 1 >= self.options.attempts:
+                self._final = error
+                return None
+            self._attempt += 1
+            end, end_heading = self._path.end, self._path.end_heading
+            limits = self.options.limits
+            self._walk(plan_cubic(position, heading, end, end_heading, limits))
+        aim = min(
+            self._near + int(np.ceil(self.options.look_ahead / _SPACING)),
+            len(self._points) - 1,
+        )
+        away = in_body_frame(self._points[aim], position, heading)
+        d0 = float(np.hypot(*away))
+        best = growing_plan(
+            away,
+            d0,
+            self.options.generator,
+            heading=_wrap(self._headings[aim] - heading),
+            heading_weight=self.options.heading_weight,
+        )
+        return Decision(best.q1, best.q2, best.n, best.distance, self._attempt, d0)
+
+    def _good(self, error: PoseError) -> bool:
+        return (
+            error.distance < self.options.generator.arrival
+            and abs(error.heading) <= self.options.tolerance
+        )
+
+    def _walk(self, path: CartesianCubic) -> None:
+        self._path = path
+        self._points, self._headings = path.sample(_SPACING)
+        self._near = self._waited = 0
+
+    def _advance(self, position: np.ndarray) -> None:
+        window = slice(self._near, self._near + int(_WINDOW / _SPACING))
+        gaps = np.linalg.norm(self._points[window] - position, axis=1)
+        ahead = int(gaps.argmin())
+        self._near += ahead
+        self._waited = 0 if ahead else self._waited + 1
+
+    def _lost(self, position: np.ndarray) -> bool:
+        """Whether the end lies behind by more than arrival, or is not neared."""
+        if self._waited > _PATIENCE:
+            return True
+        if self._near < len(self._points) - 1:
+            return False
+        along = np.array([np.cos(self._headings[-1]), np.sin(self._headings[-1])])
+        return (position - self._points[-1]) @ along > self.options.generator.arrival
+
+
+def _wrap(angle: float) -> float:
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)

@@ -1,0 +1,212 @@
+"""The gecko as a chain of rigid segments: its limbs, its SDF, its feet.
+
+The torso's front end slides and turns on a plane. The torso leaves it to the
+rear, the front legs to the sides; the rear legs leave the torso's tip. Each
+limb bends about its own axis, so that all angles count as in the gait law
+(`drakebots.robots.gecko.model.kinematics`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import yaml
+
+from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose
+from drakebots.multibody.limbs.limbs import Limb
+from drakebots.multibody.limbs.sdf import limb_parts, sdf_of
+from drakebots.robots.gecko.model.kinematics import gait_law
+from drakebots.robots.gecko.model.parameters import (
+    FEET,
+    LIMBS,
+    Gecko,
+    array,
+    scalar,
+    table,
+)
+
+FRONT = "front"
+"""The link at marker 1; its x is the heading of the torso's front end."""
+
+WALL = "wall"
+"""The link, welded to the world, on whose xy plane the robot walks."""
+
+REAR = "torso_tip"
+"""The link at marker 4; its x points to the rear."""
+
+UP, DOWN = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
+
+_ORANGE, _DARK = (0.93, 0.55, 0.18, 1.0), (0.20, 0.22, 0.26, 1.0)
+_GREEN = (0.35, 0.62, 0.36, 1.0)
+
+SCENE_STEP = np.radians(60.0)
+
+# Parent, direction on it, bending axis of each limb; limb_starts() in chains.
+_TREE = {
+    "FL": (FRONT, np.pi / 2, DOWN),
+    "FR": (FRONT, -np.pi / 2, UP),
+    "torso": (FRONT, np.pi, UP),
+    "RL": (REAR, -np.pi / 2, UP),
+    "RR": (REAR, np.pi / 2, DOWN),
+}
+
+
+def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
+    """The five limbs in the order of every alpha.
+
+    Masses go with the lengths: those of `params.yaml` are the small robot's.
+    """
+    masses, radii = table("mass"), table("radius")
+    small = Gecko()
+    n = int(scalar("segments")) if segments is None else segments
+    limbs = []
+    for name in LIMBS:
+        parent, yaw, axis = _TREE[name]
+        torso = name == "torso"
+        kind, reach = ("torso", robot.torso) if torso else ("leg", robot.leg)
+        share = reach / (small.torso if torso else small.leg)
+        limbs.append(
+            Limb(
+                name=name,
+                parent=parent,
+                length=reach,
+                stiffness=scalar("limb_stiffness"),
+                damping=scalar("limb_damping"),
+                mass=share * masses[kind],
+                tip_mass=0.0 if torso else masses["foot"],
+                radius=radii[kind],
+                rpy=(0.0, 0.0, yaw),
+                axis=axis,
+                segments=n,
+                range=array(f"{kind}_range"),
+                rgba=_GREEN if torso else _ORANGE,
+            )
+        )
+    return tuple(limbs)
+
+
+def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
+    """The SDF text of a robot.
+
+    Args:
+        robot: its lengths.
+        segments: of each limb's chain; None for the file's.
+
+    Raises:
+        InvalidInput: for segments that are no whole number >= 1.
+    """
+    limbs = gecko_limbs(robot, segments)
+    model = Model("gecko")
+    model.links[WALL] = Link(WALL, 0.0, Pose(), np.zeros((3, 3)), [])
+    # libsdformat has no planar joint, and Drake's own cannot be on the world.
+    model.joints["on_world"] = Joint("on_world", "fixed", "world", WALL, np.array(UP))
+    model.links[FRONT] = _front()
+    # A limb's parent must be there first.
+    for limb in sorted(limbs, key=lambda x: x.parent != FRONT):
+        limb_parts(model, limb, on=limb.parent)
+    for foot in FEET:
+        _draw_foot(model.links[f"{foot}_tip"])
+    return sdf_of(model, limbs, planar=(WALL, FRONT))
+
+
+def _front() -> Link:
+    mass, radius = 0.2 * table("mass")["torso"], table("radius")["torso"]
+    head = Geometry(
+        "visual",
+        "head",
+        Pose(np.array([0.022, 0, 0.002])),
+        "ellipsoid",
+        {"radii": np.array([0.026, 0.015, 0.012])},
+        _GREEN,
+    )
+    eyes = [
+        Geometry(
+            "visual",
+            f"eye_{side}",
+            Pose(np.array([0.034, y, 0.010])),
+            "sphere",
+            {"radius": 0.0035},
+            _DARK,
+        )
+        for side, y in (("left", 0.008), ("right", -0.008))
+    ]
+    inertia = 0.4 * mass * radius**2 * np.eye(3)
+    return Link(FRONT, mass, Pose(), inertia, [head, *eyes])
+
+
+def _draw_foot(link: Link) -> None:
+    """A suction cup below the end of a leg."""
+    cup, stem = table("radius")["foot"], table("radius")["leg"]
+    link.geometries[:] = [
+        Geometry(
+            "visual",
+            f"{link.name}_cup",
+            Pose(np.array([0, 0, -stem])),
+            "cylinder",
+            {"radius": cup, "length": 0.5 * cup},
+            _DARK,
+        ),
+        Geometry(
+            "visual",
+            f"{link.name}_stem",
+            Pose(),
+            "cylinder",
+            {"radius": 0.9 * stem, "length": 2.2 * stem},
+            _ORANGE,
+        ),
+    ]
+    # A disc resists being spun; a point would let welds and chains ring.
+    mass = link.mass
+    link.inertia = mass * cup**2 * np.diag([0.25, 0.25, 0.5])
+
+
+def gecko_sidecar() -> str:
+    """The text of `gecko.drakebots.yaml`: feet and the torso's ends."""
+    feet = {foot: {"body": f"{foot}_tip", "p": [0, 0, 0]} for foot in FEET}
+    ends = {
+        "front": {"body": FRONT, "p": [0, 0, 0]},
+        "rear": {"body": REAR, "p": [0, 0, 0]},
+    }
+    text = yaml.safe_dump(
+        {"feet": feet, "points": ends}, sort_keys=False, default_flow_style=None
+    )
+    return "# Written by scripts/make_gecko_model.py from params.yaml; SI.\n" + text
+
+
+def gecko_scene(q1: float = SCENE_STEP) -> str:
+    """The text of `scene.dmd.yaml`: the robot within a straight gait.
+
+    Args:
+        q1: step length, the torso's angle [rad].
+    """
+    alpha = gait_law(q1, 0.0)
+    lines = [
+        "# Written by scripts/make_gecko_model.py; SI. The gecko on a floor, within a"
+        " straight gait.",
+        "# No contact: the robot slides on its plane. drakebots adds suction feet"
+        " (robots/gecko/suction.py).",
+        "directives:",
+        "- add_model:",
+        "    name: gecko",
+        "    file: package://drakebots/gecko/gecko.sdf",
+        "    default_joint_positions:",
+    ]
+    for limb, angle in zip(gecko_limbs(Gecko()), alpha):
+        for joint, share in zip(limb.joints, limb.weights):
+            lines.append(f"      {joint}: [{share * angle:.6g}]")
+    lines += [
+        "- add_model:",
+        "    name: floor",
+        "    file: package://drakebots/gecko/floor.sdf",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = [
+    "FRONT",
+    "REAR",
+    "WALL",
+    "gecko_limbs",
+    "gecko_scene",
+    "gecko_sdf",
+    "gecko_sidecar",
+]

@@ -1,0 +1,420 @@
+"""Pictures of the gecko's velocity space: what the law asks for, what it does.
+
+Source of the layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
+Figs. 5 and 7.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Polygon
+
+from drakebots.core.errors import InvalidInput
+from drakebots.plots.file import check_ending, save
+from drakebots.results import Result
+from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
+from drakebots.robots.gecko.generator.velocity_space import motion_of
+from drakebots.robots.gecko.model.kinematics import Pose, gait_law, limb_curves, pose_at
+from drakebots.robots.gecko.model.parameters import FEET, gecko
+from drakebots.robots.gecko.playback import (
+    check_gecko_run,
+    frames,
+    in_half_cycles,
+    stored_poses,
+)
+from drakebots.robots.gecko.view import (
+    corners_of,
+    course_points,
+    epsilon_of,
+    obstacles_of,
+)
+
+# Draws geckos into plots: curved limbs in the colours of the paper.
+#
+# Front left leg red, front right dark red, torso orange, rear left blue, rear right
+# dark blue, heading green; x and y in cm. Source of the colours: Schiller, Seibel,
+# Schlattmann, Front. Robot. AI 7:87 (2020), Fig. 6.
+
+LIMB_COLOURS = ("#e41a1c", "#8b0000", "#ff8c00", "#2c7fe0", "#0b2e83")
+"""FL, FR, torso, RL, RR."""
+
+FOOT_COLOURS = tuple(LIMB_COLOURS[i] for i in (0, 1, 3, 4))
+"""FL, FR, RL, RR."""
+
+HEADING_COLOUR = "#1b9e3a"
+
+TARGET_COLOUR = "#73299a"
+
+CM = 100.0
+"""Centimetres in a metre."""
+
+
+def draw_robot(
+    axis,
+    pose: Pose,
+    *,
+    held=None,
+    scale: float = CM,
+    alpha: float = 1.0,
+    width: float = 2.0,
+    feet: bool = True,
+    zorder: float = 3.0,
+) -> None:
+    """Draws a pose.
+
+    Args:
+        axis: of matplotlib.
+        pose: to draw.
+        held: feet that hold (4,); legs of free feet are dashed. None: all hold.
+        scale: units of the axis in a metre.
+        alpha: opacity.
+        width: of the limbs [points].
+        feet: whether to mark feet: filled where they hold.
+        zorder: of the drawing.
+    """
+    held = np.ones(len(FEET), bool) if held is None else np.asarray(held, bool)
+    solid = [held[0], held[1], True, held[2], held[3]]
+    for curve, color, firm in zip(limb_curves(pose), LIMB_COLOURS, solid, strict=True):
+        axis.plot(
+            *(scale * curve.T),
+            color=color,
+            lw=width,
+            ls="-" if firm else (0, (1.6, 1.0)),
+            alpha=alpha,
+            zorder=zorder,
+            solid_capstyle="round",
+        )
+    if not feet:
+        return
+    for point, color, firm in zip(pose.feet, FOOT_COLOURS, held, strict=True):
+        axis.plot(
+            *(scale * point),
+            "o",
+            ms=2.2 * width,
+            mec=color,
+            mfc=color if firm else "white",
+            mew=0.5 * width,
+            alpha=alpha,
+            zorder=zorder + 0.1,
+        )
+
+
+def draw_arrow(axis, start, end, color: str, width: float = 1.6, zorder=5.0) -> None:
+    """An arrow from a point to another, in the axis's units."""
+    axis.annotate(
+        "",
+        xy=tuple(end),
+        xytext=tuple(start),
+        arrowprops={
+            "arrowstyle": "-|>,head_width=0.18,head_length=0.35",
+            "color": color,
+            "lw": width,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+        zorder=zorder,
+    )
+    # Annotations do not count when the axis chooses its limits.
+    axis.plot(*np.transpose([start, end]), alpha=0)
+
+
+# Picture of a gecko's course: its tracks, and the gaits it chose.
+#
+# Source of the layout: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
+# Fig. 12.
+
+PATH_COLOUR = "#4073bf"
+
+
+def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
+    """Fig. 12: the tracks on a course, and q1 and q2 over the half cycles.
+
+    Args:
+        result: of `simulate_gecko`, by either engine.
+        path: to write to.
+        poses: how many robots to draw.
+
+    Raises:
+        InvalidInput: for a result that is not a gecko's motion, or an ending
+            that is no plot's.
+    """
+    data = check_gecko_run(result)
+    check_ending(path)
+    shown = np.vstack(
+        [data.marker_position.values.reshape(-1, 2), course_points(result)]
+    )
+    wide, high = np.ptp(shown, axis=0) + 0.05
+    tall = 7.4 * float(np.clip(high / wide, 0.45, 1.3))
+    figure = Figure(figsize=(8, tall + 2.4), layout="constrained")
+    top, bottom = figure.subplots(2, gridspec_kw={"height_ratios": (tall, 1.9)})
+    _draw_tracks(top, data)
+    # Where the half cycles end; samples in time are taken just before the next.
+    half = data.half_cycle.values
+    ends = np.append(np.flatnonzero(np.diff(half) > 0), len(half) - 1)
+    chosen = ends[np.unique(np.linspace(0, len(ends) - 1, poses).round().astype(int))]
+    for pose, held in zip(
+        stored_poses(data, chosen), data.fixation.values[chosen] > 0.5, strict=True
+    ):
+        draw_robot(top, pose, held=held, width=2.4, zorder=5)
+    _draw_course(top, result)
+    top.set_aspect("equal", adjustable="datalim")
+    top.set(xlabel="x [cm]", ylabel="y [cm]")
+    top.legend(fontsize=8, loc="best", framealpha=0.85)
+    _draw_gait_bars(bottom, data, ends)
+    figure.suptitle(_course_title(result), fontsize=11)
+    return save(figure, path)
+
+
+def _draw_tracks(axis, data) -> None:
+    way = CM * data.marker_position.values
+    if in_half_cycles(data):
+        way = CM * frames(data, max(2, 24 * (len(way) - 1))).markers
+    colours = {
+        "front left foot": (0, LIMB_COLOURS[0]),
+        "front right foot": (2, LIMB_COLOURS[1]),
+        "rear left foot": (3, LIMB_COLOURS[3]),
+        "rear right foot": (5, LIMB_COLOURS[4]),
+        "torso's end": (4, "#c96a00"),
+        "torso's tip": (1, LIMB_COLOURS[2]),
+    }
+    for label, (marker, color) in colours.items():
+        tip = marker == 1
+        axis.plot(
+            *way[:, marker].T, color=color, lw=1.8 if tip else 0.8,
+            alpha=1.0 if tip else 0.55, label=label, zorder=4 if tip else 2,
+        )  # fmt: skip
+
+
+def _draw_course(axis, result: Result) -> None:
+    data, epsilon = result.data, CM * epsilon_of(result)
+    for polygon in obstacles_of(result):
+        axis.add_patch(Polygon(CM * polygon, fc="0.75", ec="0.35", zorder=1))
+        axis.plot(*(CM * polygon.T), alpha=0)
+    if "path" in data:
+        axis.plot(*(CM * data.path.values.T), "--", color=PATH_COLOUR, label="path")
+    if "waypoint" in data:
+        start = data.marker_position.sel(marker="front").values[:1]
+        planned = CM * np.vstack([start, data.waypoint.values])
+        axis.plot(*planned.T, "--", color=PATH_COLOUR, lw=1, label="planned way")
+        axis.plot(*(CM * corners_of(result).T), "s", ms=4, color=PATH_COLOUR)
+    for k, point in enumerate(CM * data.target.values if "target" in data else ()):
+        axis.plot(*point, "*", ms=11, color=TARGET_COLOUR, zorder=7)
+        axis.add_patch(Circle(point, epsilon, fill=False, ec=TARGET_COLOUR, zorder=6))
+        axis.annotate(
+            f"{k + 1}", point, (7, 5), textcoords="offset points", fontsize=11,
+            color=TARGET_COLOUR, weight="bold", zorder=8,
+        )  # fmt: skip
+
+
+def _draw_gait_bars(axis, data, ends) -> None:
+    """Of each half cycle, once; half cycle 0 is the start and has none."""
+    rows = ends[data.half_cycle.values[ends] > 0]
+    number = data.half_cycle.values[rows]
+    q1 = np.abs(np.degrees(data.q1.values[rows]))
+    axis.step(number, q1, where="mid", color="#1f5fa8", lw=1.4)
+    axis.set_xlabel("half cycle")
+    axis.set_ylabel("|q1| [deg]", color="#1f5fa8")
+    axis.set_ylim(45, 95)
+    other = axis.twinx()
+    other.step(number, data.q2.values[rows], where="mid", color="#d62728", lw=1.4)
+    other.set_ylabel("q2", color="#d62728")
+    other.set_ylim(-0.6, 0.6)
+    axis.grid(alpha=0.3)
+
+
+def _course_title(result: Result) -> str:
+    m, parts = result.metrics, ["gecko"]
+    if "engine" in m:
+        parts.append(f"engine {m['engine']}")
+    parts.append(f"{int(result.data.half_cycle.values[-1])} half cycles")
+    if "targets" in m:
+        parts.append(f"{m['targets_reached']} of {m['targets']} targets reached")
+    if "final_distance_cm" in m:
+        parts.append(f"{m['final_distance_cm']:.1f} cm from the last")
+    if not result.ok:
+        parts.append(str(result.verdict))
+    return "  ·  ".join(parts)
+
+
+FIT_COLOUR = "#1f4fd8"
+MOTION_COLOUR = "#d01020"
+
+LAW_Q1 = tuple(np.radians([-90.0, -70.0, -50.0, 50.0, 70.0, 90.0]).tolist())
+LAW_Q2 = (-0.5, -0.25, 0.0, 0.25, 0.5)
+
+# Distance of the drawn gaits: a gecko needs some 22 cm, and moves on by 13.
+_COLUMN, _ROW = 30.0, 42.0  # [cm]
+
+
+def plot_velocity_space(
+    result: Result, path: str | Path, *, paper: bool = True
+) -> Path:
+    """Fig. 7: every gait of the grid with its motion per cycle.
+
+    The cycle's three poses are drawn, the first faint, with its tip at the
+    grid point and facing up. Red: simulated translation; green: heading after
+    the cycle and its number in degrees; blue: the polynomial; behind: its
+    rotation.
+
+    Args:
+        result: of `simulate_velocity_space`.
+        path: to write to.
+        paper: whether to draw the paper's polynomial (Table 3) beside it.
+
+    Raises:
+        InvalidInput: for another kind of result, or an ending that is no
+            plot's.
+    """
+    check_ending(path)
+    fit = motion_of(result)
+    q1, q2 = result.data.q1.values, result.data.q2.values
+    panels = [(fit, True, "simulated: moved (red), heading after (green), fit (blue)")]
+    table = MotionPolynomial.table_3()
+    if paper:
+        panels.append((table, False, "Table 3 of the paper (fit to the robot)"))
+    most = np.degrees(max(abs(_rotation(p, q1, q2)).max() for p, *_ in panels))
+    width = 1.35 * len(q2) + 1.2
+    figure = Figure(
+        figsize=(width * len(panels) + 0.8, 1.75 * len(q1) + 1.4), layout="constrained"
+    )
+    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    for axis, (polynomial, simulated, title) in zip(axes, panels, strict=True):
+        shown = _draw_rotation(axis, polynomial, q1, q2, most)
+        for i in range(len(q1)):
+            for j in range(len(q2)):
+                _draw_gait(axis, result, polynomial, i, j, simulated)
+        axis.set_title(title, fontsize=11)
+        _label_grid(axis, q1, q2)
+    figure.colorbar(
+        shown, ax=axes, shrink=0.6, label="rotation per cycle, polynomial [deg]"
+    )
+    return save(figure, path)
+
+
+def _rotation(polynomial: MotionPolynomial, q1, q2) -> np.ndarray:
+    """[rad], on the grid as far as the polynomial holds."""
+    low, high = np.array([polynomial.domain.q1, polynomial.domain.q2]).T
+    a, b = np.clip(q1, low[0], high[0]), np.clip(q2, low[1], high[1])
+    return polynomial.motion(a[:, None], b[None, :])[..., 0]
+
+
+def _draw_rotation(axis, polynomial, q1, q2, most: float):
+    """The heat map, level with the gaits drawn upon it; most in deg."""
+    rows, columns = np.arange(len(q1)), np.arange(len(q2))
+    fine = [np.linspace(-0.6, len(q) - 0.4, 20 * len(q)) for q in (q1, q2)]
+    a, b = np.interp(fine[0], rows, q1), np.interp(fine[1], columns, q2)
+    return axis.pcolormesh(
+        _COLUMN * fine[1],
+        _ROW * fine[0],
+        np.degrees(_rotation(polynomial, a, b)),
+        cmap="PuOr_r",
+        vmin=-most,
+        vmax=most,
+        alpha=0.55,
+        shading="nearest",
+        rasterized=True,
+    )
+
+
+def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> None:
+    data = result.data
+    corner = np.array([_COLUMN * j, _ROW * i])
+    poses = _facing_up(data, i, j)
+    for pose, strength in zip(poses, (0.3, 0.55, 1.0) if simulated else (0.6,)):
+        moved = Pose(pose.alpha, pose.ell, pose.heading, pose.position + corner / CM)
+        draw_robot(axis, moved, width=1.3, alpha=strength, feet=False)
+    q1, q2 = data.q1.values[i], data.q2.values[j]
+    motions = []
+    if _holds(polynomial, q1, q2):
+        motions.append(
+            (
+                polynomial.motion(q1, q2),
+                FIT_COLOUR,
+                FIT_COLOUR,
+                1.0 if simulated else 1.8,
+            )
+        )
+    if simulated:
+        motions.insert(
+            0, (data.motion.values[i, j], MOTION_COLOUR, HEADING_COLOUR, 2.8)
+        )
+    if not motions:
+        return
+    for motion, arrow, line, thick in motions:
+        # Forward is up in the picture, left is left.
+        end = corner + CM * np.array([-motion[2], motion[1]])
+        ahead = np.array([-np.sin(motion[0]), np.cos(motion[0])])
+        axis.plot(*np.transpose([end, end + 9 * ahead]), color=line, lw=thick, zorder=6)
+        draw_arrow(axis, corner, end, arrow, thick, zorder=7)
+    degrees = np.degrees(motions[0][0][0])
+    axis.text(
+        *(corner - [0, 21]), f"{degrees:.0f}", ha="center", va="center", fontsize=8,
+        color="white", zorder=8,
+        bbox={
+            "boxstyle": "round,pad=0.2", "lw": 0,
+            "fc": HEADING_COLOUR if simulated else FIT_COLOUR,
+        },
+    )  # fmt: skip
+
+
+def _holds(polynomial: MotionPolynomial, q1: float, q2: float) -> bool:
+    """Whether a gait is within the polynomial's domain: Table 3 has the paper's."""
+    try:
+        polynomial.domain.check(q1, q2)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _facing_up(data, i: int, j: int) -> list[Pose]:
+    """The cycle's poses, the first with its tip at the origin, heading up."""
+    at = data.isel(q1=i, q2=j)
+    turn = np.pi / 2 - float(at.heading[0])
+    c, s = np.cos(turn), np.sin(turn)
+    tip = at.marker_position.sel(marker="front").values
+    tip = (tip - tip[0]) @ np.array([[c, s], [-s, c]])
+    heading = at.heading.values + turn
+    return [Pose(*row) for row in zip(at.alpha.values, at.ell.values, heading, tip)]
+
+
+def _label_grid(axis, q1, q2) -> None:
+    axis.set_aspect("equal")
+    axis.set_xticks(_COLUMN * np.arange(len(q2)), [f"{v:g}" for v in q2])
+    axis.set_yticks(_ROW * np.arange(len(q1)), [f"{v:.0f}" for v in np.degrees(q1)])
+    axis.set(xlabel="steering q2", ylabel="step length q1 [deg]")
+    axis.set_xlim(-0.6 * _COLUMN, (len(q2) - 0.4) * _COLUMN)
+    axis.set_ylim(-0.6 * _ROW, (len(q1) - 0.4) * _ROW)
+
+
+def plot_gait_law(path: str | Path, *, q1=LAW_Q1, q2=LAW_Q2) -> Path:
+    """Fig. 5: the poses the gait law asks for; nothing is simulated.
+
+    Args:
+        path: to write to.
+        q1: torso's bendings, with the half cycle's sign [rad].
+        q2: steerings.
+
+    Raises:
+        InvalidInput: for an ending that is no plot's.
+    """
+    check_ending(path)
+    robot = gecko()
+    figure = Figure(figsize=(1.6 * len(q1) + 0.9, 1.6 * len(q2) + 0.9))
+    figure.set_layout_engine("constrained")
+    axis, pitch = figure.subplots(), 28.0
+    for i, bend in enumerate(q1):
+        for j, steering in enumerate(q2):
+            alpha = gait_law(bend, steering, leg_bend=robot.leg_bend)
+            place = np.array([i, j]) * pitch / CM
+            middle = pose_at(robot, alpha, np.pi / 2).markers[[1, 4]].mean(axis=0)
+            draw_robot(axis, pose_at(robot, alpha, np.pi / 2, place - middle))
+    axis.set_aspect("equal")
+    axis.set_xticks(pitch * np.arange(len(q1)), [f"{v:.0f}" for v in np.degrees(q1)])
+    axis.set_yticks(pitch * np.arange(len(q2)), [f"{v:g}" for v in q2])
+    axis.set(xlabel="q1 [deg], with the half cycle's sign", ylabel="steering q2")
+    axis.set_title("poses of the gait law, eq. (14)", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    return save(figure, path)

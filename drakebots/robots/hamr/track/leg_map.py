@@ -1,0 +1,230 @@
+"""The map from actuator velocities to leg velocities, by where the leg is.
+
+With q_i the actuators, q_d the flexures, c the loops and f the position of the
+leg's marker in the chassis frame (RSS 2018, eq. (19)):
+
+    H(x, z) = df/dq_i - df/dq_d (dc/dq_d)^-1 dc/dq_i
+
+tabulated over the marker's x and z from its neutral place (actuators at 0).
+Range and size of the table are the authors'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.core.errors import NoSolution
+from drakebots.core.units import MM_G_MS
+from drakebots.model.load import Model, load
+from drakebots.model.loops import find_body
+from drakebots.multibody.kinematics import ClosedChain
+from drakebots.multibody.plant import build_robot
+from drakebots.robots.hamr.model.parameters import ACTUATORS
+from drakebots.robots.hamr.track.reference import BODY
+
+GRID_X = np.linspace(-3e-3, 3e-3, 21)
+GRID_Z = np.linspace(-1.5e-3, 3e-3, 21)
+"""Of the table: marker from its neutral place [m]."""
+
+REACHED = 1e-9
+"""A marker this close [m] to where it should be is there."""
+
+_ITERATIONS = 30
+_CLOSED = 1e-9
+"""Of what is left of loops and markers, in the unit of length inside."""
+
+
+@dataclass(frozen=True, eq=False)
+class LegMap:
+    """H(x, z) of the four legs as tables, bilinear between their entries.
+
+    Attributes:
+        x, z: grid (nx,), (nz,) [m], from the neutral place.
+        neutral: marker in the chassis frame with the actuators at 0 (4, 3) [m].
+        H: (4, nx, nz, 3, 2), d(marker)/d(swing, lift); m/m.
+        actuators: tip positions (swing, lift) at the entries (4, nx, nz, 2) [m].
+        reachable: (4, nx, nz); an entry out of reach within the actuators'
+            travel holds the values of the nearest place that was found.
+    """
+
+    x: np.ndarray
+    z: np.ndarray
+    neutral: np.ndarray
+    H: np.ndarray
+    actuators: np.ndarray
+    reachable: np.ndarray
+
+    def __call__(self, legs: np.ndarray) -> np.ndarray:
+        """H (4, 3, 2) with the markers at `legs` (4, 3) [m], chassis frame.
+
+        Outside the table its edge counts.
+        """
+        away = legs - self.neutral
+        i, a = _cell(self.x, away[:, 0])
+        j, b = _cell(self.z, away[:, 2])
+        leg, a, b = np.arange(4), a[:, None, None], b[:, None, None]
+        low = (1 - b) * self.H[leg, i, j] + b * self.H[leg, i, j + 1]
+        high = (1 - b) * self.H[leg, i + 1, j] + b * self.H[leg, i + 1, j + 1]
+        return (1 - a) * low + a * high
+
+    def velocities(self, legs: np.ndarray, tips: np.ndarray) -> np.ndarray:
+        """Of the markers in the chassis frame (4, 3), for those of the tips (8,)."""
+        return np.einsum("lij,lj->li", self(legs), np.reshape(tips, (4, 2)))
+
+
+def _cell(grid: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the cell, and the place in it, 0..1."""
+    place = (value - grid[0]) / (grid[1] - grid[0])
+    place = np.minimum(np.maximum(place, 0.0), len(grid) - 1.0)
+    index = np.minimum(place.astype(int), len(grid) - 2)
+    return index, place - index
+
+
+@cache
+def hamr_leg_map() -> LegMap:
+    """The map of the standard HAMR-VI, computed once."""
+    return build_leg_map(load("hamr"))
+
+
+def build_leg_map(
+    model: Model, x: np.ndarray = GRID_X, z: np.ndarray = GRID_Z
+) -> LegMap:
+    """Computes the map by inverse kinematics at every entry.
+
+    The four legs do not touch each other, so one Newton iteration moves all.
+
+    Args:
+        model: HAMR-VI or one with its joints.
+        x, z: the grid [m], increasing, evenly spaced, with 0 within.
+    """
+    solver = _InverseKinematics(model)
+    shape = (4, len(x), len(z))
+    table = LegMap(
+        x=x,
+        z=z,
+        neutral=solver.neutral * MM_G_MS.length,
+        H=np.zeros((*shape, 3, 2)),
+        actuators=np.zeros((*shape, 2)),
+        reachable=np.zeros(shape, dtype=bool),
+    )
+    for i in np.argsort(np.abs(x), kind="stable"):
+        solver.reset()
+        # From the middle outwards, each entry from the one before.
+        middle = int(np.abs(z).argmin())
+        for j in [*range(middle, len(z)), *range(middle - 1, -1, -1)]:
+            if j == middle - 1:
+                solver.reset()
+            miss = solver.move(x[i] / MM_G_MS.length, z[j] / MM_G_MS.length)
+            table.reachable[:, i, j] = miss * MM_G_MS.length < REACHED
+            table.H[:, i, j] = solver.columns()
+            table.actuators[:, i, j] = solver.tips() * MM_G_MS.length
+    return table
+
+
+class _InverseKinematics:
+    """Positions of all coordinates for given x and z of the markers; in mm."""
+
+    def __init__(self, model: Model):
+        self._robot = build_robot(model, base="fixed", time_step=0, scaling=MM_G_MS)
+        plant, unit = self._robot.plant, self._robot.scaling
+        joints = [
+            plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
+        ]
+        assert len(joints) == len(ACTUATORS)
+        self._chain = ClosedChain(self._robot, tuple(j.name() for j in joints))
+        self._tips = np.array([j.position_start() for j in joints])
+        self._travel = np.array([j.position_upper_limits()[0] for j in joints])
+        self._markers = [
+            (find_body(plant, p.body).body_frame(), p.p_BF / unit.length)
+            for p in model.points
+        ]
+        self._body = plant.GetFrameByName(BODY)
+        self._context = plant.CreateDefaultContext()
+        self.neutral = self._places()
+
+    def reset(self) -> None:
+        plant = self._robot.plant
+        plant.SetPositions(self._context, np.zeros(plant.num_positions()))
+
+    def move(self, x: float, z: float) -> np.ndarray:
+        """Brings every marker to x, z from its neutral place; |miss| (4,).
+
+        Newton's method on loops and markers together; where that asks for more
+        than the tips' travel, on the tips alone, stopped at their ends.
+        """
+        plant, closure = self._robot.plant, self._robot.closure
+        q = plant.GetPositions(self._context).copy()
+        goal = self.neutral[:, [0, 2]] + [x, z]
+        for _ in range(_ITERATIONS):
+            plant.SetPositions(self._context, q)
+            c, C = closure.evaluate(self._context)
+            rest = np.concatenate([c, (self._places()[:, [0, 2]] - goal).ravel()])
+            if np.abs(rest).max() < _CLOSED:
+                return np.linalg.norm(self._places()[:, [0, 2]] - goal, axis=1)
+            rows = np.vstack([C, *(J[[0, 2]] for J in self._jacobians())])
+            q = q - np.linalg.solve(rows, rest)
+            if np.any(np.abs(q[self._tips]) > self._travel):
+                break
+        return self._move_within_travel(goal)
+
+    def _move_within_travel(self, goal: np.ndarray) -> np.ndarray:
+        self.reset()
+        tips = np.zeros((4, 2))
+        travel = self._travel.reshape(4, 2)
+        for _ in range(_ITERATIONS):
+            self._close(tips)
+            away = goal - self._places()[:, [0, 2]]
+            step = np.linalg.solve(self.columns()[:, [0, 2]], away[:, :, None])
+            further = np.clip(tips + step[:, :, 0], -travel, travel)
+            if np.abs(further - tips).max() < _CLOSED:
+                break
+            tips = further
+        return np.linalg.norm(away, axis=1)
+
+    def _close(self, tips: np.ndarray) -> None:
+        try:
+            self._chain.solve(
+                self._context, dict(zip(self._chain.joints, tips.ravel()))
+            )
+        except NoSolution as error:
+            # Far out its tolerance is below what rounding lets it reach.
+            if max(error.worst.values()) > _CLOSED:
+                raise
+
+    def columns(self) -> np.ndarray:
+        """H here (4, 3, 2)."""
+        T = self._chain.tangent(self._context)
+        return np.array(
+            [J @ T[:, 2 * leg : 2 * leg + 2] for leg, J in enumerate(self._jacobians())]
+        )
+
+    def tips(self) -> np.ndarray:
+        """The tips (4, 2)."""
+        q = self._robot.plant.GetPositions(self._context)
+        return q[self._tips].reshape(4, 2)
+
+    def _places(self) -> np.ndarray:
+        plant = self._robot.plant
+        return np.array(
+            [
+                plant.CalcPointsPositions(self._context, frame, p, self._body).ravel()
+                for frame, p in self._markers
+            ]
+        )
+
+    def _jacobians(self) -> list[np.ndarray]:
+        return [
+            self._robot.plant.CalcJacobianTranslationalVelocity(
+                self._context,
+                JacobianWrtVariable.kV,
+                frame,
+                p,
+                self._body,
+                self._body,
+            )
+            for frame, p in self._markers
+        ]

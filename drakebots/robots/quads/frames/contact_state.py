@@ -1,0 +1,229 @@
+"""What a contact does: break, stick, or slide, eqs. (15)-(17), as linear rows.
+
+Of one patch with force f = [f_x, f_y, f_n] and displacement y, the friction pyramid
+D_k = +x, +y, -x, -y. Complementarity of eq. (12) leaves ten linear pieces, each with
+as many free forces s (f = T s) as equations R y = 0, so torques determine the forces:
+
+    free      f = 0;                                        y_n >= 0
+    stick     y = 0;                                        mu f_n >= sum F
+    slide k   f = s (n + mu D_k), y_n = 0;                  s >= 0, l + D_j y >= 0
+    edge k    f along D_k and D_k+1, y_n = 0, D_k y = D_k+1 y;   F >= 0, l >= 0
+
+with l = -D_k y. Each inequality names the piece on its other side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from drakebots.core.errors import InvalidInput
+
+# The centre of pressure inside the support polygon, eq. (5), as linear rows.
+#
+# COP = sum f_n p / sum f_n. An edge of the polygon with inward normal e and offset d
+# asks e . COP >= d + margin; times sum f_n > 0 that is linear in the forces:
+#
+#     sum_j f_nj (e . p_j - d - margin) >= 0
+#
+# The paper takes the COP out of the motion of the COM as Megaro et al. do; on flat
+# ground that is this one, by the balance of momentum, but for the change of angular
+# momentum that their formula leaves out.
+
+
+def support_edges(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of the convex hull of points on the ground.
+
+    Args:
+        points: (k, 2) or (k, 3), whose z is left out [m].
+
+    Returns:
+        Inward normals (h, 2) and offsets (h,), e . x >= d inside [m].
+
+    Raises:
+        InvalidInput: for fewer than three points, or all on one line.
+    """
+    points = np.asarray(points, float)[:, :2]
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError) as error:
+        raise InvalidInput(
+            f"support polygon: {len(points)} points span no area; put a foot with "
+            "three patches or more on the ground"
+        ) from error
+    return -hull.equations[:, :2], hull.equations[:, 2]
+
+
+def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndarray:
+    """Rows C (h, 3 P) with C f >= 0 when the COP is inside.
+
+    Args:
+        p: all contacts (P, 3) [m].
+        bearing: which span the support polygon (P,).
+        margin: from its edges [m]; at most 0.9 of the largest one that leaves a
+            point inside every pair of opposite edges is used.
+
+    Raises:
+        InvalidInput: for a margin < 0, or a polygon without area.
+    """
+    if not (np.isfinite(margin) and margin >= 0):
+        raise InvalidInput(f"COP margin = {margin} m must be >= 0")
+    normals, offsets = support_edges(p[np.asarray(bearing, bool)])
+    room = p[np.asarray(bearing, bool)][:, :2] @ normals.T - offsets
+    margin = min(margin, 0.45 * float(room.max(axis=0).min()))
+    rows = np.zeros((len(normals), len(p), 3))
+    rows[:, :, 2] = (p[:, :2] @ normals.T - offsets - margin).T
+    return rows.reshape(len(normals), -1)
+
+
+def centre_of_pressure(p: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """COP (2,) [m]; NaN without normal force."""
+    total = force[:, 2].sum()
+    if total <= 0:
+        return np.full(2, np.nan)
+    return force[:, 2] @ p[:, :2] / total
+
+
+def cop_margin(p: np.ndarray, bearing: np.ndarray, force: np.ndarray) -> float:
+    """Distance of the COP to the nearest edge of the polygon, negative outside [m].
+
+    NaN without normal force, or without a polygon.
+    """
+    cop = centre_of_pressure(p, force)
+    try:
+        normals, offsets = support_edges(p[np.asarray(bearing, bool)])
+    except InvalidInput:
+        return np.nan
+    return float((normals @ cop - offsets).min())
+
+
+FREE, STICK = 0, 1
+SLIDE, EDGE = 2, 6
+"""Slide along direction k is SLIDE + k; between k and k + 1, EDGE + k."""
+NAMES = (
+    *("free", "stick", "slide +x", "slide +y", "slide -x", "slide -y"),
+    *("slide +x+y", "slide -x+y", "slide -x-y", "slide +x-y"),
+)
+DIRECTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
+NORMAL = np.array([0.0, 0, 1])
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One linear piece of a patch's complementarity.
+
+    Attributes:
+        T: f = T s (3, r).
+        R: R y = 0 (r, 3).
+        on_f: rows with on_f f >= 0 (i, 3).
+        on_y: rows with on_y y >= 0 (j, 3).
+        beyond: the piece on the other side of each row, on_f's first (i + j,).
+    """
+
+    T: np.ndarray
+    R: np.ndarray
+    on_f: np.ndarray
+    on_y: np.ndarray
+    beyond: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def pieces(friction: float) -> tuple[Piece, ...]:
+    """The ten, in the order of NAMES; mu = friction > 0."""
+    none, D, n = np.zeros((0, 3)), DIRECTIONS, NORMAL
+    nxt = [D[(k + 1) % 4] for k in range(4)]
+    faces = np.array([friction * n - D[k] - nxt[k] for k in range(4)])
+    out = [
+        Piece(np.zeros((3, 0)), none, none, n[None], (STICK,)),
+        Piece(
+            np.eye(3),
+            np.eye(3),
+            np.concatenate([n[None], faces]),
+            none,
+            (FREE, *(EDGE + k for k in range(4))),
+        ),
+    ]
+    for k in range(4):
+        # l -+ D_k+1 y; their sum is 2 l.
+        side = np.array([-D[k] + nxt[k], -D[k] - nxt[k]])
+        beyond = (FREE, EDGE + k, EDGE + (k - 1) % 4)
+        T = (n + friction * D[k])[:, None]
+        out.append(Piece(T, n[None], n[None], side, beyond))
+    for k in range(4):
+        # f_n = (F_k + F_k+1) / mu; F_k = (mu f_n + (D_k - D_k+1) f) / 2.
+        T = np.stack([D[k] + n / friction, nxt[k] + n / friction], axis=1)
+        R = np.array([n, D[k] - nxt[k]])
+        on_f = np.array([(n * friction + s * (D[k] - nxt[k])) / 2 for s in (1, -1)])
+        beyond = (SLIDE + (k + 1) % 4, SLIDE + k, STICK)
+        out.append(Piece(T, R, on_f, -(D[k] + nxt[k])[None] / 2, beyond))
+    return tuple(out)
+
+
+def behind(here: int, other: int, y: np.ndarray) -> int:
+    """The piece behind a row for a patch that moves by y (3,).
+
+    A patch that comes to the ground while it moves along it slides.
+    """
+    if here == FREE and other == STICK:
+        along = DIRECTIONS @ y
+        k = int(np.argmin(along))
+        if along[k] < 0:
+            return SLIDE + k
+    return other
+
+
+def label(force: np.ndarray, friction: float) -> np.ndarray:
+    """Eq. (19): the piece of each patch by the force that holds it (P, 3) -> (P,)."""
+    normal, side = force[:, 2], np.linalg.norm(force[:, :2], axis=1)
+    k = np.argmax(force @ DIRECTIONS.T, axis=1)
+    out = np.where(friction * normal > side, STICK, SLIDE + k)
+    return np.where(normal <= 0, FREE, out)
+
+
+def piece_of(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
+    """The piece of complementary forces and displacements (k, 3) -> (k,)."""
+    small = 1e-9 * (1 + np.abs(force).max(initial=0.0))
+    out = np.full(len(force), FREE)
+    for i, (f, move) in enumerate(zip(force, y)):
+        if f[2] <= small:
+            continue
+        F, along = DIRECTIONS @ f, DIRECTIONS @ move
+        k = int(np.argmax(F))
+        room = friction * f[2] - np.abs(f[:2]).sum()
+        if room > small or -along[k] <= 1e-9 * (1 + np.abs(move).max()):
+            out[i] = STICK
+        elif F[(k + 1) % 4] > small:
+            out[i] = EDGE + k
+        elif F[(k - 1) % 4] > small:
+            out[i] = EDGE + (k - 1) % 4
+        else:
+            out[i] = SLIDE + k
+    return out
+
+
+def residual(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
+    """Largest violation of eq. (12)'s complementarity by patch (P,) [N].
+
+    The natural residual |min(a, b)| of each pair a >= 0, b >= 0, a b = 0, with y
+    as a force (divided by the compliance) and the l of least violation, which is
+    max(0, -min D'y).
+
+    Args:
+        force: f (P, 3) [N].
+        y: over the compliance (P, 3) [N].
+        friction: mu.
+    """
+    F = np.maximum(force @ DIRECTIONS.T, 0.0)
+    along = y @ DIRECTIONS.T
+    slip = np.maximum(0.0, -along.min(axis=1))
+    return np.max(
+        [
+            np.abs(np.minimum(force[:, 2], y[:, 2])),
+            *np.abs(np.minimum(F, along + slip[:, None])).T,
+            np.abs(np.minimum(slip, friction * force[:, 2] - F.sum(axis=1))),
+        ],
+        axis=0,
+    )

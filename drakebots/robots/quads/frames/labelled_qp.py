@@ -1,0 +1,361 @@
+"""The QPs of a frame's QPCC whose contacts have labels, eqs. (15)-(18).
+
+With the piece of every patch given
+(:mod:`~drakebots.robots.quads.frames.contact_state`), its forces follow from the
+torques through a small linear system,
+
+    f = T s,  R (y_0 + Y_tau tau + Y_f T s) = 0
+
+and a QP in the torques alone remains. Only this changes from flip to flip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import daqp
+import numba
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.robots.quads.frames.contact_state import FREE, behind, piece_of, pieces
+from drakebots.robots.quads.frames.objective import Quadratic
+
+# min 1/2 x'H x + g'x subject to low <= A x <= high: a dense QP of a frame.
+#
+# DAQP (MIT, dual active set) for its speed and exact active rows. On the 501 QPs of a
+# foot lift (12 torques, about 110 rows, no warm start) it took 0.03 ms each, PIQP 0.18,
+# ProxQP 0.26, Clarabel 1.3, OSQP 1.8 ms; PIQP and OSQP failed once at 1e-9. Taken once,
+# by hand.
+
+INFEASIBLE = -1
+_MESSAGES = {
+    -1: "infeasible",
+    -2: "cycling",
+    -3: "unbounded",
+    -4: "iteration limit",
+    -5: "not convex",
+    -6: "bad working set",
+}
+
+
+@dataclass(frozen=True)
+class QpSolution:
+    """What a QP came to.
+
+    Attributes:
+        x: (n,).
+        multipliers: of low <= x <= high, then of the rows; positive at an upper
+            limit, negative at a lower one (n + r,).
+        message: "" when solved.
+    """
+
+    x: np.ndarray
+    multipliers: np.ndarray
+    message: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is solved."""
+        return not self.message
+
+
+def solve_qp(
+    H: np.ndarray,
+    g: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    A: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray | None = None,
+) -> QpSolution:
+    """Solves it, scaled to a Hessian with a diagonal of ones and rows of length one.
+
+    Args:
+        H: positive definite (n, n).
+        g: (n,).
+        limits: lowest and highest x (n,), infinite where there is none.
+        A, low, high: rows (r, n), (r,), (r,).
+        start: x to start from.
+    """
+    n = len(g)
+    unit = 1 / np.sqrt(np.diag(H))
+    rows = A * unit
+    length = np.linalg.norm(rows, axis=1)
+    # A row of zeros limits nothing, or makes the QP infeasible.
+    flat = length < 1e-13
+    if np.any(low[flat] > 1e-9) or np.any(high[flat] < -1e-9):
+        return QpSolution(np.zeros(n), np.zeros(n + len(A)), _MESSAGES[INFEASIBLE])
+    kept = ~flat
+    scale = np.concatenate([1 / unit, 1 / length[kept]])
+    lower = np.concatenate([limits[0], low[kept]]) * scale
+    upper = np.concatenate([limits[1], high[kept]]) * scale
+    big = 1e30
+    x, _, flag, info = daqp.solve(
+        np.ascontiguousarray(H * np.outer(unit, unit)),
+        np.ascontiguousarray(g * unit),
+        np.ascontiguousarray(rows[kept] / length[kept, None]),
+        np.clip(upper, -big, big),
+        np.clip(lower, -big, big),
+        primal_start=None if start is None else np.ascontiguousarray(start / unit),
+        primal_tol=1e-12,
+    )
+    multipliers = np.zeros(n + len(A))
+    dual = np.asarray(info["lam"])[: len(scale)] * scale
+    multipliers[:n] = dual[:n]
+    multipliers[n:][kept] = dual[n:]
+    message = "" if flag == 1 else _MESSAGES.get(flag, f"flag {flag}")
+    return QpSolution(unit * np.asarray(x), multipliers, message)
+
+
+# Contacts of a frame under given torques, by projected Gauss-Seidel.
+#
+# With y = Y f + y_0 (as forces) it looks for
+#
+#     0 <= f_n  perp  y_n >= 0
+#     f_t = the point of |f_x| + |f_y| <= mu f_n nearest to f_t - y_t / d
+#
+# which is the complementarity of eq. (12) with its four directions. The compliance of
+# the patches makes Y positive definite, whatever the number of patches on a link.
+
+SWEEPS = 20_000
+
+
+def contact_forces(
+    Y: np.ndarray,
+    y0: np.ndarray,
+    friction: float,
+    start: np.ndarray | None = None,
+    tolerance: float = 1e-11,
+) -> np.ndarray:
+    """Forces f (k, 3) of a frame's contacts [N].
+
+    Args:
+        Y, y0: displacement as forces (3 k, 3 k), (3 k,) [N].
+        friction: mu.
+        start: forces to start from (k, 3) [N].
+        tolerance: largest change in a sweep, of the largest force.
+
+    Raises:
+        NoSolution: when the sweeps do not settle.
+    """
+    f = np.zeros(len(y0)) if start is None else np.array(start, float).ravel()
+    change = _sweep(
+        np.ascontiguousarray(Y), np.ascontiguousarray(y0), friction, f, tolerance
+    )
+    if not np.isfinite(change) or change > 100 * tolerance:
+        raise NoSolution(
+            f"contacts: {SWEEPS} sweeps did not settle; take a larger compliance",
+            {"change of a force [N]": float(change)},
+        )
+    return f.reshape(-1, 3)
+
+
+@numba.njit(cache=True)
+def _sweep(Y, y0, friction, f, tolerance):
+    n = len(y0)
+    worst = 0.0
+    for _ in range(SWEEPS):
+        worst, largest = 0.0, 1.0
+        for i in range(0, n, 3):
+            d = max(Y[i, i], Y[i + 1, i + 1])
+            normal = f[i + 2] - (Y[i + 2] @ f + y0[i + 2]) / Y[i + 2, i + 2]
+            normal = max(0.0, normal)
+            worst = max(worst, abs(normal - f[i + 2]))
+            f[i + 2] = normal
+            a = f[i] - (Y[i] @ f + y0[i]) / d
+            b = f[i + 1] - (Y[i + 1] @ f + y0[i + 1]) / d
+            # Projection on the square |a| + |b| <= r.
+            r = friction * normal
+            sa, sb = np.sign(a), np.sign(b)
+            a, b = abs(a), abs(b)
+            over = a + b - r
+            if over > 0:
+                a, b = a - over / 2, b - over / 2
+                if a < 0:
+                    a, b = 0.0, r
+                elif b < 0:
+                    a, b = r, 0.0
+            a, b = sa * a, sb * b
+            worst = max(worst, abs(a - f[i]), abs(b - f[i + 1]))
+            f[i], f[i + 1] = a, b
+            largest = max(largest, normal)
+        worst /= largest
+        if worst <= tolerance:
+            break
+    return worst
+
+
+@dataclass(frozen=True)
+class FrameQpcc:
+    """Eq. (12) of one frame.
+
+    Attributes:
+        objective: E of w = [tau, f].
+        limits: |tau| <= U (m,) [N m].
+        y0, Y: displacement of the patches, compliance within (3 P,), (3 P, m + 3 P).
+        compliance: [m/N].
+        friction: mu.
+        near: patches that can meet the ground within the frame (P,).
+        scheduled: held at first: those of feet on the ground by the footfall pattern
+            that are on it (P,).
+        cop: rows C f >= 0 (h, 3 P).
+
+    Raises:
+        InvalidInput: for shapes that do not fit, values not finite, or a friction
+            or limits not > 0.
+    """
+
+    objective: Quadratic
+    limits: np.ndarray
+    y0: np.ndarray
+    Y: np.ndarray
+    compliance: float
+    friction: float
+    near: np.ndarray
+    scheduled: np.ndarray
+    cop: np.ndarray
+
+    def __post_init__(self):
+        m, n = len(self.limits), self.Y.shape[1]
+        P = len(self.near)
+        if self.Y.shape != (3 * P, m + 3 * P) or len(self.objective.g) != n:
+            raise InvalidInput(f"QPCC: Y {self.Y.shape} for {m} torques, {P} patches")
+        if not (np.isfinite(self.friction) and self.friction > 0):
+            raise InvalidInput(f"friction = {self.friction} must be > 0")
+        if np.isnan(self.limits).any() or self.limits.min(initial=1.0) <= 0:
+            raise InvalidInput(f"torque limits {self.limits.tolist()}: must be > 0")
+        for name in ("y0", "Y", "cop"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InvalidInput(f"QPCC: {name} is not finite")
+
+
+@dataclass(frozen=True)
+class QpPoint:
+    """A solved QP.
+
+    Attributes:
+        torques, forces, y, energy: as in :class:`QpccSolution`.
+        flips: what its multipliers ask for, the largest first: multiplier, patch,
+            piece.
+    """
+
+    torques: np.ndarray
+    forces: np.ndarray
+    y: np.ndarray
+    energy: float
+    flips: list[tuple[float, int, int]]
+
+
+class LabelledQp:
+    """The QPs of a frame's labels, contacts near the ground only."""
+
+    def __init__(self, frame: FrameQpcc):
+        self.frame = frame
+        self.m, self.P = len(frame.limits), len(frame.near)
+        self.near = np.flatnonzero(frame.near)
+        self.table = pieces(frame.friction)
+
+    def affine(self, labels: np.ndarray):
+        """w = w0 + W tau and y = y1 + Y1 tau of the labels.
+
+        Raises:
+            NoSolution: when these contacts do not determine their forces.
+        """
+        frame, m, n = self.frame, self.m, self.m + 3 * self.P
+        held = [(i, self.table[labels[i]]) for i in self.near if labels[i] != FREE]
+        r = sum(piece.T.shape[1] for _, piece in held)
+        T, R = np.zeros((3 * self.P, r)), np.zeros((r, 3 * self.P))
+        k = 0
+        for i, piece in held:
+            d = piece.T.shape[1]
+            T[3 * i : 3 * i + 3, k : k + d] = piece.T
+            R[k : k + d, 3 * i : 3 * i + 3] = piece.R
+            k += d
+        w0, W = np.zeros(n), np.zeros((n, m))
+        W[:m] = np.eye(m)
+        if r:
+            RY = R @ frame.Y
+            sides = np.concatenate([(R @ frame.y0)[:, None], RY[:, :m]], axis=1)
+            matrix = RY[:, m:] @ T
+            try:
+                s = -np.linalg.solve(matrix, sides)
+            except np.linalg.LinAlgError as error:
+                raise NoSolution("contacts: their forces are not unique") from error
+            w0[m:], W[m:] = T @ s[:, 0], T @ s[:, 1:]
+        return w0, W, frame.y0 + frame.Y @ w0, frame.Y @ W
+
+    def solve(self, labels, *, rows=True, cop=True, start=None) -> QpPoint | None:
+        """The QP; None when it has no solution.
+
+        Args:
+            labels: pieces (P,).
+            rows: inequalities of the pieces; (18) leaves them out.
+            cop: rows of the COP.
+            start: torques to start from.
+        """
+        frame, m = self.frame, self.m
+        try:
+            w0, W, y1, Y1 = self.affine(labels)
+        except NoSolution:
+            return None
+        E = frame.objective
+        H, g = W.T @ E.H @ W, W.T @ (E.H @ w0 + E.g)
+        A, b, beyond = [], [], []
+        for i in self.near if rows else ():
+            piece, at = self.table[labels[i]], slice(3 * i, 3 * i + 3)
+            # y as a force, so that both kinds of rows are in N.
+            A += [piece.on_f @ W[m:][at], piece.on_y @ Y1[at] / frame.compliance]
+            b += [piece.on_f @ w0[m:][at], piece.on_y @ y1[at] / frame.compliance]
+            beyond += [(i, other) for other in piece.beyond]
+        if cop and len(frame.cop):
+            A.append(frame.cop @ W[m:])
+            b.append(frame.cop @ w0[m:])
+        A = np.concatenate(A) if A else np.zeros((0, m))
+        low = -np.concatenate(b) if b else np.zeros(0)
+        found = solve_qp(
+            (H + H.T) / 2,
+            g,
+            (-frame.limits, frame.limits),
+            A,
+            low,
+            np.full(len(low), np.inf),
+            start,
+        )
+        if not found.ok:
+            return None
+        w = w0 + W @ found.x
+        pull = -found.multipliers[m : m + len(beyond)]
+        y = (frame.y0 + frame.Y @ w).reshape(-1, 3)
+        flips = flips_of(pull, beyond, labels, y)
+        return QpPoint(found.x, w[m:].reshape(-1, 3), y, E(w), flips)
+
+    def simulated(self, torques: np.ndarray) -> np.ndarray:
+        """Pieces the contacts are in under these torques (P,).
+
+        Raises:
+            NoSolution: when the contacts do not settle.
+        """
+        frame, m, k = self.frame, self.m, len(self.near)
+        rows = (3 * self.near[:, None] + np.arange(3)).ravel()
+        labels = np.full(self.P, FREE)
+        if not k:
+            return labels
+        Y = frame.Y[np.ix_(rows, m + rows)] / frame.compliance
+        y0 = (frame.y0[rows] + frame.Y[rows][:, :m] @ torques) / frame.compliance
+        force = contact_forces(Y, y0, frame.friction)
+        y = (Y @ force.ravel() + y0).reshape(-1, 3)
+        labels[self.near] = piece_of(force, y, frame.friction)
+        return labels
+
+
+def flips_of(pull, beyond, labels, y, least: float = 0.0):
+    """Flips that multipliers ask for: (multiplier, patch, piece), largest first."""
+    return sorted(
+        (
+            (float(s), i, behind(labels[i], other, y[i]))
+            for s, (i, other) in zip(pull, beyond)
+            if s > least
+        ),
+        reverse=True,
+    )

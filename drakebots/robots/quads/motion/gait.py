@@ -1,0 +1,492 @@
+"""Feet lifted and put back from rest, and what a motion needs to know of a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from pydrake.solvers import ClarabelSolver, MathematicalProgram
+from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
+
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.robots.quads.motion.motion import (
+    GRAVITY,
+    MotionInput,
+    bar_footfall,
+    gait_footfall,
+    half_planes,
+    margin,
+    support_polygon,
+)
+from drakebots.robots.quads.robot.links_skin import LinkSkin
+from drakebots.robots.quads.robot.quad import Quad
+
+# A path of the centre of mass that keeps the ZMP in the support polygons.
+#
+# At constant height h the ZMP is linear in the COM's path c, which makes gait
+# synthesis a convex program over knots of spacing s:
+#
+#     min  sum |c - c_n|^2 + w_a sum |cdd|^2 + w_j sum |cddd|^2 + w_s sum slack
+#     s.t. n (c - h/g cdd) <= b - m + slack        for every side of every polygon
+#
+# with c_n the nominal path and m a margin, at most half of what the polygon has.
+
+
+def com_path(
+    nominal: np.ndarray,
+    polygons: Sequence[np.ndarray | None],
+    height: float,
+    step: float,
+    *,
+    clearance: float = 0.015,
+    periodic: bool = False,
+    turn: float = 0.0,
+    acceleration: float = 1e-3,
+    jerk: float = 1e-5,
+) -> np.ndarray:
+    """The path at the knots (K, 2) [m].
+
+    Args:
+        nominal: where the COM would like to be (K, 2) [m].
+        polygons: of each knot, counterclockwise (k, 2) [m]; None in flight, where
+            the COM moves in a straight line.
+        height: of the COM [m].
+        step: between knots [s].
+        clearance: m [m].
+        periodic: whether velocity and acceleration repeat, else rest at both ends.
+        turn: by which the last knot's are turned [rad], if periodic.
+        acceleration, jerk: weights w_a [s^4], w_j [s^6].
+
+    Raises:
+        NoSolution: when the solver finds none.
+    """
+    nominal = np.asarray(nominal, float)
+    K = len(nominal)
+    R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    # All of it as matrices on x = [c_0x, c_0y, c_1x, ...].
+    wide = _widened(K, R, periodic)
+    D2, D3 = (sp.kron(D, sp.eye(2)) @ wide for D in _differences(K, step))
+    prog = MathematicalProgram()
+    x = prog.NewContinuousVariables(2 * K, "c")
+    slack = prog.NewContinuousVariables(K, "slack")
+    prog.AddBoundingBoxConstraint(0, np.inf, slack)
+    prog.AddLinearCost(np.full(K, 1e3 / K), 0.0, slack)
+    inner = D2.tocsr()[2:-2]
+    bend = acceleration * inner.T @ inner + jerk * D3.T @ D3
+    target = nominal.ravel()
+    Q = 2 * (sp.eye(2 * K) + bend).toarray()
+    prog.AddQuadraticCost(Q, -2 * target, x, True)
+    if periodic:
+        # The offset from the nominal path repeats, turned.
+        A = np.hstack([-R, np.eye(2)])
+        gap = nominal[-1] - R @ nominal[0]
+        prog.AddLinearEqualityConstraint(A, gap, np.concatenate([x[:2], x[-2:]]))
+    at_knot, tip = _knot_rows(D2, K), height / GRAVITY
+    for k, corners in enumerate(polygons):
+        bending = at_knot[k]
+        used = np.unique(np.concatenate([bending.indices, [2 * k, 2 * k + 1]]))
+        dense = bending[:, used].toarray()
+        if corners is None:
+            prog.AddLinearEqualityConstraint(dense, np.zeros(2), x[used])
+            continue
+        point = -tip * dense
+        point[0, np.searchsorted(used, 2 * k)] += 1.0
+        point[1, np.searchsorted(used, 2 * k + 1)] += 1.0
+        n, b = half_planes(corners)
+        room = max(margin(corners, corners.mean(axis=0)), 0.0)
+        keep = min(clearance, 0.5 * room)
+        A = np.hstack([n @ point, -np.ones((len(n), 1))])
+        prog.AddLinearConstraint(
+            A, np.full(len(n), -np.inf), b - keep, np.append(x[used], slack[k])
+        )
+    result = ClarabelSolver().Solve(prog)
+    if not result.is_success():
+        raise NoSolution(
+            "no path of the COM keeps the ZMP above the feet "
+            f"({result.get_solution_result()}); lengthen the contacts or the period"
+        )
+    return result.GetSolution(x).reshape(K, 2)
+
+
+def _knot_rows(D2: sp.spmatrix, K: int) -> list[sp.csr_matrix]:
+    """Rows (2, 2 K) of the second difference at each knot."""
+    D2 = D2.tocsr()
+    return [D2[2 * (k + 1) : 2 * (k + 1) + 2] for k in range(K)]
+
+
+def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
+    """x to the knots with two ghosts before and after (2 (K + 4), 2 K)."""
+
+    def pick(*terms) -> sp.csr_matrix:
+        row = sp.lil_matrix((2, 2 * K))
+        for k, M in terms:
+            row[:, 2 * k : 2 * k + 2] = row[:, 2 * k : 2 * k + 2] + M
+        return row.tocsr()
+
+    one = np.eye(2)
+    if periodic:
+        last = K - 1
+        before = [pick((0, one), (last - j, R.T), (last, -R.T)) for j in (2, 1)]
+        after = [pick((last, one), (j, R), (0, -R)) for j in (1, 2)]
+    else:
+        before, after = [pick((0, one))] * 2, [pick((K - 1, one))] * 2
+    return sp.vstack([*before, sp.eye(2 * K), *after]).tocsr()
+
+
+def _differences(K: int, step: float):
+    """Second and third differences of K + 4 knots; the former of K + 2."""
+    n = K + 4
+    D2 = sp.diags([1.0, -2.0, 1.0], [0, 1, 2], (n - 2, n)) / step**2
+    D3 = sp.diags([-1.0, 3.0, -3.0, 1.0], [0, 1, 2, 3], (n - 3, n)) / step**3
+    return D2, D3
+
+
+def to_frames(values: np.ndarray, stride: int, frames: int, *, rest: bool):
+    """Cubic spline through knots every `stride` frames (K, ...), at the frames."""
+    at = stride * np.arange(len(values))
+    ends = "clamped" if rest else "not-a-knot"
+    return CubicSpline(at, values, axis=0, bc_type=ends)(np.arange(frames))
+
+
+# Gait synthesis: a motion from speed and turning rate.
+#
+# The body's path P(t), heading psi(t) = w t, P' = v [cos psi, sin psi]; every foot
+# stands where its nominal place is in the middle of its stance,
+#
+#     p_j = P(t_m) + R(psi(t_m)) r_j,
+#
+# swings between such places, and the COM follows by :func:`com_path`. Steady
+# cycles only: the motion is periodic.
+
+STRIDE = 5
+"""Frames between the knots of a COM path, as of a plan."""
+
+Swing = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Progress in [0, 1] of the swing to (share of the step, share of the lift)."""
+
+
+def smooth_swing(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At rest at both ends, velocity and acceleration: quintic and 64 s^3 (1-s)^3."""
+    s = np.asarray(s, float)
+    return s**3 * (10 - 15 * s + 6 * s**2), 64 * (s * (1 - s)) ** 3
+
+
+@dataclass(frozen=True)
+class Gait:
+    """When feet are down and how they swing.
+
+    Attributes:
+        phases: moment of landing of each foot [periods].
+        duty: share of the period a foot is down.
+        period: T [s].
+        lift: of the swing feet [m].
+        swing: how they move.
+        height: of the COM above that at rest [m].
+        clearance: of the ZMP from the polygon's sides [m].
+        spread: of the feet's nominal places, against those at rest.
+    """
+
+    phases: Mapping[str, float]
+    duty: float
+    period: float
+    lift: float
+    swing: Swing = smooth_swing
+    height: float = 0.0
+    clearance: float = 0.015
+    spread: float = 1.0
+    name: str = "gait"
+    reference: Mapping[str, Callable] = field(default_factory=dict)
+
+
+def synthesize(
+    quad: Quad,
+    gait: Gait,
+    *,
+    speed: float,
+    turning_rate: float = 0.0,
+    cycles: int = 1,
+    dt: float = 5e-3,
+    flight: bool = False,
+    skin: LinkSkin | None = None,
+) -> MotionInput:
+    """Whole cycles of a gait.
+
+    Args:
+        quad: the robot: its feet and COM at rest.
+        gait: see :class:`Gait`; its period is rounded to whole knots.
+        speed: v [m/s], backwards if negative.
+        turning_rate: w [rad/s], to the left.
+        cycles: at least 1.
+        dt: of the frames [s].
+        flight: whether the pattern may have frames without support.
+        skin: on the links, for the COM at rest.
+
+    Raises:
+        InvalidInput: for values that cannot be, a gait without support.
+        NoSolution: when no COM path keeps the ZMP above the feet.
+    """
+    for what, value in (
+        ("speed", speed),
+        ("turning rate", turning_rate),
+        ("lift", gait.lift),
+        ("height", gait.height),
+    ):
+        if not np.isfinite(value):
+            raise InvalidInput(f"{what} {value} must be a number")
+    if int(cycles) != cycles or cycles < 1:
+        raise InvalidInput(f"cycles = {cycles} must be a whole number >= 1")
+    knot = STRIDE * dt
+    knots = max(8, round(gait.period / knot))
+    period = knots * knot
+    K = cycles * knots + 1
+    N = (K - 1) * STRIDE + 1
+    footfall = gait_footfall(
+        quad.feet, gait.phases, period=period, duty=gait.duty, frames=N, dt=dt
+    )
+    t = footfall.times
+    body = _Path(speed, turning_rate)
+    centre = quad.rest_com(skin)
+    places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
+    feet = np.zeros((N, len(quad.feet), 3))
+    for j, foot in enumerate(quad.feet):
+        # As in gait_footfall: on the boundary counts what begins there.
+        u = t / period - gait.phases[foot] + 1e-9
+        k = np.floor(u)
+        s = np.clip((u - k - gait.duty) / max(1 - gait.duty, 1e-9), 0, 1)
+        way, rise = gait.swing(s)
+        middle = (k + gait.phases[foot] + gait.duty / 2) * period
+        here = body.place(middle, places[j])
+        there = body.place(middle + period, places[j])
+        feet[:, j, :2] = here + way[:, None] * (there - here)
+        feet[:, j, 2] = gait.lift * rise
+    heading = turning_rate * t
+    at = STRIDE * np.arange(K)
+    contact = footfall.at(at)
+    height = centre[2] + gait.height
+    c = com_path(
+        body.place(t[at], np.zeros(2)),
+        [
+            support_polygon(quad, feet[i], contact[k], heading[i])
+            for k, i in enumerate(at)
+        ],
+        height,
+        knot,
+        clearance=gait.clearance,
+        periodic=True,
+        turn=float(heading[-1]),
+    )
+    com = np.column_stack([to_frames(c, STRIDE, N, rest=False), np.full(N, height)])
+    com[:, :2] += centre[:2]
+    feet[:, :, :2] += centre[:2]
+    return MotionInput(
+        footfall,
+        com,
+        feet,
+        heading,
+        period="cycle",
+        flight=flight,
+        reference={k: f(t / period) for k, f in gait.reference.items()},
+        name=gait.name,
+    )
+
+
+@dataclass(frozen=True)
+class _Path:
+    """An arc through the origin."""
+
+    speed: float
+    turning_rate: float
+
+    def place(self, t: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """P(t) + R(psi(t)) r (T, 2)."""
+        t = np.asarray(t, float)
+        psi = self.turning_rate * t
+        # sinc keeps the straight walk in the same formula.
+        chord = self.speed * t * np.sinc(psi / (2 * np.pi))
+        P = chord[..., None] * np.stack([np.cos(psi / 2), np.sin(psi / 2)], axis=-1)
+        c, s = np.cos(psi), np.sin(psi)
+        turned = np.stack([c * r[0] - s * r[1], s * r[0] + c * r[1]], axis=-1)
+        return P + turned
+
+
+# A horse's trot as foot paths for any quad-robot.
+#
+# What is used of a trot, as the plates of Muybridge and the textbooks after them
+# show it: diagonal feet move together, half a period apart; a limb goes on backwards
+# after it leaves the ground, folds to its shortest before the middle of the swing,
+# reaches furthest forward before it lands and is already moving back when it does.
+# The keyframes below are our own drawing of that; no recorded data is in them, and
+# the paper's labelled pictures are not available to us.
+#
+# Retargeting is by limb angle and length at the hip, hence by foot path:
+#
+#     x = x_m f(s),  z = lift r(s),   s in [0, 1] the progress of the swing
+#
+# with f from -1 (left behind) to 1 (landed), and f' at both ends that of a foot
+# at rest on the ground. Stride and period follow the scaling of gaits with Froude
+# number Fr = v^2/(g h) over animals of very different size,
+#
+#     stride / h = 2.4 Fr^0.34         (Alexander and Jayes, J. Zool. 201, 1983)
+
+FOLD = np.array(
+    [
+        [0.0, 0.0],
+        [0.15, 0.42],
+        [0.30, 0.86],
+        [0.42, 1.0],
+        [0.60, 0.80],
+        [0.80, 0.36],
+        [1.0, 0.0],
+    ]
+)
+"""s, and how far the foot is off the ground, of its highest."""
+
+REACH = np.array([[0.0, -1.0], [0.18, -1.02], [0.5, 0.05], [0.85, 1.05], [1.0, 1.0]])
+"""s, and where the foot is behind (-1) or ahead (1) of the hip."""
+
+
+def stride_length(speed: float, hip_height: float) -> float:
+    """Way of the body in one period [m].
+
+    Args:
+        speed: [m/s].
+        hip_height: h [m].
+
+    Raises:
+        InvalidInput: unless both are > 0.
+    """
+    for what, value in (("speed", speed), ("hip height", hip_height)):
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidInput(f"{what} = {value} must be > 0")
+    froude = speed**2 / (GRAVITY * hip_height)
+    return 2.4 * hip_height * froude**0.34
+
+
+def horse_swing(duty: float) -> Swing:
+    """The swing of a trotting horse, for a gait of this duty.
+
+    Over a swing of (1 - beta) T the hip advances (1 - beta) of the step and the
+    foot from -beta/2 to beta/2 of it relative to the hip: the share of the step is
+    beta (f + 1)/2 + (1 - beta) s, at rest at both ends.
+    """
+    slope = -2 * (1 - duty) / duty
+    s, f = REACH.T
+    inner = PchipInterpolator(s, f).derivative()(s)
+    inner[[0, -1]] = slope
+    reach = CubicHermiteSpline(s, f, inner)
+    t, r = FOLD.T
+    rise = np.gradient(r, t)
+    rise[[0, -1]] = 0.0
+    fold = CubicHermiteSpline(t, r, rise)
+
+    def swing(s):
+        s = np.asarray(s, float)
+        way = duty * (reach(s) + 1) / 2 + (1 - duty) * s
+        return way, np.maximum(fold(s), 0.0)
+
+    return swing
+
+
+def roles(quad: Quad) -> dict[str, str]:
+    """Names of the feet by place: fl, fr, rl, rr.
+
+    Raises:
+        InvalidInput: unless there is one foot in each quarter.
+    """
+    middle = quad.rest_feet[:, :2].mean(axis=0)
+    out = {}
+    for name, p in zip(quad.feet, quad.rest_feet):
+        key = ("f" if p[0] > middle[0] else "r") + ("l" if p[1] > middle[1] else "r")
+        if key in out or len(quad.feet) != 4:
+            raise InvalidInput(
+                f"{quad.name}: a gait of the library needs four feet, one in each "
+                f"quarter about their middle; got {', '.join(quad.feet)}"
+            )
+        out[key] = name
+    return out
+
+
+def leg_height(quad: Quad) -> float:
+    """Of the highest joint of the legs above the ground, at rest [m]."""
+    plant = quad.robot.plant
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, quad.rest)
+    return max(
+        plant.get_joint(i).frame_on_child().CalcPoseInWorld(context).translation()[2]
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).num_positions()
+        and plant.get_joint(i).position_start() >= 6
+    )
+
+
+def lift(
+    quad: Quad,
+    feet: Sequence[str],
+    *,
+    height: float | None = None,
+    duration: float = 2.5,
+    dt: float = 5e-3,
+    lower: float = 0.0,
+    skin: LinkSkin | None = None,
+) -> MotionInput:
+    """Lifts feet together and puts them back.
+
+    The COM moves over the others in the first third, which they leave the ground
+    at, and comes back in the last.
+
+    Args:
+        quad: the robot.
+        feet: names.
+        height: [m]; a sixth of the legs by default.
+        duration: [s], rounded to knots.
+        dt: [s].
+        lower: of the COM, under where it is at rest [m].
+        skin: on the links, for the COM at rest.
+
+    Raises:
+        UnknownName: for a foot that is none.
+        InvalidInput: when no foot would be left, or for a duration < 1 s.
+    """
+    for name in feet:
+        if name not in quad.feet:
+            raise UnknownName("foot", name, quad.feet)
+    if set(feet) == set(quad.feet) or not feet:
+        raise InvalidInput("lift: name some of the feet, not all")
+    if not duration >= 1.0:
+        raise InvalidInput(f"lift: duration = {duration} s is short; take >= 1 s")
+    height = leg_height(quad) / 6 if height is None else height
+    K = round(duration / (STRIDE * dt)) + 1
+    N = (K - 1) * STRIDE + 1
+    end = dt * (N - 1)
+    up, down = round(N * 0.34) * dt, round(N * 0.66) * dt
+    bars = {
+        name: [(0, up), (down, end + dt)] if name in feet else [(0, end + dt)]
+        for name in quad.feet
+    }
+    footfall = bar_footfall(quad.feet, bars, frames=N, dt=dt)
+    t = footfall.times
+    path = np.repeat(quad.rest_feet[None], N, axis=0)
+    path[:, :, 2] = 0.0
+    s = np.clip((t - up) / (down - up), 0, 1)
+    # Up in a third of the flight, held, and down again.
+    rise = (
+        smooth_swing(np.clip(3 * s, 0, 1))[0]
+        - smooth_swing(np.clip(3 * s - 2, 0, 1))[0]
+    )
+    for name in feet:
+        path[:, quad.feet.index(name), 2] = height * rise
+    centre = quad.rest_com(skin)
+    contact = footfall.at(STRIDE * np.arange(K))
+    polygons = [support_polygon(quad, path[0], c, 0.0) for c in contact]
+    c = com_path(
+        np.repeat(centre[None, :2], K, axis=0),
+        polygons,
+        centre[2] - lower,
+        STRIDE * dt,
+        clearance=0.02,
+    )
+    z = np.full(N, centre[2] - lower)
+    com = np.column_stack([to_frames(c, STRIDE, N, rest=True), z])
+    return MotionInput(footfall, com, path, name=f"lift {', '.join(feet)}")

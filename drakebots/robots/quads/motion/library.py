@@ -1,0 +1,234 @@
+"""Ready motions for any quad-robot, sized by its legs.
+
+    motion = library_motion("walk_long", quad)
+
+lift_single, lift_double   feet up and down again, from rest to rest
+walk_long                  0.11 m/s, long low steps
+walk_short                 0.06 m/s, short high steps
+turn                       on the spot
+trot                       0.45 m/s, after a horse
+lizard                     sprawled walk that bends tail and trunk
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.robots.quads.motion.gait import (
+    Gait,
+    horse_swing,
+    leg_height,
+    lift,
+    roles,
+    stride_length,
+    synthesize,
+)
+from drakebots.robots.quads.motion.motion import MotionInput
+from drakebots.robots.quads.robot.quad import Quad
+
+LATERAL = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
+"""Landings of a lateral-sequence walk [periods]."""
+
+TROT = {"fl": 0.0, "rr": 0.0, "fr": 0.5, "rl": 0.5}
+"""Landings of a trot."""
+
+
+def _named(quad: Quad, phases: dict[str, float]) -> dict[str, float]:
+    names = roles(quad)
+    return {names[key]: value for key, value in phases.items()}
+
+
+def walk(
+    quad: Quad,
+    speed: float = 0.1,
+    turning_rate: float = 0.0,
+    *,
+    stride: float | None = None,
+    lift: float | None = None,
+    duty: float = 0.82,
+    period: float | None = None,
+    **options,
+) -> MotionInput:
+    """A slow walk from speed and turning rate, three or four feet down.
+
+    Args:
+        quad: the robot.
+        speed: [m/s].
+        turning_rate: [rad/s].
+        stride: way of the body in a period [m]; half the legs' height by default.
+        lift: of the swing feet [m]; a sixth of it by default.
+        duty: share of the period each foot is down; from 0.75 up one foot at most
+            is in the air.
+        period: [s], in the stride's place.
+        options: of :class:`Gait` (height, clearance, spread), `cycles`, `dt`, `skin`.
+
+    Raises:
+        InvalidInput: for values that cannot be.
+        NoSolution: when no path of the COM keeps the ZMP above the feet.
+    """
+    h = leg_height(quad)
+    rates = abs(speed) + abs(turning_rate) * _arm(quad)
+    if period is None:
+        stride = 0.5 * h if stride is None else stride
+        period = stride / rates if rates > 0 else 2.5
+    gait = Gait(
+        _named(quad, LATERAL),
+        duty,
+        min(period, 5.0),
+        h / 6 if lift is None else lift,
+        name=options.pop("name", "walk"),
+        **{k: options.pop(k) for k in _GAIT if k in options},
+    )
+    return synthesize(quad, gait, speed=speed, turning_rate=turning_rate, **options)
+
+
+_GAIT = ("height", "clearance", "spread", "reference", "swing")
+
+
+def _arm(quad: Quad) -> float:
+    centre = quad.rest_feet[:, :2].mean(axis=0)
+    return float(np.linalg.norm(quad.rest_feet[:, :2] - centre, axis=1).max())
+
+
+def walk_long(quad: Quad, speed: float = 0.11, **options) -> MotionInput:
+    """Long low steps: a stride of 0.85 and a lift of 0.1 of the legs' height."""
+    h = leg_height(quad)
+    options = {"stride": 0.85 * h, "lift": 0.1 * h, "height": -0.06 * h} | options
+    return walk(quad, speed, name="walk, long and low", **options)
+
+
+def walk_short(quad: Quad, speed: float = 0.06, **options) -> MotionInput:
+    """Short high steps: a stride of 0.45 and a lift of 0.22 of the legs' height."""
+    h = leg_height(quad)
+    options = {"stride": 0.45 * h, "lift": 0.22 * h, "height": -0.06 * h} | options
+    return walk(quad, speed, name="walk, short and high", **options)
+
+
+def turn(quad: Quad, turning_rate: float = 0.25, **options) -> MotionInput:
+    """On the spot, to the left."""
+    h = leg_height(quad)
+    options = {"stride": 0.4 * h, "height": -0.06 * h} | options
+    return walk(quad, 0.0, turning_rate, name="turn", **options)
+
+
+def trot(
+    quad: Quad,
+    speed: float = 0.45,
+    *,
+    duty: float = 0.54,
+    lift: float | None = None,
+    period: float | None = None,
+    turning_rate: float = 0.0,
+    **options,
+) -> MotionInput:
+    """A trot after a horse's; see :mod:`horse_gait`.
+
+    Args:
+        quad: the robot.
+        speed: [m/s].
+        duty: below 0.5 with flight.
+        lift: [m]; an eighth of the legs' height by default.
+        period: [s]; from the stride of animals of this size by default.
+        turning_rate: [rad/s].
+        options: as of :func:`walk`.
+    """
+    h = leg_height(quad)
+    period = stride_length(abs(speed), h) / abs(speed) if period is None else period
+    gait = Gait(
+        _named(quad, TROT),
+        duty,
+        period,
+        h / 8 if lift is None else lift,
+        name=options.pop("name", "trot"),
+        **{
+            "swing": horse_swing(duty),
+            "height": -0.06 * h,
+            "clearance": 0.008,
+            **{k: options.pop(k) for k in _GAIT if k in options},
+        },
+    )
+    return synthesize(
+        quad,
+        gait,
+        speed=speed,
+        turning_rate=turning_rate,
+        flight=duty < 0.5,
+        **options,
+    )
+
+
+def lizard(
+    quad: Quad,
+    speed: float = 0.08,
+    *,
+    bend: float = 0.35,
+    sway: float = 0.12,
+    **options,
+) -> MotionInput:
+    """A lizard's walk: the trunk yaws to and fro, and joints of the trunk or tail
+    (names with spine, trunk or tail) bend against it.
+
+    Args:
+        quad: the robot.
+        speed: [m/s].
+        bend: amplitude of those joints [rad].
+        sway: amplitude of the heading [rad].
+        options: as of :func:`walk`.
+    """
+    h = leg_height(quad)
+    bending = [
+        name
+        for name in quad.coordinates[6:]
+        if any(part in name.lower() for part in ("spine", "trunk", "tail"))
+    ]
+    options = {"stride": 0.6 * h, "lift": 0.14 * h, "height": -0.06 * h} | options
+    reference = {
+        name: (lambda t: -bend * np.sin(2 * np.pi * (t - LIZARD_LEAD)))
+        for name in bending
+    }
+    return _swaying(
+        walk(quad, speed, name="lizard", reference=reference, **options), sway
+    )
+
+
+LIZARD_LEAD = 0.125
+"""The trunk is turned furthest to a side while that side's forefoot lands."""
+
+
+def _swaying(motion: MotionInput, sway: float) -> MotionInput:
+    t = np.arange(len(motion)) / (len(motion) - 1)
+    heading = motion.heading + sway * np.sin(2 * np.pi * (t - LIZARD_LEAD))
+    return replace(motion, heading=heading)
+
+
+MOTIONS = {
+    "lift_single": lambda quad, **o: lift(quad, [roles(quad)["fl"]], **o),
+    "lift_double": lambda quad, **o: lift(
+        quad, [roles(quad)["fl"], roles(quad)["rr"]], **o
+    ),
+    "walk_long": walk_long,
+    "walk_short": walk_short,
+    "walk": walk,
+    "turn": turn,
+    "trot": trot,
+    "lizard": lizard,
+}
+"""By name: (quad, **options) to a motion."""
+
+
+def library_motion(name: str, quad: Quad, **options) -> MotionInput:
+    """A motion of the library for a robot.
+
+    Raises:
+        UnknownName: for a name that is not in :data:`MOTIONS`.
+        InvalidInput: for an option the motion does not know, and as its own.
+    """
+    if name not in MOTIONS:
+        raise UnknownName("motion", name, MOTIONS)
+    try:
+        return MOTIONS[name](quad, **options)
+    except TypeError as error:
+        raise InvalidInput(f"motion {name}: {error}") from None

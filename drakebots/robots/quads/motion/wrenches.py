@@ -1,0 +1,148 @@
+"""Contact forces that carry a given motion.
+
+With b = RNEA(q, v, a) (no contact) and contact Jacobian J, a motion is carried by
+w = [F, T] of the feet in contact when the base's rows of J'w equal b's; the
+torques are tau = b - J'w on the joints. Of all w
+
+    min  |tau / limit|^2 + rho |w|^2      (torques weigh, forces decide ties)
+
+with friction pyramids and each foot's COP in its sole, or without either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.solvers import ClarabelSolver, MathematicalProgram
+
+from drakebots.robots.quads.robot.quad import Quad
+
+PYRAMID = np.sqrt(0.5)
+"""Of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""
+
+MISSING = 1e-3
+"""Base's rows that nothing carries may be this share of the weight."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Contact forces and torques of one pose.
+
+    Attributes:
+        F, T: (feet, 3) [N], [N m], world.
+        tau: of the actuators (m,) [N m].
+        missing: base's rows that nothing carries (6,) [N, N m].
+        feasible: whether all constraints hold and nothing is missing.
+    """
+
+    F: np.ndarray
+    T: np.ndarray
+    tau: np.ndarray
+    missing: np.ndarray
+    feasible: bool
+
+
+def carry(
+    quad: Quad,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    contact: np.ndarray,
+    *,
+    inertia: np.ndarray | None = None,
+    delta: np.ndarray | float = 0.0,
+    friction: float | None = None,
+) -> Carried:
+    """Contact forces for a pose in motion.
+
+    Args:
+        quad: the robot.
+        q, v, a: (nv,).
+        contact: which feet are down (feet,).
+        inertia: of the links (links, 10); the skeleton's by default.
+        delta: further generalized forces (nv,).
+        friction: mu; None for forces of either sign, in closed form.
+    """
+    d = (quad.tree.inertia if inertia is None else inertia).ravel()
+    b = quad.tree.dynamics_function(q, v, a, d).full().ravel() - delta
+    J = quad.tree.contact_jacobian(quad.soles)(q).full()
+    kept = np.flatnonzero(np.tile(np.repeat(contact, 3), 2))
+    J = J[kept]
+    w = np.zeros(len(kept))
+    limits = np.where(np.isfinite(quad.torque_limits), quad.torque_limits, 1.0)
+    scale = d.reshape(-1, 10)[:, 0].sum() * 9.81
+    # Torques at the soles count as forces at their rims.
+    size = np.array([s.radius for s in quad.soles])
+    rho = np.concatenate([np.ones(3 * len(size)), np.repeat(1 / size, 3)])[kept] / scale
+    A = J[:, :6].T
+    missing, feasible = b[:6], not len(kept) and np.abs(b[:6]).max() < 1e-6
+    if len(kept):
+        solver = _constrained if friction is not None else _free
+        w, feasible = solver(
+            quad, q, b, J, A, rho, limits, contact, kept, friction, scale
+        )
+        missing = b[:6] - A @ w
+    wrench = np.zeros(6 * len(quad.soles))
+    wrench[kept] = w
+    F, T = wrench.reshape(2, -1, 3)
+    tau = (b - J.T @ w)[quad.actuated]
+    feasible = bool(feasible and np.abs(missing).max() < MISSING * scale)
+    return Carried(F, T, tau, missing, feasible)
+
+
+def _weights(quad, b, J, limits):
+    rows = quad.actuated
+    return (J[:, rows] / limits).T, b[rows] / limits
+
+
+def _free(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
+    G, g = _weights(quad, b, J, limits)
+    n, m = len(rho), len(A)
+    H = G.T @ G + np.diag(rho**2)
+    K = np.block([[H, A.T], [A, -1e-12 * np.eye(m)]])
+    w = np.linalg.lstsq(K, np.concatenate([G.T @ g, b[:6]]), rcond=None)[0][:n]
+    return w, True
+
+
+def _constrained(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
+    G, g = _weights(quad, b, J, limits)
+    prog = MathematicalProgram()
+    w = prog.NewContinuousVariables(len(rho))
+    short = prog.NewContinuousVariables(6)
+    H = G.T @ G + np.diag(rho**2)
+    prog.AddQuadraticCost(2 * H, -2 * G.T @ g, w, True)
+    # What nothing carries is dear, and told.
+    prog.AddQuadraticCost(2e6 / scale**2 * np.eye(6), np.zeros(6), short, True)
+    prog.AddLinearEqualityConstraint(
+        np.hstack([A, np.eye(6)]), b[:6], np.concatenate([w, short])
+    )
+    C = cone_rows(quad, q, contact, friction)
+    prog.AddLinearConstraint(C, np.full(len(C), -np.inf), np.zeros(len(C)), w)
+    result = ClarabelSolver().Solve(prog)
+    return result.GetSolution(w), result.is_success()
+
+
+def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
+    """C w <= 0 for the wrenches w of the feet in contact: pyramids and soles.
+
+    w holds all forces, then all torques, of the feet that are down.
+    """
+    down = [s for s, here in zip(quad.soles, contact) if here]
+    n, rows = len(down), []
+    for j, sole in enumerate(down):
+        R = quad.tree.sole_axes_function(sole)(q).full()
+        F, T = np.zeros((3, 6 * n)), np.zeros((3, 6 * n))
+        F[:, 3 * j : 3 * j + 3] = np.eye(3)
+        T[:, 3 * n + 3 * j : 3 * n + 3 * j + 3] = np.eye(3)
+        mu = PYRAMID * friction
+        rows += [s * F[i] - mu * F[2] for i in (0, 1) for s in (1, -1)]
+        push, twist = R.T @ F, R.T @ T
+        normals, offsets = sole.edges
+        rows += [
+            -n_[0] * twist[1] + n_[1] * twist[0] - share * b * push[2]
+            for n_, b in zip(normals, offsets)
+        ]
+        # Twisting friction, eq. (8) with the normal force alone.
+        rows += [s * T[2] - mu * sole.radius * F[2] for s in (1, -1)]
+    return np.array(rows)

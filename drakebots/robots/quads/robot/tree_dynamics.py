@@ -1,0 +1,263 @@
+"""Inverse dynamics of a tree of links, with the links' inertias as arguments.
+
+Recursive Newton-Euler in the links' frames (Featherstone): with V = [w, u] the
+velocity of a link at its origin and S its joint's axis,
+
+    V = X V_P + S v,   A = X A_P + S vdot + V x S v,   A_0 = [0, -g]
+    f = I A + V x* I V - f_ext,   tau = S'f,   f_P += X'f
+
+`Twin` differentiates velocities instead, for any joint; this one knows revolute
+and prismatic joints only and is several times smaller, which matters for second
+derivatives. A link's inertia is its row [m, m c (3), I_xx, I_yy, I_zz, I_xy,
+I_xz, I_yz] about its origin in its frame: the skin's share is added there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex
+
+from drakebots.core.errors import InvalidInput
+from drakebots.model.loops import find_body
+from drakebots.multibody.twin.joints import rotation
+from drakebots.multibody.twin.kinematics import Pose, joint_slices
+from drakebots.multibody.twin.twin import Twin
+
+PARAMETERS = 10
+"""Of a link's inertia."""
+
+
+class TreeDynamics(Twin):
+    """A plant on Euler angles as expressions.
+
+    Attributes:
+        bodies: names of the links with mass, in the order of `inertia`.
+        inertia: of the plant's own links (links, 10) [kg, kg m, kg m^2].
+
+    Raises:
+        InvalidInput: for springs, and joints that are not revolute, prismatic or
+            welded, by name.
+    """
+
+    def __init__(self, plant: MultibodyPlant):
+        super().__init__(plant)
+        if self._springs:
+            raise InvalidInput("planning of quad-robots knows no springs; remove them")
+        for link in self.links:
+            kind = link.joint.type_name()
+            if kind not in ("revolute", "prismatic", "weld") or link.reversed:
+                raise InvalidInput(
+                    f"joint {link.joint.name()!r} ({kind}"
+                    f"{', from child to parent' if link.reversed else ''}): planning "
+                    "of quad-robots needs revolute joints away from the base"
+                )
+        kept = [link.body for link in self.links if self._inertia(link.body)[0] > 0]
+        self._row = {body: i for i, body in enumerate(kept)}
+        self.bodies = tuple(plant.get_body(BodyIndex(b)).name() for b in kept)
+        self.inertia = np.array([self._parameters(b) for b in kept])
+        self.inertia.setflags(write=False)
+
+    def _parameters(self, body: int) -> np.ndarray:
+        m, c, I_cm = self._inertia(body)
+        return inertia_row(m, c, I_cm)
+
+    def _inertia_of(self, body: int, d: ca.SX):
+        """m, h = m c and I about the origin out of the stacked rows d."""
+        if body not in self._row:
+            return None
+        p = d[PARAMETERS * self._row[body] : PARAMETERS * (self._row[body] + 1)]
+        xx, yy, zz, xy, xz, yz = (p[k] for k in range(4, 10))
+        I_o = ca.vertcat(
+            ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz)
+        )
+        return p[0], p[1:4], I_o
+
+    def _joint(self, link, q: ca.SX):
+        """X_PB, and the axis S = (S_w, S_u) in B, or None for a weld."""
+        kind, (a, _) = link.joint.type_name(), joint_slices(link.joint)
+        R_BM, p_MB = link.X_MB.R.T, link.X_MB.p
+        zero = ca.SX.zeros(3)
+        if kind == "weld":
+            return self._across(link, q), None
+        if kind == "prismatic":
+            axis = link.joint.translation_axis()
+            X_FM = Pose(ca.SX.eye(3), ca.SX(axis) * q[a])
+            S = zero, R_BM @ ca.SX(axis)
+        else:
+            axis = link.joint.revolute_axis()
+            X_FM = Pose(rotation(axis, q[a]), zero)
+            S = R_BM @ ca.SX(axis), R_BM @ ca.cross(ca.SX(axis), p_MB)
+        return link.X_PF @ X_FM @ link.X_MB, S
+
+    def recursive(
+        self,
+        q: ca.SX,
+        v: ca.SX,
+        a: ca.SX,
+        d: ca.SX,
+        wrenches: Mapping[int, tuple[ca.SX, ca.SX]] | None = None,
+    ) -> ca.SX:
+        """tau = M a + C v + damping - gravity - sum J'f_ext (nv,).
+
+        Args:
+            q, v, a: positions, velocities and accelerations (nv,).
+            d: inertias, rows stacked (10 links,).
+            wrenches: by body index, moment about its origin and force, world.
+        """
+        g = ca.SX(np.array(self.plant.gravity_field().gravity_vector()))
+        motion = {0: (ca.SX.zeros(3), ca.SX.zeros(3), ca.SX.zeros(3), -g)}
+        R_W = {0: ca.SX.eye(3)}
+        joints, force = {}, {}
+        for link in self.links:
+            w_P, u_P, dw_P, du_P = motion[link.inboard]
+            X, S = self._joint(link, q)
+            R_BP = X.R.T
+            R_W[link.body] = R_W[link.inboard] @ X.R
+            w, u = R_BP @ w_P, R_BP @ (u_P + ca.cross(w_P, X.p))
+            dw, du = R_BP @ dw_P, R_BP @ (du_P + ca.cross(dw_P, X.p))
+            if S is not None:
+                _, at = joint_slices(link.joint)
+                rate, rate_dot = v[at], a[at]
+                Sw, Su = S[0] * rate, S[1] * rate
+                w, u = w + Sw, u + Su
+                # V x S v
+                dw = dw + S[0] * rate_dot + ca.cross(w, Sw)
+                du = du + S[1] * rate_dot + ca.cross(w, Su) + ca.cross(u, Sw)
+            motion[link.body], joints[link.body] = (w, u, dw, du), (X, S)
+            inertia = self._inertia_of(link.body, d)
+            moment, push = ca.SX.zeros(3), ca.SX.zeros(3)
+            if inertia is not None:
+                m, h, I_o = inertia
+                L, p = I_o @ w + ca.cross(h, u), m * u - ca.cross(h, w)
+                moment = I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
+                push = m * du - ca.cross(h, dw) + ca.cross(w, p)
+            if wrenches and link.body in wrenches:
+                T, F = wrenches[link.body]
+                moment = moment - R_W[link.body].T @ T
+                push = push - R_W[link.body].T @ F
+            force[link.body] = moment, push
+        reflected, damping = self.reflected_inertia(), self.joint_damping()
+        tau = ca.SX(reflected) * a + ca.SX(damping) * v
+        for link in reversed(self.links):
+            moment, push = force[link.body]
+            X, S = joints[link.body]
+            if S is not None:
+                _, at = joint_slices(link.joint)
+                tau[at] += ca.dot(S[0], moment) + ca.dot(S[1], push)
+            if link.inboard in force:
+                n, f = force[link.inboard]
+                pushed = X.R @ push
+                force[link.inboard] = (
+                    n + X.R @ moment + ca.cross(X.p, pushed),
+                    f + pushed,
+                )
+        return tau
+
+    def foot_wrenches(self, q: ca.SX, soles, F: ca.SX, T: ca.SX):
+        """Forces F and torques T (3 feet,) at the soles as `wrenches`."""
+        poses, out = self.poses(q), {}
+        for j, sole in enumerate(soles):
+            body = int(find_body(self.plant, sole.body).index())
+            f, t = F[3 * j : 3 * j + 3], T[3 * j : 3 * j + 3]
+            arm = poses[body].R @ ca.SX(sole.p_BF)
+            moment = t + ca.cross(arm, f)
+            before = out.get(body, (ca.SX.zeros(3), ca.SX.zeros(3)))
+            out[body] = before[0] + moment, before[1] + f
+        return out
+
+    def feet(self, q: ca.SX, soles) -> ca.SX:
+        """p_WF stacked (3 feet,)."""
+        return ca.vertcat(*(self.point(q, s.body, s.p_BF) for s in soles))
+
+    def sole_axes(self, q: ca.SX, sole) -> ca.SX:
+        """R_WS (3, 3)."""
+        return self.pose(q, sole.body).R @ ca.SX(_tidy(sole.R_BS))
+
+    def com(self, q: ca.SX, d: ca.SX) -> ca.SX:
+        """p_WC (3,) of links with inertias d."""
+        poses, mass, moment = self.poses(q), ca.SX(0), ca.SX.zeros(3)
+        for body in self._row:
+            m, h, _ = self._inertia_of(body, d)
+            mass, moment = mass + m, moment + m * poses[body].p + poses[body].R @ h
+        return moment / mass
+
+    @cached_property
+    def _symbols(self):
+        n = self.nv
+        q, v, a = (ca.SX.sym(name, n) for name in "qva")
+        return q, v, a, ca.SX.sym("d", self.inertia.size)
+
+    @cached_property
+    def com_function(self) -> ca.Function:
+        """(q, d) -> p_WC."""
+        q, _, _, d = self._symbols
+        return ca.Function("com", [q, d], [self.com(q, d)])
+
+    @cached_property
+    def dynamics_function(self) -> ca.Function:
+        """(q, v, a, d) -> tau of `recursive`, no wrenches."""
+        q, v, a, d = self._symbols
+        return ca.Function("tau", [q, v, a, d], [self.recursive(q, v, a, d)])
+
+    def feet_function(self, soles: Sequence) -> ca.Function:
+        """q -> p_WF stacked."""
+        key = tuple(id(s) for s in soles)
+        cache = self.__dict__.setdefault("_feet", {})
+        if key not in cache:
+            q = self._symbols[0]
+            cache[key] = ca.Function("feet", [q], [self.feet(q, soles)]), tuple(soles)
+        return cache[key][0]
+
+    def sole_axes_function(self, sole) -> ca.Function:
+        """q -> R_WS (3, 3)."""
+        cache = self.__dict__.setdefault("_feet", {})
+        if ("axes", id(sole)) not in cache:
+            q = self._symbols[0]
+            R = ca.densify(self.sole_axes(q, sole))
+            cache["axes", id(sole)] = ca.Function("axes", [q], [R]), (sole,)
+        return cache["axes", id(sole)][0]
+
+    def pose_function(self, soles: Sequence) -> ca.Function:
+        """(q, d) -> feet (3 f,), soles' normals (3 f,), com (3,) and Jacobian."""
+        key = ("pose", *(id(s) for s in soles))
+        cache = self.__dict__.setdefault("_feet", {})
+        if key not in cache:
+            q, _, _, d = self._symbols
+            normals = [self.sole_axes(q, s)[:, 2] for s in soles]
+            out = ca.vertcat(self.feet(q, soles), *normals, self.com(q, d))
+            function = ca.Function("pose", [q, d], [out, ca.jacobian(out, q)])
+            cache[key] = function, tuple(soles)
+        return cache[key][0]
+
+    def contact_jacobian(self, soles: Sequence) -> ca.Function:
+        """q -> J (6 f, nv), of [F, T] stacked: tau += J'[F; T]."""
+        key = ("jacobian", *(id(s) for s in soles))
+        cache = self.__dict__.setdefault("_feet", {})
+        if key not in cache:
+            q, v, a, d = self._symbols
+            n = 3 * len(soles)
+            F, T = ca.SX.sym("F", n), ca.SX.sym("T", n)
+            pulled = -self.recursive(
+                q, v * 0, a * 0, d * 0, self.foot_wrenches(q, soles, F, T)
+            )
+            J = ca.jacobian(pulled, ca.vertcat(F, T)).T
+            cache[key] = ca.Function("contact", [q], [ca.densify(J)]), tuple(soles)
+        return cache[key][0]
+
+
+def inertia_row(m: float, c: np.ndarray, I_cm: np.ndarray) -> np.ndarray:
+    """[m, m c, I about the origin] from mass, centre and inertia about it."""
+    I_o = I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
+    upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
+    return np.array([m, *(m * np.asarray(c)), *upper])
+
+
+def _tidy(R: np.ndarray) -> np.ndarray:
+    R = np.array(R)
+    near = np.round(R)
+    return np.where(np.abs(R - near) < 1e-15, near, R)

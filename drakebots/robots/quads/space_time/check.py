@@ -1,0 +1,338 @@
+"""Whether a robot can do what a motion asks, found before solving.
+
+Three questions, at the knots: do the legs reach, is the COM above the feet, do
+the motors hold the weight. The last is a linear program a pose,
+
+    min s   s.t.  |tau_i| <= s limit_i,   tau = g(q) - J'w,
+                  J'w carries the weight, friction pyramids, COPs in soles
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from drakebots.core.errors import InvalidInput
+from drakebots.robots.quads.motion.motion import (
+    MotionInput,
+    margin,
+    support_polygon,
+    zmp,
+)
+from drakebots.robots.quads.motion.wrenches import cone_rows
+from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.space_time.problem import SpaceTime
+
+# Poses that come nearest to what a motion asks: inverse kinematics by frame.
+#
+#     min_q  w_p sum |p_j(q) - e_j|^2 + w_c |c(q) - g|^2 + w_n sum |n_j(q) - z|^2
+#            + w_q |q - q_n|^2,      lower <= q <= upper
+#
+# Gauss-Newton with the bounds active-set by clipping, each frame from the one
+# before. q_n is the rest pose moved along, so that what the feet leave free stays
+# near it.
+
+FOOT, COM, FLAT, POSTURE = 1.0, 0.5, 1e-2, 1e-4
+"""Square roots of the weights [1/m, 1/m, 1, 1]: a tilt of 0.1 rad costs what a
+millimetre of a foot does."""
+
+ITERATIONS, FIRST = 40, 300
+"""Of a frame, and of the first one, which has none before it."""
+
+LIMIT_GAP = 1e-3
+"""Poses keep this far from joint limits [rad]: interior-point solvers like it."""
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Poses of some frames and what they miss.
+
+    Attributes:
+        frames: of the motion (k,).
+        q: (k, nv).
+        miss: distance of each foot from where it should be (k, feet) [m].
+        com_miss: of the COM (k,) [m].
+    """
+
+    frames: np.ndarray
+    q: np.ndarray
+    miss: np.ndarray
+    com_miss: np.ndarray
+
+
+def nearest_poses(
+    quad: Quad,
+    motion: MotionInput,
+    frames: np.ndarray,
+    inertia: np.ndarray | None = None,
+) -> Poses:
+    """Poses for some frames.
+
+    Args:
+        quad: the robot.
+        motion: what is asked.
+        frames: increasing (k,).
+        inertia: of the links with the skin (links, 10); the skeleton's by default.
+    """
+    frames = np.asarray(frames)
+    d = (quad.tree.inertia if inertia is None else inertia).ravel()
+    function = quad.tree.pose_function(quad.soles)
+    nf = len(quad.soles)
+    order = [motion.footfall.feet.index(name) for name in quad.feet]
+    weights = np.concatenate(
+        [np.full(3 * nf, FOOT), np.full(3 * nf, FLAT), np.full(3, COM)]
+    )
+    low, high = quad.position_limits
+    low, high = low + LIMIT_GAP, high - LIMIT_GAP
+    posture = np.full(quad.nv, POSTURE)
+    posture[:3] = 0.0
+    for name in motion.reference:
+        posture[quad.coordinates.index(name)] = 0.1
+    rest_com = quad.com(quad.rest, d.reshape(1, -1, 10))[0]
+    q, last, poses = None, 0, []
+    miss, com_miss = [], []
+    for i in frames:
+        nominal = quad.rest.copy()
+        nominal[3] += motion.heading[i]
+        nominal[:3] += motion.com[i] - rest_com
+        for name, values in motion.reference.items():
+            nominal[quad.coordinates.index(name)] = values[i]
+        target = np.concatenate(
+            [
+                motion.feet[i, order].ravel(),
+                np.tile([0.0, 0.0, 1.0], nf),
+                motion.com[i],
+            ]
+        )
+        if q is None:
+            q = np.clip(nominal, low, high)
+        else:
+            # The base moves along with the COM.
+            q = q.copy()
+            q[:3] += motion.com[i] - motion.com[last]
+            q[3] += motion.heading[i] - motion.heading[last]
+        last = i
+        q, value = _solve(
+            function,
+            d,
+            q,
+            target,
+            weights,
+            nominal,
+            posture,
+            (low, high),
+            FIRST if i == frames[0] else ITERATIONS,
+        )
+        off = (value - target)[: 3 * nf].reshape(nf, 3)
+        poses.append(q)
+        miss.append(np.linalg.norm(off, axis=1))
+        com_miss.append(np.linalg.norm((value - target)[-3:]))
+    return Poses(frames, np.array(poses), np.array(miss), np.array(com_miss))
+
+
+def _solve(function, d, q, target, weights, nominal, posture, bounds, most):
+    low, high = bounds
+
+    def cost(q, value):
+        return np.sum((weights * (value - target)) ** 2) + np.sum(
+            (posture * (q - nominal)) ** 2
+        )
+
+    def evaluate(q):
+        value, J = function(q, d)
+        return value.full().ravel(), J
+
+    value, J = evaluate(q)
+    best, damping = cost(q, value), 1e-8
+    for _ in range(most):
+        A = weights[:, None] * J.full()
+        gradient = A.T @ (weights * (value - target)) + posture**2 * (q - nominal)
+        held = ((q <= low) & (gradient > 0)) | ((q >= high) & (gradient < 0))
+        free = ~held
+        H = A[:, free].T @ A[:, free] + np.diag(posture[free] ** 2 + damping)
+        step = np.zeros_like(q)
+        step[free] = -np.linalg.solve(H, gradient[free])
+        step *= min(1.0, 0.5 / max(np.abs(step[3:]).max(), 1e-12))
+        trial = np.clip(q + step, low, high)
+        trial_value, trial_J = evaluate(trial)
+        trial_cost = cost(trial, trial_value)
+        if trial_cost < best:
+            small = best - trial_cost < 1e-12 + 1e-7 * best
+            q, value, J, best = trial, trial_value, trial_J, trial_cost
+            damping = max(damping / 10, 1e-10)
+            if small:
+                break
+        else:
+            damping *= 10
+            if damping > 1.0:
+                break
+    return q, value
+
+
+REACH = 0.01
+"""A foot may miss its place by this much [m]: the optimization shares it out."""
+
+OUTSIDE = 0.05
+"""The ZMP of the asked COM may be this far from the support [m]."""
+
+
+OVERLOAD = 1.25
+"""Quiet poses of inverse kinematics may take this share of the limits: the
+optimization shifts poses, and a trot never stands on two feet for long."""
+
+
+@dataclass(frozen=True)
+class MotionReport:
+    """What was found.
+
+    Attributes:
+        poses: of the knots.
+        zmp_margin: of the asked COM's ZMP in the support (K,) [m]; NaN in flight.
+        static_share: torques over limits of quiet poses, by frame.
+        notes: what is odd but no error, one line each.
+    """
+
+    poses: Poses
+    zmp_margin: np.ndarray
+    static_share: dict[int, float]
+    notes: tuple[str, ...]
+
+
+def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
+    """Refuses a motion the robot cannot do.
+
+    Args:
+        problem: what would be solved.
+        reach: a foot may miss by [m].
+
+    Raises:
+        InvalidInput: naming foot, frame and distance out of reach; frames with the
+            ZMP far from the feet; or the joint and the torque the weight needs.
+    """
+    poses = nearest_poses(
+        problem.quad, problem.motion, problem.frames, problem.inertia[0]
+    )
+    notes = []
+    _reach(problem, poses, reach)
+    margins = _support(problem, notes)
+    shares = _strength(problem, poses, notes)
+    return MotionReport(poses, margins, shares, tuple(notes))
+
+
+def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
+    k, j = np.unravel_index(poses.miss.argmax(), poses.miss.shape)
+    if poses.miss[k, j] > reach:
+        frame = int(poses.frames[k])
+        many = int((poses.miss.max(axis=1) > reach).sum())
+        raise InvalidInput(
+            f"{problem.motion.name}: foot {problem.quad.feet[j]} at frame {frame} "
+            f"({frame * problem.motion.dt:.3f} s) is {poses.miss[k, j] * 1e3:.0f} mm "
+            f"out of the leg's reach ({many} of {len(poses.frames)} knots are); take "
+            "shorter or lower steps, or a lower COM"
+        )
+
+
+def _support(problem: SpaceTime, notes: list) -> np.ndarray:
+    motion, K = problem.motion, len(problem.frames)
+    step = problem.step
+    com = motion.com[problem.frames]
+    acceleration = np.gradient(np.gradient(com, step, axis=0), step, axis=0)
+    points = zmp(com, acceleration)
+    margins = np.full(K, np.nan)
+    for k, frame in enumerate(problem.frames):
+        polygon = support_polygon(
+            problem.quad,
+            problem.desired_feet[k],
+            problem.contact[k],
+            motion.heading[frame],
+        )
+        if polygon is not None and np.isfinite(points[k]).all():
+            margins[k] = margin(polygon, points[k])
+    # One-sided differences at the ends are no evidence.
+    inner = np.where(np.isin(np.arange(K), [0, 1, K - 2, K - 1]), np.nan, margins)
+    if np.isfinite(inner).any():
+        worst = int(np.nanargmin(inner))
+        frame, off = int(problem.frames[worst]), -inner[worst]
+        if off > OUTSIDE:
+            raise InvalidInput(
+                f"{motion.name}: at frame {frame} ({frame * motion.dt:.3f} s) the COM "
+                f"asks for a ZMP {off * 1e3:.0f} mm outside the feet on the ground; "
+                "move the COM over them, or slower"
+            )
+        if off > 0:
+            notes.append(
+                f"the asked COM has its ZMP {off * 1e3:.1f} mm outside the support at "
+                f"frame {frame}"
+            )
+    return margins
+
+
+def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]:
+    """One pose of each set of feet."""
+    seen, shares = {}, {}
+    for k, contact in enumerate(problem.contact):
+        seen.setdefault(tuple(contact), []).append(k)
+    for contact, knots in seen.items():
+        if not any(contact):
+            continue
+        k = knots[len(knots) // 2]
+        found = static_torques(problem, poses.q[k], np.array(contact))
+        if found is None:
+            continue
+        share, tau = found
+        frame = int(poses.frames[k])
+        shares[frame] = share
+        if 1 < share <= OVERLOAD:
+            notes.append(f"standing at frame {frame} takes {share:.2f} of the limits")
+        if share > OVERLOAD:
+            limits = problem.limits
+            worst = int(np.argmax(np.abs(tau) / limits))
+            down = [f for f, here in zip(problem.quad.feet, contact) if here]
+            raise InvalidInput(
+                f"{problem.motion.name}: the limits cannot hold the weight: standing "
+                f"on {', '.join(down)} (frame {frame}) takes at least "
+                f"{abs(tau[worst]):.3g} N m at {problem.quad.joints[worst]}, whose "
+                f"limit is {limits[worst]:.3g} N m; take stronger motors, less weight "
+                "or straighter legs"
+            )
+    if not shares:
+        notes.append("no pose of the motion stands by itself: torques are not checked")
+    return shares
+
+
+def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
+    """Least share of the limits that holds a pose, and the torques (m,) [N m].
+
+    None where no contact forces balance it.
+    """
+    quad, zero = problem.quad, np.zeros(problem.quad.nv)
+    d = problem.inertia[0].ravel()
+    g = quad.tree.dynamics_function(q, zero, zero, d).full().ravel()
+    J = quad.tree.contact_jacobian(quad.soles)(q).full()
+    J = J[np.flatnonzero(np.tile(np.repeat(contact, 3), 2))]
+    C = cone_rows(quad, q, contact, problem.friction, problem.cop_share)
+    n = len(J)
+    finite = np.isfinite(problem.limits)
+    rows, limits = quad.actuated[finite], problem.limits[finite]
+    push = np.hstack([-J[:, rows].T, -limits[:, None]])
+    pull = np.hstack([J[:, rows].T, -limits[:, None]])
+    A = np.vstack([push, pull, np.hstack([C, np.zeros((len(C), 1))])])
+    b = np.concatenate([-g[rows], g[rows], np.zeros(len(C))])
+    balance = np.hstack([J[:, :6].T, np.zeros((6, 1))])
+    cost = np.zeros(n + 1)
+    cost[-1] = 1.0
+    out = linprog(
+        cost,
+        A_ub=A,
+        b_ub=b,
+        A_eq=balance,
+        b_eq=g[:6],
+        bounds=[(None, None)] * n + [(0, None)],
+        method="highs",
+    )
+    if out.status != 0:
+        return None
+    tau = (g - J.T @ out.x[:n])[quad.actuated]
+    return float(out.x[-1]), tau

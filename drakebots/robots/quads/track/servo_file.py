@@ -1,0 +1,234 @@
+"""Angles for a servo board, from a plan.
+
+The file has a row every 1/rate seconds: `time` [s], then a column a channel with
+the shaft's angle [deg], counted from one end of its travel, or the pulse's width
+[us]. A joint's angle becomes the shaft's by
+
+    shaft = zero + direction x angle
+
+with zero, direction and limits of the servo map
+(:func:`drakebots.design.fabrication.fabricate.servo_map`).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.files import replacing
+from drakebots.design.fabrication.fabricate import servo_map
+from drakebots.design.skeleton.table1 import table1_template
+from drakebots.results import Result
+
+UNITS = ("deg", "us")
+
+PULSE = (500.0, 2500.0)
+"""Width at both ends of the travel [us]."""
+
+SLACK = 0.05
+"""Beyond a limit that counts as rounding [deg]."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One servo on the board.
+
+    Attributes:
+        joint: that it turns.
+        number: of the channel.
+        direction: 1 or -1.
+        zero: shaft's angle at the joint's 0 [deg]; the travel is twice that.
+        lower, upper: of the joint [deg].
+    """
+
+    joint: str
+    number: int
+    direction: int
+    zero: float
+    lower: float
+    upper: float
+
+
+def channels_of(rows: Sequence[Mapping[str, object]]) -> tuple[Channel, ...]:
+    """Channels from the rows of a servo map.
+
+    Raises:
+        InvalidInput: for a column that is missing or no number, a channel twice.
+    """
+    found = []
+    for k, row in enumerate(rows, 2):
+        try:
+            one = Channel(
+                str(row["joint"]),
+                int(row["channel"]),
+                int(row["direction"]),
+                *(float(row[n]) for n in ("zero_deg", "lower_deg", "upper_deg")),
+            )
+        except KeyError as error:
+            raise InvalidInput(f"servo map: lacks the column {error}") from None
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"servo map, line {k}: {error}") from None
+        if one.direction not in (1, -1):
+            raise InvalidInput(f"servo map, line {k}: direction must be 1 or -1")
+        found.append(one)
+    numbers = [one.number for one in found]
+    twice = {n for n in numbers if numbers.count(n) > 1}
+    if twice:
+        raise InvalidInput(f"servo map: channel {min(twice)} is there twice")
+    return tuple(found)
+
+
+def read_channels(path: str | Path) -> tuple[Channel, ...]:
+    """Channels of a servo_map.csv.
+
+    Raises:
+        FileProblem: when it cannot be read or is no servo map.
+    """
+    path = Path(path)
+    try:
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        if not rows:
+            raise InvalidInput("servo map: is empty")
+        return channels_of(rows)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileProblem(path, f"cannot be read ({error})") from None
+    except DrakebotsError as error:
+        raise FileProblem(path, str(error)) from error
+
+
+def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...]:
+    """Channels of a robot: of the servo_map.csv beside it, or of Table 1's design.
+
+    Raises:
+        InvalidInput: when there is neither.
+        FileProblem: as from :func:`read_channels`.
+    """
+    if folder is not None and (folder / "servo_map.csv").is_file():
+        return read_channels(folder / "servo_map.csv")
+    try:
+        template = table1_template(model)
+    except UnknownName:
+        raise InvalidInput(
+            f"{model}: no servo_map.csv beside the model; give one with --map"
+        ) from None
+    return channels_of(servo_map(template.skeleton()))
+
+
+def servo_table(
+    plan: Result,
+    channels: Sequence[Channel],
+    *,
+    rate: float = 50.0,
+    cycles: int = 1,
+    units: str = "deg",
+    pulse: tuple[float, float] = PULSE,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n,) [s] and values (n, channels) in the channels' order.
+
+    Args:
+        plan: with positions of the joints.
+        channels: of the board.
+        rate: rows a second [Hz]; hobby servos read 50 pulses a second.
+        cycles: of a motion whose joints repeat.
+        units: "deg" or "us".
+        pulse: widths at both ends of the travel [us].
+
+    Raises:
+        InvalidInput: for a plan without motion, a joint without a channel, or an
+            angle beyond its servo's limits, naming joint and time.
+        UnknownName: for other units.
+    """
+    if units not in UNITS:
+        raise UnknownName("unit", units, UNITS)
+    if not (np.isfinite(rate) and rate > 0):
+        raise InvalidInput(f"rate must be > 0 Hz, got {rate}")
+    if cycles < 1:
+        raise InvalidInput(f"cycles must be >= 1, got {cycles}")
+    if not (np.isfinite(pulse).all() and 0 < pulse[0] < pulse[1]):
+        raise InvalidInput(f"pulse {pulse} us: needs two widths, the shorter first")
+    angles = joint_angles(plan)
+    missing = set(angles) - {c.joint for c in channels}
+    if missing:
+        raise InvalidInput(
+            f"servo map: no channel for joint {', '.join(sorted(missing))}"
+        )
+    strange = {c.joint for c in channels} - set(angles)
+    if strange:
+        raise InvalidInput(f"servo map: the plan has no joint {sorted(strange)[0]!r}")
+    own = plan.data.time.values
+    end = float(own[-1])
+    repeats = plan.metrics.get("period", "none") in ("joints", "cycle")
+    if cycles > 1 and not repeats:
+        raise InvalidInput(
+            f"cycles = {cycles}: the joints of {plan.metrics.get('motion', 'the plan')}"
+            " do not end as they begin; use 1"
+        )
+    times = np.arange(int(np.floor(cycles * end * rate * (1 + 1e-9))) + 1) / rate
+    phase = np.where(times > end * (1 + 1e-9), times % end, times)
+    columns = []
+    for channel in channels:
+        degrees = np.degrees(np.interp(phase, own, angles[channel.joint]))
+        columns.append(_shaft(channel, degrees, times))
+    values = np.stack(columns, axis=1)
+    if units == "us":
+        travel = 2 * np.array([c.zero for c in channels])
+        values = pulse[0] + (pulse[1] - pulse[0]) * values / travel
+    return times, values
+
+
+def _shaft(channel: Channel, degrees: np.ndarray, times: np.ndarray) -> np.ndarray:
+    beyond = np.maximum(degrees - channel.upper, channel.lower - degrees)
+    worst = int(beyond.argmax())
+    if beyond[worst] > SLACK:
+        raise InvalidInput(
+            f"joint {channel.joint} turns to {degrees[worst]:.1f} deg at "
+            f"{times[worst]:.3f} s, beyond its servo's {channel.lower:g} to "
+            f"{channel.upper:g} deg; plan within the joint limits"
+        )
+    shaft = channel.zero + channel.direction * degrees
+    return np.clip(shaft, 0.0, 2 * channel.zero)
+
+
+def joint_angles(plan: Result) -> dict[str, np.ndarray]:
+    """Angles (N,) [rad] of the actuated joints by name.
+
+    Raises:
+        InvalidInput: when the result has none.
+    """
+    data = plan.data
+    if "position" not in data or "joint" not in data.coords or len(data.time) < 2:
+        raise InvalidInput("the result holds no motion of joints to export")
+    names = [str(name) for name in data.position_name.values]
+    found = {}
+    for joint in map(str, data.joint.values):
+        # Joints of one coordinate are called as they are, or behind their model.
+        at = [k for k, n in enumerate(names) if n == joint]
+        at = at or [k for k, n in enumerate(names) if n.endswith(f"_{joint}")]
+        if len(at) != 1:
+            raise InvalidInput(f"the plan has no position of joint {joint!r}")
+        found[joint] = data.position.values[:, at[0]]
+    return found
+
+
+def write_servos(
+    path: str | Path, channels: Sequence[Channel], times, values, units: str
+) -> Path:
+    """Writes the table, atomically: channels by number, with their joints' names."""
+    path = Path(path)
+    order = np.argsort([c.number for c in channels])
+    header = ["time"]
+    header += [
+        f"ch{channels[k].number}_{channels[k].joint}_{units}" for k in order.tolist()
+    ]
+    digits = 3 if units == "deg" else 1
+    with replacing(path) as part, open(part, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        for time, row in zip(times, values[:, order]):
+            writer.writerow([f"{time:.4f}", *(f"{x:.{digits}f}" for x in row)])
+    return path

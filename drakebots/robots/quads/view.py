@@ -1,0 +1,77 @@
+"""What a quad-robot's motion asks, drawn into its scene in Meshcat.
+
+Feet's paths red, the COM's blue, the COP's green on the ground, and the support
+polygon at some moments as outlines.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from pydrake.geometry import Rgba
+from scipy.spatial import ConvexHull, QhullError
+
+from drakebots.view.scene import Scene
+
+ROOT = "/drakebots/motion"
+RED, BLUE = Rgba(0.85, 0.12, 0.1), Rgba(0.1, 0.3, 0.85)
+GREEN, CYAN = Rgba(0.1, 0.65, 0.2), Rgba(0.1, 0.65, 0.7)
+MOMENTS = 6
+"""At which the support polygon is drawn."""
+
+
+def draw_motion(scene: Scene, data: xr.Dataset) -> list[str]:
+    """Draws what the dataset of a plan holds; names of what was drawn."""
+    drawn = []
+
+    def line(name: str, points: np.ndarray, colour: Rgba, width: float = 3.0) -> None:
+        points = points[np.isfinite(points).all(axis=1)]
+        if len(points) < 2:
+            return
+        scene.meshcat.SetLine(
+            f"{ROOT}/{name}", np.asfortranarray(points.T), width, colour
+        )
+        drawn.append(name)
+
+    if "desired_foot" in data:
+        for k, foot in enumerate(data.foot.values):
+            line(f"foot/{foot}", data.desired_foot.values[:, k], RED)
+    if "desired_com" in data:
+        line("com", data.desired_com.values, BLUE)
+    height = 2e-3
+    # The program's COP moves evenly; that of the frames jumps about in the polygon.
+    name = next((n for n in ("planned_cop", "cop") if n in data), None)
+    if name is not None:
+        cop = data[name].values
+        line("cop", np.column_stack([cop, np.full(len(cop), height)]), GREEN, 2.0)
+    for k, polygon in support_polygons(data).items():
+        closed = np.vstack([polygon, polygon[:1]])
+        line(
+            f"support/{k}",
+            np.column_stack([closed, np.full(len(closed), height)]),
+            CYAN,
+            2.0,
+        )
+    return drawn
+
+
+def support_polygons(data: xr.Dataset) -> dict[int, np.ndarray]:
+    """Hulls (h, 2) [m] of the patches that the footfall has on the ground, by frame,
+    each time the set of feet changes, some at most."""
+    if "contact" not in data or "patch_position" not in data:
+        return {}
+    contact = data.contact.values > 0
+    stems = [str(p).replace("/", "_").rpartition("_")[0] for p in data.patch.values]
+    feet = [str(f) for f in data.foot.values]
+    owner = np.array([feet.index(s) if s in feet else -1 for s in stems])
+    change = np.flatnonzero((contact[1:] != contact[:-1]).any(axis=1)) + 1
+    frames = np.r_[0, change][:: max(1, -(-(len(change) + 1) // MOMENTS))]
+    out = {}
+    for k in frames.tolist():
+        down = (owner >= 0) & contact[k][np.maximum(owner, 0)]
+        points = data.patch_position.values[k][down][:, :2]
+        try:
+            out[k] = points[ConvexHull(points).vertices]
+        except (QhullError, ValueError):
+            continue
+    return out

@@ -1,0 +1,247 @@
+"""The paper's walking robot: a 2x2x2 core, two front voxels, four actuators.
+
+It faces +x+y. Each front voxel hangs on one node of the core and carries a foot that
+can be lifted; the back feet stand under the core. Planes of motion hold for the core.
+A front voxel follows the core's voxel it hangs on, as one rigid part with it:
+
+    x(node) = x(attachment) + w x (node - attachment),
+
+w being the tilt of the core's voxel: turning with it costs least, since the four
+beams on either side of the shared node then keep their shape. Source: Tebyani et al.
+(2022), section 3 and Fig. 5; the voxels' places follow from the authors' nodes, the
+"geometric extension" of the front voxels is ours (the frame gives the foot 10.3 mm,
+this 10 mm, at 5 mm of the attachment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import numpy as np
+import yaml
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.units import quantity
+from drakebots.lattice.pom.kinematics import (
+    Conflict,
+    Kinematics,
+    bounded,
+    solve,
+    stroke_conflicts,
+    table,
+)
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion, place_of
+from drakebots.lattice.shape.lattice import Lattice, block
+from drakebots.lattice.shape.planes import AXES, Planes
+from drakebots.lattice.shape.rigidity import rotations
+from drakebots.model.load import package_root
+
+Place = tuple[int, int, int]
+
+ACTUATORS = (
+    Control((2, 1, 1), 2, "blue"),
+    Control((1, 2, 1), 2, "yellow"),
+    Control((2, 3, 1), 2, "red"),
+    Control((3, 2, 1), 2, "green"),
+)
+"""Vertical ones, in the order of every gait table."""
+
+MARKERS: Mapping[str, Place] = {
+    "yr": (1, 3, 4),
+    "yb": (1, 1, 4),
+    "gb": (3, 1, 4),
+    "gr": (3, 3, 4),
+}
+"""Nodes on top, each named for the two actuators that move it."""
+
+FRONT: Mapping[str, tuple[Place, Place]] = {
+    "FR": ((2, 1, 0), (4, 3, 1)),
+    "FL": ((1, 2, 0), (3, 4, 1)),
+}
+"""Voxel of each front foot and the node it hangs on."""
+
+FEET: Mapping[str, Place] = {
+    "FL": (3, 5, 0),
+    "FR": (5, 3, 0),
+    "BL": (1, 3, 0),
+    "BR": (3, 1, 0),
+}
+"""Lowest nodes that stand on the ground."""
+
+WISHES = (
+    Control((3, 4, 1), 2, "FL"),
+    Control((4, 3, 1), 2, "FR"),
+    Control((1, 3, 4), 1, "BL y"),
+    Control((3, 1, 4), 0, "BR x"),
+)
+"""Node motions that settle the actuators: both front nodes' height, and of the
+back feet the component no other wish settles."""
+
+
+@cache
+def scalar(name: str) -> float:
+    """A scalar of models/voxel/params.yaml in SI."""
+    path = package_root() / "voxel" / "params.yaml"
+    return quantity(yaml.safe_load(path.read_text())[name], name)
+
+
+@dataclass(frozen=True, eq=False)
+class VoxelRobot:
+    """The robot's kinematics.
+
+    Attributes:
+        pitch: edge of a voxel [m].
+        stroke: of an actuator's lower node either way [m]; the actuator changes
+            its length by twice that.
+        ideality: share of the motion that reaches the nodes without actuator.
+
+    Raises:
+        InvalidInput: for a pitch or stroke that is not > 0, or an ideality outside
+            (0, 1].
+    """
+
+    pitch: float = field(default_factory=lambda: scalar("pitch"))
+    stroke: float = field(default_factory=lambda: scalar("stroke"))
+    ideality: float = 1.0
+
+    def __post_init__(self):
+        if not (np.isfinite(self.stroke) and self.stroke > 0):
+            raise InvalidInput(f"stroke must be > 0 m, got {self.stroke}")
+        self.core_model  # noqa: B018  bad values must be found now
+
+    @cached_property
+    def core(self) -> Lattice:
+        """The 2x2x2 block."""
+        return block(2, 2, 2, self.pitch)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """All ten voxels, the core's first, then FR's and FL's."""
+        front = [voxel for voxel, _ in FRONT.values()]
+        return Lattice(np.vstack([self.core.voxels, front]), self.pitch)
+
+    @cached_property
+    def core_model(self) -> PlanesOfMotion:
+        """Planes of motion of the core; all its nodes as effectors."""
+        return PlanesOfMotion(self.core, ACTUATORS, ideality=self.ideality)
+
+    @cached_property
+    def J(self) -> np.ndarray:
+        """Displacements of all nodes per control (3 N, 4), the front's included."""
+        core, lattice = self.core, self.lattice
+        J = np.zeros((len(lattice.nodes), 3, len(ACTUATORS)))
+        inner = self.core_model.J.reshape(-1, 3, len(ACTUATORS))
+        J[[lattice.node(n) for n in core.nodes]] = inner
+        turns = self._voxel_turns()
+        for voxel, at in FRONT.values():
+            held = core.node(at)
+            turn = turns[core.voxel_of(held)[0]]  # (3, M), per half pitch
+            row = int(np.flatnonzero((lattice.voxels == voxel).all(axis=1))[0])
+            for node in lattice.voxel_nodes[row]:
+                arm = lattice.nodes[node] - np.array(at)
+                J[node] = inner[held] + self.ideality * np.cross(turn.T, arm).T
+        return J.reshape(-1, len(ACTUATORS))
+
+    def _voxel_turns(self) -> np.ndarray:
+        """Tilt of the core's voxels per control (V, 3, 4) [1 / half pitch]."""
+        planes = Planes(self.core)
+        driven = [planes.driven(a.node, a.axis) for a in ACTUATORS]
+        fields = planes.fields[:, driven].toarray()
+        held = [3 * self.core.node(a.node) + a.axis for a in ACTUATORS]
+        fields = fields * fields[held, range(len(ACTUATORS))]
+        return rotations(self.core, fields).reshape(-1, 3, len(ACTUATORS))
+
+    def displacements(self, u, nodes: Sequence[Place] | None = None) -> np.ndarray:
+        """Of nodes, in the body's frame.
+
+        Args:
+            u: displacements of the actuators' lower nodes (T, 4) or (4,) [m].
+            nodes: their places (E, 3); by default all of `lattice`.
+
+        Returns:
+            (T, E, 3) [m].
+
+        Raises:
+            InvalidInput: for u of another shape or not finite, or no such node.
+        """
+        u = table(u, len(ACTUATORS), "u", "actuator")
+        J = self.J.reshape(-1, 3, len(ACTUATORS))
+        if nodes is not None:
+            J = J[[self.lattice.node(place_of(n)) for n in nodes]]
+        return np.einsum("nkm,tm->tnk", J, u)
+
+    def markers(self, u) -> dict[str, np.ndarray]:
+        """Displacements of the markers by name (T, 3) [m]."""
+        return dict(zip(MARKERS, self._by_node(u, MARKERS.values())))
+
+    def feet(self, u) -> dict[str, np.ndarray]:
+        """Displacements of the feet by name (T, 3) [m]."""
+        return dict(zip(FEET, self._by_node(u, FEET.values())))
+
+    def _by_node(self, u, nodes) -> np.ndarray:
+        return self.displacements(u, tuple(nodes)).transpose(1, 0, 2)
+
+    def inverse(self, wishes: Mapping[str, Sequence[float]]) -> Kinematics:
+        """Actuators for wished node motions, and the markers that follow.
+
+        Args:
+            wishes: trajectories (T,) [m] by the names of `WISHES`: "FL" and "FR",
+                heights of the nodes the front feet hang on, "BL y" and "BR x". Any
+                left out leaves its actuator at rest.
+
+        Raises:
+            UnknownName: for another name.
+            InvalidInput: for no wish, or trajectories of different length.
+        """
+        by_name = {wish.name: wish for wish in WISHES}
+        for name in wishes:
+            if name not in by_name:
+                raise UnknownName("wish", name, by_name)
+        columns = [np.atleast_1d(np.asarray(v, float)) for v in wishes.values()]
+        if len({c.shape for c in columns}) != 1:
+            raise InvalidInput(
+                "wishes must be trajectories of one length, at least one"
+            )
+        return solve(
+            self.core,
+            ACTUATORS,
+            [by_name[name] for name in wishes],
+            np.stack(columns, axis=1),
+            list(MARKERS.values()),
+            stroke=self.stroke,
+            ideality=self.ideality,
+        )
+
+    def reach(self, wishes: Sequence[Control], values) -> Kinematics:
+        """Actuators for wished motions of any nodes, the front feet included.
+
+        Args:
+            wishes: components of node motions, W of them, such as
+                Control(FEET["FL"], "z", "FL"). The parts of a front foot's motion
+                depend on each other: what cannot be met is met in least squares.
+            values: their trajectories (T, W), or one pose (W,) [m].
+
+        Returns:
+            All nodes of `lattice` as effectors; conflicts of kind "stroke", and
+            "unreachable" for a wish that stays unmet by 1 % of the largest or more,
+            strokes aside.
+
+        Raises:
+            InvalidInput: for no such node, or a table of another shape or not finite.
+        """
+        w = table(values, len(wishes), "values", "wish")
+        J = self.J.reshape(-1, 3, len(ACTUATORS))
+        S = np.array([J[self.lattice.node(c.node), c.axis] for c in wishes])
+        wanted, u, limit = bounded(S.reshape(-1, len(ACTUATORS)), w, self.stroke)
+        gap = np.abs(wanted @ S.T - w)
+        found = stroke_conflicts(ACTUATORS, wanted, limit)
+        for i, wish in enumerate(wishes):
+            poses = np.flatnonzero(gap[:, i] > 0.01 * np.abs(w).max())
+            if len(poses):
+                what = f"{AXES[wish.axis]} of {wish.name!r}"
+                why = "no actuator moves it" if not S[i].any() else "others ask against"
+                text = f"{what} is missed by {gap[:, i].max():.4g} m: {why}"
+                found.append(Conflict("unreachable", text, int(poses[0])))
+        return Kinematics(u, self.displacements(u), w, u @ S.T, tuple(found))

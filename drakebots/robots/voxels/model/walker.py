@@ -1,0 +1,166 @@
+"""The walking robot as a Drake plant sees it: voxels, weights, feet, actuators.
+
+The core is 2x2x2 voxels with the actuators' weight spread over it; a voxel hangs
+at either side of the front. The robot faces +x+y. Each back foot is a bar with a
+heel and a toe: with points for back feet the core's weight lies on the line between
+them, only 2 % rest on the front, and the robot tips over unless it moves slowly
+(it falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et
+al. (2022), section 3, and the authors' code for the nodes; the feet's sizes are ours
+(params.yaml).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import yaml
+
+from drakebots.core.units import si_factor
+from drakebots.lattice.shape.lattice import Strut
+from drakebots.model.load import package_root
+from drakebots.robots.voxels.model.octahedra import Octahedra
+from drakebots.robots.voxels.model.robot import FEET, MARKERS, VoxelRobot
+from drakebots.robots.voxels.model.sdf import (
+    FootSphere,
+    octahedra_sdf,
+    octahedra_sidecar,
+)
+
+HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
+
+_ORANGE = (0.86, 0.52, 0.20, 1.0)
+_BLUE = (0.36, 0.47, 0.62, 1.0)
+
+
+@cache
+def _raw() -> dict:
+    return yaml.safe_load((package_root() / "voxel" / "params.yaml").read_text())
+
+
+def value(name: str):
+    """An entry of params.yaml in SI: a number, or numbers by name."""
+    node = _raw()[name]
+    unit, given = node["unit"], node["value"]
+    if isinstance(given, dict):
+        units = unit if isinstance(unit, dict) else dict.fromkeys(given, unit)
+        return {k: float(v) * si_factor(units[k]) for k, v in given.items()}
+    return float(given) * si_factor(unit)
+
+
+def strut() -> Strut:
+    """The robot's."""
+    d = value("strut")
+    return Strut(d, d, **value("material"))
+
+
+def walker() -> Octahedra:
+    """The robot's ten voxels."""
+    robot = VoxelRobot()
+    masses = np.full(len(robot.lattice.voxels), value("voxel_mass"))
+    masses[: len(robot.core.voxels)] = value("core_voxel_mass")
+    return Octahedra(robot.lattice, strut(), masses, value("damping_ratio"))
+
+
+def walker_feet(
+    friction_front: float | None = None,
+    friction_back: float | None = None,
+    *,
+    point_feet: bool = False,
+) -> tuple[FootSphere, ...]:
+    """The spheres under the robot: FL, FR, and heel and toe of BL and BR.
+
+    Args:
+        friction_front, friction_back: mu on the ground; None for the file's.
+        point_feet: whether the back feet are points instead of bars.
+    """
+    default = value("friction")
+    front = default["front"] if friction_front is None else friction_front
+    back = default["back"] if friction_back is None else friction_back
+    size = value("foot")
+    feet = []
+    for name, node in FEET.items():
+        if name[0] == "F" or point_feet:
+            mu = front if name[0] == "F" else back
+            feet.append(FootSphere(name, node, np.zeros(3), size["radius"], mu))
+            continue
+        for end, sign in (("heel", -1), ("toe", 1)):
+            offset = sign * size["heel_and_toe"] * HEADING
+            sphere = FootSphere(f"{name}_{end}", node, offset, size["radius"], back)
+            feet.append(sphere)
+    return tuple(feet)
+
+
+def walker_sdf(feet: tuple[FootSphere, ...] | None = None) -> str:
+    """The SDF text of the robot."""
+    robot = VoxelRobot()
+    core, all_voxels = len(robot.core.voxels), len(robot.lattice.voxels)
+    colors = [_BLUE] * core + [_ORANGE] * (all_voxels - core)
+    feet = walker_feet() if feet is None else feet
+    return octahedra_sdf(walker(), feet, name="voxel", colors=colors)
+
+
+_MADE = "Written by scripts/make_voxel_model.py from params.yaml; SI."
+
+
+def walker_sidecar() -> str:
+    """The text of voxel.drakebots.yaml."""
+    text = octahedra_sidecar(walker(), walker_feet(), MARKERS)
+    return f"# {_MADE}\n{text}"
+
+
+def rest_pose() -> np.ndarray:
+    """p_WL of the lattice's corner with the feet on z = 0, the core over 0 (3,)."""
+    middle = value("pitch")
+    return np.array([-middle, -middle, value("foot")["radius"]])
+
+
+def walker_scene() -> str:
+    """The text of scene.dmd.yaml: the robot on the ground."""
+    cut = walker()
+    p = rest_pose() + cut.centres[0]
+    where = [float(f"{x:.12g}") for x in p]
+    return f"""# {_MADE}
+# The robot stands on the ground; its actuators are no part of the file.
+directives:
+- add_model:
+    name: voxel
+    file: package://drakebots/voxel/voxel.sdf
+    default_free_body_pose:
+      {cut.names[0]}:
+        translation: {where}
+- add_model:
+    name: ground
+    file: package://drakebots/voxel/ground.sdf
+- add_weld:
+    parent: world
+    child: ground::ground
+"""
+
+
+def walker_lattice() -> str:
+    """The text of lattice.json: the robot's voxels."""
+    lattice = walker().lattice
+    voxels = ",\n    ".join(json.dumps(v) for v in lattice.voxels.tolist())
+    return f"""{{
+  "pitch": {lattice.pitch!r},
+  "voxels": [
+    {voxels}
+  ]
+}}
+"""
+
+
+__all__ = [
+    "HEADING",
+    "rest_pose",
+    "strut",
+    "value",
+    "walker",
+    "walker_feet",
+    "walker_lattice",
+    "walker_scene",
+    "walker_sdf",
+    "walker_sidecar",
+]

@@ -1,0 +1,156 @@
+"""See a walk of the voxel robot in Meshcat: actuators, loaded feet, its way."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from pydrake.geometry import Cylinder, Rgba, Sphere
+from pydrake.math import RigidTransform, RotationMatrix
+
+from drakebots.core.errors import InvalidInput
+from drakebots.results import Result
+from drakebots.robots.voxels.model.robot import ACTUATORS
+from drakebots.view.motion import (
+    check_playback,
+    draw_ground_lines,
+    draw_trail,
+    frame_samples,
+    look_at_path,
+    model_of,
+    play,
+    positions_in_order,
+)
+from drakebots.view.scene import ROOT, Scene, Stage, make_scene
+
+MAX_FRAMES = 600
+"""A recording has at most so many; Meshcat interpolates between them."""
+
+COLORS = {
+    "blue": Rgba(0.10, 0.35, 0.90),
+    "yellow": Rgba(0.95, 0.78, 0.10),
+    "red": Rgba(0.85, 0.12, 0.12),
+    "green": Rgba(0.12, 0.62, 0.25),
+}
+_ROD = Rgba(0.75, 0.77, 0.80)
+_LOADED = Rgba(0.95, 0.25, 0.08)
+
+LOADED = 0.02
+"""A foot that carries this share of the largest load is shown as loaded."""
+
+
+def record_voxel(
+    result: Result,
+    *,
+    slow: float | None = None,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records a walk in a new Meshcat scene.
+
+    Shown are the voxels, the actuators in the colours of their names (a housing on
+    the lower node, a rod on the upper one), feet in red while they carry load, and
+    the way of the core's middle on the ground.
+
+    Args:
+        result: of :func:`drakebots.robots.voxels.walk.walk.run`.
+        slow: how many times slower than real; None shows a cycle in 4 s.
+        frames_per_second: of the playback, as far as MAX_FRAMES goes.
+        port: of the server.
+
+    Raises:
+        InvalidInput: for a result that is not a voxel robot's walk, or a speed or
+            rate that is not > 0.
+    """
+    data = result.data
+    if "actuator_length" not in data or data.sizes["time"] < 2:
+        raise InvalidInput("the result holds no walk of the voxel robot to show")
+    if slow is None:
+        period = len(_poses(result)) * float(_options(result).get("pose_time", 0.5))
+        slow = 4.0 / period if period else 1.0
+    check_playback(slow=slow, frames_per_second=frames_per_second)
+    times = data.time.values
+    scene = make_scene(model_of(result), ground_height=0.0, port=port)
+    q = positions_in_order(scene, data)
+    draw_ground_lines(scene, data)
+    draw_trail(scene, data)
+    actuators, feet = _Actuators(scene, data), _Feet(scene, data)
+    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
+    scene.show(q[0])
+    actuators.show(0)
+
+    def show(frame: int, time: float) -> None:
+        k = samples[frame]
+        scene.show(q[k], time)
+        actuators.show(k, time)
+        feet.show(k, time)
+
+    play(scene.meshcat, rate, len(samples), show)
+    look_at_path(scene, data)
+    return scene
+
+
+def _options(result: Result) -> dict:
+    return dict(result.provenance.get("options", {}))
+
+
+def _poses(result: Result):
+    gait = _options(result).get("gait", "forward")
+    return range(8) if isinstance(gait, str) else gait
+
+
+class _Actuators:
+    """A housing and a rod for each actuator."""
+
+    def __init__(self, scene: Scene, data: xr.Dataset):
+        self.meshcat = scene.meshcat
+        places = {tuple(p): k for k, p in enumerate(data.node_place.values.tolist())}
+        self.ends, nodes = [], data.node_position.values
+        self.parts = []
+        for actuator in ACTUATORS:
+            ends = [nodes[:, places[p]] for p in (actuator.node, actuator.other)]
+            self.ends.append(ends)
+            shortest = np.linalg.norm(ends[1] - ends[0], axis=1).min()
+            housing, rod = 0.68 * shortest, 0.55 * shortest
+            path = f"{ROOT}/actuators/{actuator.name}"
+            self.meshcat.SetObject(
+                f"{path}/housing", Cylinder(3.6e-3, housing), COLORS[actuator.name]
+            )
+            self.meshcat.SetObject(f"{path}/rod", Cylinder(1.8e-3, rod), _ROD)
+            self.parts.append((path, housing, rod))
+
+    def show(self, k: int, time: float | None = None) -> None:
+        for (low, high), (path, housing, rod) in zip(self.ends, self.parts):
+            line = high[k] - low[k]
+            z = line / np.linalg.norm(line)
+            turned = RotationMatrix.MakeFromOneVector(z, 2)
+            for name, middle in (
+                ("housing", low[k] + z * housing / 2),
+                ("rod", high[k] - z * rod / 2),
+            ):
+                pose = RigidTransform(turned, middle)
+                self.meshcat.SetTransform(f"{path}/{name}", pose, time)
+
+
+class _Feet:
+    """A red ball around each foot while it carries load."""
+
+    def __init__(self, scene: Scene, data: xr.Dataset):
+        self.meshcat = scene.meshcat
+        load = data.foot_force.values[..., 2]
+        self.loaded = load > LOADED * max(load.max(), 1e-12)
+        self.places = data.foot_position.values
+        self.paths = [f"{ROOT}/feet/{name}" for name in data.foot.values]
+        self.shown = [None] * len(self.paths)
+        for path in self.paths:
+            self.meshcat.SetObject(path, Sphere(5.5e-3), _LOADED)
+
+    def show(self, k: int, time: float) -> None:
+        for i, path in enumerate(self.paths):
+            pose = RigidTransform(self.places[k, i])
+            self.meshcat.SetTransform(path, pose, time)
+            if self.loaded[k, i] != self.shown[i]:  # kept until it is set again
+                self.shown[i] = bool(self.loaded[k, i])
+                self.meshcat.SetProperty(path, "visible", self.shown[i], time)
+
+
+__all__ = ["COLORS", "record_voxel"]

@@ -1,0 +1,200 @@
+"""What a walk of the voxel robot left behind, as a labelled result."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from pydrake.math import RigidTransform
+
+from drakebots.core.run import RunEnd
+from drakebots.multibody.simulate import trajectory_dataset
+from drakebots.results import Result, provenance
+from drakebots.robots.voxels.model import walker
+from drakebots.robots.voxels.model.octahedra import node_positions
+from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
+
+
+def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
+    """The result of a run.
+
+    Args:
+        problem: the :class:`VoxelWalk`.
+        options: it, for the provenance.
+        walk, log, end: of the run.
+    """
+    data = walk_dataset(walk, log, end.time)
+    worst = {
+        "loop_gap [m]": float(data.loop_gap.max()),
+        "actuator_error [m]": float(
+            abs(data.actuator_length - data.actuator_command).max()
+        ),
+    }
+    metrics = {
+        "real_time_factor": end.time / max(end.wall, 1e-12),
+        "tipped_over": log.fallen is not None,
+        **travel(data, problem.settle, problem.cycle),
+        **marker_agreement(data, problem.settle),
+        "front_load_share": front_share(data, problem.settle),
+        "largest_actuator_force_N": float(abs(data.actuator_force).max()),
+    }
+    return Result(
+        kind="simulation",
+        model="voxel",
+        verdict=end.verdict,
+        message=end.message,
+        data=data,
+        residuals=worst,
+        timings={"simulate": end.wall},
+        metrics=metrics,
+        provenance=provenance(walk.robot.model.path, options),
+    )
+
+
+def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
+    """All that a run logged up to a time [s], in SI."""
+    times, states = np.array(log.times), np.array(log.states)
+    keep = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
+    times, states = times[keep], states[keep]
+    data = trajectory_dataset(walk.robot, times, states)
+    plant, cut = walk.plant, walk.built.octahedra
+    context = plant.CreateDefaultContext()
+    poses = np.zeros((len(times), len(cut.names), 4, 4))
+    for k, state in enumerate(states):
+        plant.SetPositionsAndVelocities(context, state)
+        poses[k] = walk.built.poses(context)
+    nodes = node_positions(cut, poses[..., :3, 3], poses[..., :3, :3])
+    p_WR, R_WR = body_frame(nodes)
+    in_body = np.einsum("tji,tnj->tni", R_WR, nodes - p_WR[:, None])
+    rows = [cut.lattice.node(place) for place in MARKERS.values()]
+    u = (walk.actuators.rest - np.array(log.commanded)[keep]) / 2
+    pom = VoxelRobot().displacements(u, tuple(MARKERS.values()))
+    rpy = [RigidTransform(_pose(R)).rotation().ToRollPitchYaw().vector() for R in R_WR]
+    quaternions = [
+        [RigidTransform(_pose(X[:3, :3])).rotation().ToQuaternion().wxyz() for X in row]
+        for row in poses
+    ]
+    at = {
+        "base_position": (("time", "axis"), p_WR, "m"),
+        "base_rpy": (("time", "angle"), np.unwrap(rpy, axis=0), "rad"),
+        "node_position": (("time", "node", "axis"), nodes, "m"),
+        "marker_position": (("time", "marker", "axis"), nodes[:, rows], "m"),
+        "marker_displacement": (
+            ("time", "marker", "axis"),
+            in_body[:, rows] - in_body[0, rows],
+            "m",
+        ),
+        "marker_displacement_pom": (("time", "marker", "axis"), pom, "m"),
+        "voxel_position": (("time", "voxel", "axis"), poses[..., :3, 3], "m"),
+        "voxel_quaternion": (("time", "voxel", "wxyz"), np.array(quaternions), "1"),
+        "foot_force": (("time", "foot", "axis"), np.array(log.forces)[keep], "N"),
+        "actuator_command": (("time", "actuator"), np.array(log.commanded)[keep], "m"),
+        "actuator_length": (("time", "actuator"), np.array(log.lengths)[keep], "m"),
+        "actuator_force": (("time", "actuator"), np.array(log.pushes)[keep], "N"),
+    }
+    names = {
+        "marker": list(MARKERS),
+        "voxel": list(cut.names),
+        "wxyz": list("wxyz"),
+        "actuator": [control.name for control in ACTUATORS],
+        "node_place": (("node", "axis"), cut.lattice.nodes, {"units": "1"}),
+    }
+    variables = {n: (d, v, {"units": unit}) for n, (d, v, unit) in at.items()}
+    return data.assign(variables).assign_coords(names)
+
+
+def _pose(R: np.ndarray) -> np.ndarray:
+    X = np.eye(4)
+    # Drake refuses rotations that rounding has bent.
+    U, _, Vt = np.linalg.svd(R)
+    X[:3, :3] = U @ Vt
+    return X
+
+
+def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The core's mean pose: the rigid motion nearest to that of its nodes.
+
+    Planes of motion have no part in it: they are orthogonal to rigid motions.
+
+    Args:
+        nodes: p_WN over time (T, N, 3) [m], at rest in the first sample.
+
+    Returns:
+        p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), which is
+        one in the first sample.
+    """
+    cut = walker.walker()
+    core = np.unique(cut.lattice.voxel_nodes[: len(VoxelRobot().core.voxels)])
+    places = nodes[:, core]
+    middle = places.mean(axis=1)
+    rest = places[0] - middle[0]
+    U, _, Vt = np.linalg.svd(np.einsum("tni,nj->tij", places - middle[:, None], rest))
+    sign = np.linalg.det(U @ Vt)
+    U[..., 2] *= sign[:, None]
+    return middle, U @ Vt
+
+
+def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
+    """Motion per cycle, over all full cycles but the first where there are two.
+
+    Forward is where the robot faces in the mean over a cycle: its heading swings
+    within one. The spread over the cycles says how regular the walk is.
+
+    Args:
+        data: of a walk.
+        settle, cycle: durations before the gait and of a cycle [s].
+    """
+    done = int(np.floor((float(data.time[-1]) - settle) / cycle + 1e-6))
+    if done < 1:
+        return {"cycles": 0}
+    steps = []
+    for k in range(done):
+        part = data.sel(time=slice(settle + k * cycle - 1e-6, None))
+        part = part.sel(time=slice(None, settle + (k + 1) * cycle + 1e-6))
+        dx, dy = (part.base_position[-1] - part.base_position[0]).values[:2]
+        yaw = float(part.base_rpy[:, 2].mean()) + np.pi / 4
+        c, s = np.cos(yaw), np.sin(yaw)
+        turn = float(part.base_rpy[-1, 2] - part.base_rpy[0, 2])
+        steps.append((1e3 * (c * dx + s * dy), 1e3 * (c * dy - s * dx), turn))
+    steady = np.array(steps[1:] or steps)
+    forward, left, turn = steady.mean(axis=0)
+    return {
+        "cycles": done,
+        "travel_mm_per_cycle": float(forward),
+        "travel_spread_mm": float(np.ptp(steady[:, 0])),
+        "left_mm_per_cycle": float(left),
+        "turn_deg_per_cycle": float(np.degrees(turn)),
+        "travel_mm_of_each_cycle": [float(step[0]) for step in steps],
+    }
+
+
+def front_share(data: xr.Dataset, settle: float) -> float:
+    """Of the load that the front feet carry, in the mean over the gait."""
+    load = data.foot_force.sel(time=slice(settle, None))[..., 2].sum("time")
+    front = [str(name) for name in data.foot.values if str(name).startswith("F")]
+    return float(load.sel(foot=front).sum() / max(float(load.sum()), 1e-12))
+
+
+def marker_agreement(data: xr.Dataset, settle: float) -> dict[str, float]:
+    """The markers in the body frame against the planes of motion.
+
+    Slope (least squares through the origin) and error are of the directions that
+    a camera from above sees, as in the paper. The third one has the sinking of
+    tilted voxels, pitch (1 - cos(tilt)), which the linear model leaves out.
+    """
+    moving = data.sel(time=slice(settle, None))
+    if moving.sizes["time"] < 2:
+        return {}
+    # Against the pose at the end of settling: weight has bent the robot by then.
+    shown = moving.marker_displacement - moving.marker_displacement[0]
+    pom = moving.marker_displacement_pom
+    square = float((pom**2).sum())
+    if square == 0:
+        return {}
+    return {
+        "marker_slope_vs_pom": float((shown * pom).sum()) / square,
+        "marker_max_error_mm": 1e3 * float(abs(shown - pom)[..., :2].max()),
+        "marker_max_sinking_mm": 1e3 * float(abs(shown - pom)[..., 2].max()),
+    }
+
+
+__all__ = ["body_frame", "make_result", "marker_agreement", "travel", "walk_dataset"]

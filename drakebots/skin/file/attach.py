@@ -1,0 +1,128 @@
+"""Puts a skin on a skeleton: glue by radius, checks, a `.skin.yaml`.
+
+found = attach("robot.urdf", "skin.vtk", GlueRadius(0.005))
+write_skin(path, found.description_for(path))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydrake.multibody.tree import BodyIndex
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.locking import RegionLocking, locking
+from drakebots.fem.material.materials import Material
+from drakebots.model.load import load
+from drakebots.skin.file.description import GlueRadius, ServoGains, SkinDescription
+from drakebots.skin.file.robot import SkinnedRobot, load_skinned
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A skin on a skeleton, checked.
+
+    Attributes:
+        robot: both, ready to simulate.
+        mesh: the skin's file, absolute.
+        locking: estimate of each region.
+    """
+
+    robot: SkinnedRobot
+    mesh: Path
+    locking: tuple[RegionLocking, ...]
+
+    def description_for(self, path: Path) -> SkinDescription:
+        """What to write at a path, which the mesh's path is relative to."""
+        mesh = os.path.relpath(self.mesh, Path(path).resolve().parent)
+        return replace(self.robot.skin, mesh=mesh)
+
+    def report(self) -> dict[str, Any]:
+        """Masses, glue by link, mesh, locking, sizes; JSON-able, in SI."""
+        robot = self.robot
+        links = link_origins(robot)
+        return robot.report() | {
+            "mesh_check": str(robot.mesh_report).splitlines()[0],
+            "worst_quality": robot.mesh_report.worst_quality,
+            "pieces": robot.mesh_report.pieces,
+            "locking": [str(row) for row in self.locking],
+            "plate_bending_factor": max(row.factor for row in self.locking),
+            "wall_m": min(row.thickness for row in self.locking),
+            "edge_m": list(robot.mesh_report.edge_m),
+            "skeleton_size_m": np.ptp(links, axis=0).tolist(),
+        }
+
+
+def link_origins(robot: SkinnedRobot) -> np.ndarray:
+    """Origins of the links in the rest pose (n, 3) [m]."""
+    plant, context = robot.plant, robot.context
+    plant.SetPositions(context, robot.rest_positions)
+    bodies = [plant.get_body(BodyIndex(k)) for k in range(1, plant.num_bodies())]
+    return np.array(
+        [plant.EvalBodyPoseInWorld(context, body).translation() for body in bodies]
+    )
+
+
+def attach(
+    skeleton: str | Path,
+    mesh: str | Path,
+    glue: GlueRadius,
+    *,
+    material: Material | None = None,
+    second_order: Iterable[int] = (),
+    servos: ServoGains | None = None,
+) -> Attachment:
+    """Glues a skin to a skeleton in its default pose.
+
+    Args:
+        skeleton: a name or a path, as for :func:`drakebots.load`.
+        mesh: tets [m], where the skeleton stands in its default pose.
+        glue: radius, and what to do between links.
+        material: of all regions.
+        second_order: regions of P2 tets.
+        servos: gains.
+
+    Raises:
+        DrakebotsError: for anything of it that cannot be: a file that cannot be
+            read, a mesh that cannot be computed on, a skin far from the skeleton,
+            a vertex near two links, ...
+    """
+    model = load(skeleton)
+    mesh = Path(mesh).resolve()
+    description = SkinDescription(
+        mesh=str(mesh),
+        glue=glue,
+        material=Material() if material is None else material,
+        second_order=tuple(second_order),
+        servos=ServoGains() if servos is None else servos,
+    )
+    robot = load_skinned(model, description)
+    if robot.mesh_report.pieces > 1:
+        held = _pieces_held(robot)
+        if held is not None:
+            raise InvalidInput(
+                f"{mesh}: the piece of the skin at {held} touches no link, so nothing "
+                "holds it; take it out or use a larger glue radius"
+            )
+    return Attachment(robot, mesh, locking(robot.fem))
+
+
+def _pieces_held(robot: SkinnedRobot) -> list[float] | None:
+    """The middle of a piece of the skin without glue [m], or None."""
+    tets, n = robot.mesh.tets, len(robot.mesh.vertices)
+    rows = np.repeat(tets[:, 0], 3)
+    graph = coo_array((np.ones(len(rows)), (rows, tets[:, 1:].ravel())), shape=(n, n))
+    count, piece = connected_components(graph, directed=False)
+    vertices = robot.glue.vertices
+    held = np.unique(piece[vertices[vertices < n]])
+    loose = np.setdiff1d(np.arange(count), held)
+    if not len(loose):
+        return None
+    return robot.mesh.vertices[piece == loose[0]].mean(axis=0).round(4).tolist()

@@ -1,0 +1,249 @@
+"""A skeleton and its skin, loaded, checked and ready to simulate.
+
+robot = load_skinned("skinned_leg")       # by name, or a path to SDF or URDF
+stepper = robot.stepper(5e-3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JointActuatorIndex
+from pydrake.systems.framework import Context, Diagram, DiagramBuilder
+
+from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.fem.assembly.assembly import FemModel, build_model
+from drakebots.fem.mesh.check import MeshReport, check_mesh
+from drakebots.fem.mesh.io import read_mesh
+from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.model.load import Model, load
+from drakebots.model.loops import find_body
+from drakebots.multibody.plant import Ground, Robot, build_robot
+from drakebots.skin.file.description import (
+    GlueRadius,
+    SkinDescription,
+    read_skin,
+    skin_path,
+)
+from drakebots.skin.frame.glue import Glue, glue_by_radius, glue_midside, glue_vertices
+from drakebots.skin.frame.skeleton import Servo, torque_map
+from drakebots.skin.frame.stepper import CoupledStepper
+
+
+@dataclass(frozen=True)
+class SkinnedRobot:
+    """A skeleton in its rest pose and a skin glued to it.
+
+    Attributes:
+        model: the skeleton's file and what lies beside it.
+        skin: the description of the skin.
+        mesh: tets at rest, in the world [m].
+        fem: the skin's elements and materials.
+        glue: nodes on links, with the mid-edge nodes of P2 tets.
+        mesh_report: what the mesh check found.
+        robot: plant (discrete, SI) beside a SceneGraph.
+        diagram, root: the plant's, posed at rest; `context` is the plant's.
+    """
+
+    model: Model
+    skin: SkinDescription
+    mesh: TetMesh
+    fem: FemModel
+    glue: Glue
+    mesh_report: MeshReport
+    robot: Robot
+    diagram: Diagram = field(repr=False)
+    root: Context = field(repr=False)
+
+    @property
+    def plant(self) -> MultibodyPlant:
+        """The skeleton."""
+        return self.robot.plant
+
+    @property
+    def context(self) -> Context:
+        """Of the plant, in the rest pose until someone moves it."""
+        return self.plant.GetMyMutableContextFromRoot(self.root)
+
+    @cached_property
+    def rest_positions(self) -> np.ndarray:
+        """q in which the skin lies at rest (nq,)."""
+        return rest_positions(self.plant, self.skin.joints)
+
+    @cached_property
+    def effort_limits(self) -> np.ndarray:
+        """Largest torque of each actuator (m,) [N m]; inf without a limit."""
+        plant = self.plant
+        return np.array(
+            [
+                plant.get_joint_actuator(JointActuatorIndex(k)).effort_limit()
+                for k in range(plant.num_actuators())
+            ]
+        )
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the actuated joints, in the order of the torques."""
+        return actuated_joints(self.plant)
+
+    @property
+    def skin_mass(self) -> float:
+        """[kg]."""
+        return float(self.fem.node_mass.sum())
+
+    @property
+    def skeleton_mass(self) -> float:
+        """[kg]."""
+        return float(self.plant.CalcTotalMass(self.plant.CreateDefaultContext()))
+
+    def servo(self, position: np.ndarray, velocity: np.ndarray | None = None) -> Servo:
+        """The file's servos towards positions of the actuated joints (m,) [rad]."""
+        gains = self.skin.servos
+        return Servo(gains.stiffness, gains.damping, position, velocity)
+
+    def joint_positions(self, q: np.ndarray) -> np.ndarray:
+        """Of the actuated joints (m,) out of q (nq,)."""
+        return np.asarray(q, float)[torque_map(self.plant)[1]]
+
+    def stepper(self, dt: float, **options) -> CoupledStepper:
+        """Skeleton and skin in time; options as for :class:`CoupledStepper`.
+
+        The context is one of its own, in the rest pose, and the effort limits are
+        the file's.
+        """
+        options = {k: v for k, v in options.items() if v is not None}
+        options.setdefault("effort_limits", self.effort_limits)
+        root = self.diagram.CreateDefaultContext()
+        context = self.plant.GetMyMutableContextFromRoot(root)
+        self.plant.SetPositions(context, self.rest_positions)
+        options.setdefault("context", context)
+        return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
+
+    def report(self) -> dict:
+        """The contents as JSON-able values, lengths in m, mass in kg."""
+        low, high = self.mesh.vertices.min(axis=0), self.mesh.vertices.max(axis=0)
+        return {
+            "joints": len(self.joints),
+            "skin_vertices": len(self.mesh.vertices),
+            "skin_tets": len(self.mesh.tets),
+            "glue_vertices": int((self.glue.vertices < len(self.mesh.vertices)).sum()),
+            "glue_by_link": {
+                link: len(rows) for link, rows in self.glue.by_body().items()
+            },
+            "skin_mass_kg": self.skin_mass,
+            "skeleton_mass_kg": self.skeleton_mass,
+            "mass_kg": self.skin_mass + self.skeleton_mass,
+            "size_m": (high - low).tolist(),
+            "effort_limits_N_m": self.effort_limits.tolist(),
+            "mesh": list(self.mesh_report.notes),
+        }
+
+
+def has_skin(model: Model) -> bool:
+    """Whether a `.skin.yaml` lies beside the model's file."""
+    return skin_path(model.path).is_file()
+
+
+def load_skinned(
+    name_or_path: str | Path | Model,
+    skin: SkinDescription | str | Path | None = None,
+    *,
+    time_step: float = 1e-3,
+    ground: Ground | None = None,
+) -> SkinnedRobot:
+    """Loads a skeleton and its skin.
+
+    Args:
+        name_or_path: of the skeleton, as for :func:`drakebots.load`.
+        skin: a `.skin.yaml`, or its contents (paths then relative to the model's
+            file); the one beside the model by default.
+        time_step: of the plant, for its own simulations [s].
+        ground: for its own simulations.
+
+    Raises:
+        UnknownName, ModelProblem, FileProblem, InvalidInput: for anything that
+            cannot be, before any computation.
+    """
+    model = name_or_path if isinstance(name_or_path, Model) else load(name_or_path)
+    path = skin_path(model.path) if not isinstance(skin, (str, Path)) else Path(skin)
+    given = skin if isinstance(skin, SkinDescription) else read_skin(path)
+    mesh, report = _mesh(path, given)
+    try:
+        materials = {k: given.regions.get(k, given.material) for k in mesh.regions}
+        for region in given.regions:
+            if region not in materials:
+                raise UnknownName("mesh region", region, map(str, materials))
+        fem = build_model(mesh, materials, quadratic=given.second_order)
+        builder = DiagramBuilder()
+        robot = build_robot(model, builder, time_step=time_step, ground=ground)
+        plant, diagram = robot.plant, builder.Build()
+        root = diagram.CreateDefaultContext()
+        context = plant.GetMyMutableContextFromRoot(root)
+        plant.SetPositions(context, rest_positions(plant, given.joints))
+        if isinstance(given.glue, GlueRadius):
+            glue = glue_by_radius(
+                mesh.vertices,
+                plant,
+                context,
+                given.glue.radius,
+                between=given.glue.between,
+            )
+        else:
+            glue = glue_vertices(mesh.vertices, plant, context, given.glue)
+        if given.second_order:
+            glue = glue_midside(glue, fem.space)
+        for patches in given.patches:
+            find_body(plant, patches.body)
+    except (InvalidInput, UnknownName) as error:
+        raise ModelProblem(path, str(error)) from error
+    return SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+
+
+def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
+    """Names of a plant's actuated joints, in the order of the torques."""
+    return tuple(
+        plant.get_joint_actuator(JointActuatorIndex(k)).joint().name()
+        for k in range(plant.num_actuators())
+    )
+
+
+def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarray:
+    """Default positions with some joints set (nq,).
+
+    Raises:
+        UnknownName: for a joint that does not exist.
+        InvalidInput: for a joint of more than one coordinate.
+    """
+    q = plant.GetPositions(plant.CreateDefaultContext())
+    known = {plant.get_joint(i).name(): i for i in plant.GetJointIndices()}
+    for name, value in joints.items():
+        if name not in known:
+            raise UnknownName("joint", name, known)
+        joint = plant.get_joint(known[name])
+        if joint.num_positions() != 1:
+            raise InvalidInput(
+                f"joint {name!r}: has {joint.num_positions()} coordinates; only "
+                "joints of one can be set"
+            )
+        q[joint.position_start()] = value
+    return q
+
+
+def _mesh(path, skin):
+    file = path.parent / skin.mesh
+    read = read_mesh(file)
+    try:
+        mesh, report = check_mesh(read)
+    except InvalidInput as error:
+        raise ModelProblem(file, str(error)) from error
+    if report.dropped_vertices and not isinstance(skin.glue, GlueRadius):
+        raise ModelProblem(
+            file,
+            f"{report.dropped_vertices} vertices belong to no tet, so the numbers in "
+            "the glue are not certain; take them out and glue again",
+        )
+    return mesh, report

@@ -1,0 +1,281 @@
+"""What the skin touches: links, itself, the ground.
+
+Links and the skin itself push by explicit penalty forces of the frame's start, as in
+the paper (section 4.2); what pushes the skin off a link pushes the link as hard, so
+momentum is kept. The ground's springs are diagonal in the skin's matrix, so they are
+implicit: a node below it, or about to be, gets
+
+    f_z = k (h - z - du_z) - c du_z/dt,  f_t = -mu f_n0/max(|v_t|, v_s) du_t/dt
+
+with f_n0 the normal force of the frame's start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydrake.geometry import Box, Capsule, Cylinder, SceneGraphInspector, Sphere
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, RigidBody
+from pydrake.systems.framework import Context
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.assembly.assembly import FemModel
+from drakebots.fem.contact import Penalty, SurfaceContact
+from drakebots.fem.dynamics import SkinState
+from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.skin.frame.coupled import CoupledFrame
+from drakebots.skin.frame.glue import Glue
+
+# Signed distances of many points to the simple shapes of links, vectorised.
+
+SHAPES = (Sphere, Capsule, Cylinder, Box)
+
+
+@dataclass(frozen=True)
+class LinkShape:
+    """A collision shape of a link.
+
+    Attributes:
+        body: of the plant.
+        X_BG: its frame in the body's.
+        shape: one of SHAPES.
+    """
+
+    body: RigidBody
+    X_BG: RigidTransform
+    shape: object
+
+    def distance(self, p_G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signed distances (n,) [m] and gradients (n, 3) in the shape's frame."""
+        s = self.shape
+        if isinstance(s, Sphere):
+            return _round(p_G, s.radius())
+        if isinstance(s, Capsule):
+            half = s.length() / 2
+            axis = np.zeros_like(p_G)
+            axis[:, 2] = np.clip(p_G[:, 2], -half, half)
+            return _round(p_G - axis, s.radius())
+        if isinstance(s, Cylinder):
+            # A rectangle in the plane of radius and height.
+            r = np.linalg.norm(p_G[:, :2], axis=1)
+            flat = np.stack([r, p_G[:, 2]], axis=1)
+            d, g = _box(flat, np.array([s.radius(), s.length() / 2]))
+            out = p_G[:, :2] / np.maximum(r, 1e-300)[:, None]
+            return d, np.concatenate([g[:, :1] * out, g[:, 1:]], axis=1)
+        return _box(p_G, np.asarray(s.size()) / 2)
+
+
+def _round(p, radius):
+    length = np.linalg.norm(p, axis=1)
+    return length - radius, p / np.maximum(length, 1e-300)[:, None]
+
+
+def _box(p, half):
+    q = np.abs(p) - half
+    sign = np.where(p < 0, -1.0, 1.0)
+    outside = np.maximum(q, 0.0)
+    length = np.linalg.norm(outside, axis=1)
+    inside = q.max(axis=1)
+    nearest = np.zeros_like(p)
+    nearest[np.arange(len(p)), np.argmax(q, axis=1)] = 1.0
+    out = length > 0
+    gradient = np.where(
+        out[:, None], outside / np.maximum(length, 1e-300)[:, None], nearest
+    )
+    return np.where(out, length, inside), sign * gradient
+
+
+def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...]:
+    """The collision shapes of all links but the world.
+
+    Raises:
+        InvalidInput: for a plant without SceneGraph, or a mesh or another shape.
+    """
+    port = plant.get_geometry_query_input_port()
+    if not port.HasValue(context):
+        raise InvalidInput("skin on links: the plant has no SceneGraph beside it")
+    inspector: SceneGraphInspector = port.Eval(context).inspector()
+    found = []
+    for index in map(BodyIndex, range(1, plant.num_bodies())):
+        body = plant.get_body(index)
+        for geometry in plant.GetCollisionGeometriesForBody(body):
+            shape = inspector.GetShape(geometry)
+            if not isinstance(shape, SHAPES):
+                names = ", ".join(kind.__name__.lower() for kind in SHAPES)
+                raise InvalidInput(
+                    f"skin on links: {inspector.GetName(geometry)!r} of link "
+                    f"{body.name()!r} is none of {names}; replace it, or switch "
+                    "skeleton collisions off"
+                )
+            found.append(LinkShape(body, inspector.GetPoseInFrame(geometry), shape))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class SkinGround:
+    """The plane z = height under the skin.
+
+    Attributes:
+        friction: Coulomb's mu.
+        stiffness: of each node [N/m].
+        damping: of each node [N s/m].
+        slip_speed: v_s, below which friction is viscous [m/s].
+        height: [m].
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    friction: float = 0.8
+    stiffness: float = 500.0
+    damping: float = 0.5
+    slip_speed: float = 1e-2
+    height: float = 0.0
+
+    def __post_init__(self):
+        for name in ("friction", "stiffness", "damping", "slip_speed"):
+            value = getattr(self, name)
+            strict = name in ("stiffness", "slip_speed")
+            if not (np.isfinite(value) and (value > 0 if strict else value >= 0)):
+                sign = ">" if strict else ">="
+                raise InvalidInput(f"skin on ground: {name} = {value} must be {sign} 0")
+        if not np.isfinite(self.height):
+            raise InvalidInput(f"skin on ground: height = {self.height} must be finite")
+
+    def add_to(self, frame: CoupledFrame, skin: SkinState, dt: float) -> CoupledFrame:
+        """The frame with the ground's forces on the skin."""
+        z, v = skin.positions[:, 2], skin.velocities
+        nodes = np.flatnonzero(z + dt * np.minimum(v[:, 2], 0.0) < self.height)
+        # A node on its way out is let go: the spring would hold it.
+        nodes = nodes[z[nodes] + dt * v[nodes, 2] < self.height]
+        if not len(nodes):
+            return frame
+        A, b = frame.A_d.copy(), frame.b_d.copy()
+        diagonal = frame.pattern.diagonal
+        depth = self.height - z[nodes]
+        A[diagonal[3 * nodes + 2]] += self.stiffness + self.damping / dt
+        b[3 * nodes + 2] += self.stiffness * depth
+        push = self.stiffness * depth - self.damping * v[nodes, 2]
+        speed = np.linalg.norm(v[nodes, :2], axis=1)
+        rub = self.friction * np.maximum(push, 0.0)
+        rub /= np.maximum(speed, self.slip_speed) * dt
+        for axis in (0, 1):
+            A[diagonal[3 * nodes + axis]] += rub
+        return replace(frame, A_d=A, b_d=b)
+
+
+@dataclass(frozen=True)
+class LinkContact:
+    """Skin vertices against the collision shapes of links.
+
+    Attributes:
+        penalty: of each vertex.
+        nodes: vertices that may touch (n,).
+        shapes: of the links.
+        margin: distance at which each shape begins to push each vertex
+            (shapes, n) [m]: the asked one, or less where the two are nearer at
+            rest.
+    """
+
+    penalty: Penalty
+    nodes: np.ndarray
+    shapes: tuple[LinkShape, ...]
+    margin: np.ndarray
+
+    def forces(
+        self, plant: MultibodyPlant, context: Context, skin: SkinState
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """On the skin's nodes (N, 3) [N], and on the skeleton (nv,) [N, N m]."""
+        on_skin = np.zeros_like(skin.positions)
+        on_links = np.zeros(plant.num_velocities())
+        x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
+        world = plant.world_frame()
+        for shape, margin in zip(self.shapes, self.margin):
+            X_WB = plant.EvalBodyPoseInWorld(context, shape.body)
+            X_WG = X_WB.multiply(shape.X_BG)
+            R = X_WG.rotation().matrix()
+            p_G = (x - X_WG.translation()) @ R
+            distance, gradient = shape.distance(p_G)
+            hit = np.flatnonzero(distance < margin)
+            if not len(hit):
+                continue
+            arm = x[hit] - X_WB.translation()
+            V = plant.EvalBodySpatialVelocityInWorld(context, shape.body)
+            moving = V.translational() + np.cross(V.rotational(), arm)
+            f = self.penalty.forces(
+                margin[hit] - distance[hit], gradient[hit] @ R.T, v[hit] - moving
+            )
+            np.add.at(on_skin, self.nodes[hit], f)
+            J = plant.CalcJacobianSpatialVelocity(
+                context,
+                JacobianWrtVariable.kV,
+                shape.body.body_frame(),
+                np.zeros(3),
+                world,
+                world,
+            )
+            moment = np.cross(arm, f).sum(axis=0)
+            on_links -= J.T @ np.concatenate([moment, f.sum(axis=0)])
+        return on_skin, on_links
+
+
+def link_contact(
+    model: FemModel,
+    glue: Glue,
+    plant: MultibodyPlant,
+    context: Context,
+    penalty: Penalty,
+    *,
+    margin: float = 1e-3,
+) -> LinkContact:
+    """The skin's free surface against all links, posed as the skin was made.
+
+    Raises:
+        InvalidInput: as :func:`~drakebots.skin.frame.collisions.link_shapes`.
+    """
+    shapes = link_shapes(plant, context)
+    nodes = np.setdiff1d(np.unique(surface_triangles(model.space.mesh)), glue.vertices)
+    x = model.rest[nodes]
+    margins = np.empty((len(shapes), len(nodes)))
+    for row, shape in enumerate(shapes):
+        X_WG = plant.EvalBodyPoseInWorld(context, shape.body).multiply(shape.X_BG)
+        p_G = (x - X_WG.translation()) @ X_WG.rotation().matrix()
+        margins[row] = np.minimum(margin, shape.distance(p_G)[0])
+    return LinkContact(penalty, nodes, shapes, margins)
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """All that touches the skin.
+
+    Attributes:
+        links: or None.
+        itself: or None.
+        ground: or None.
+    """
+
+    links: LinkContact | None = None
+    itself: SurfaceContact | None = None
+    ground: SkinGround | None = None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether there are forces of the frame's start."""
+        return self.links is not None or self.itself is not None
+
+    def forces(
+        self, plant: MultibodyPlant, context: Context, skin: SkinState
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Explicit forces on the nodes (N, 3) [N] and the skeleton (nv,)."""
+        on_skin = np.zeros_like(skin.positions)
+        on_links = np.zeros(plant.num_velocities())
+        if self.links is not None:
+            f, tau = self.links.forces(plant, context, skin)
+            on_skin += f
+            on_links += tau
+        if self.itself is not None:
+            on_skin += self.itself.forces(skin.positions, skin.velocities)[0]
+        return on_skin, on_links

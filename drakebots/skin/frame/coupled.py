@@ -1,0 +1,284 @@
+"""One semi-implicit frame of skeleton and skin, glue vertices eliminated.
+
+The paper's eqs. (1)-(2), with C(q, u) = x_c(q) - S x, C_q = J and C_u = -S:
+
+    A_r dq + J' lambda = b_r + B tau
+    A_d du - S' lambda = b_d + f
+    J dq - S du = -gap,  gap = x_c(q) - S x
+
+lambda is the force on the skin, -lambda that on the links. The glue follows q,
+so lambda need not be an unknown: with the skin condensed onto the kept dofs
+k = [glue c, contacts p] (:mod:`drakebots.fem.solver.sparse`),
+
+    S_k u_k = g_k + [lambda, f],  u_k = T z + t,  T = [J 0; 0 1],  t = [gap, 0]
+
+the unknowns z = [dq, u_p] solve the small symmetric system
+
+    R z = [b_r + B tau, f] + T' (g_k - S_k t),  R = blkdiag(A_r, 0) + T' S_k T
+
+and lambda = (S_k u_k - g_k)_c afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem.assembly.assembly import FemModel, as_positions, gravity_force
+from drakebots.fem.assembly.pattern import SymmetricPattern
+from drakebots.fem.dynamics import SkinState, frame_system
+from drakebots.fem.solver.base import SparseSolver
+from drakebots.fem.solver.sparse import make_solver
+from drakebots.skin.frame.glue import Glue
+from drakebots.skin.frame.skeleton import SkeletonFrame
+
+
+@dataclass(frozen=True)
+class CoupledFrame:
+    """Both halves of a frame and what joins them.
+
+    Attributes:
+        skeleton: A_r, b_r, B, J at q, v.
+        pattern: of the skin's matrix.
+        A_d: its upper values (nnz,) [N/m].
+        b_d: without contact forces (3 N,) [N].
+        glue_dofs: of the glued vertices (3 g,).
+        gap: x_c(q) - x at the glue (3 g,) [m]; 0 but for rounding in a run.
+    """
+
+    skeleton: SkeletonFrame
+    pattern: SymmetricPattern
+    A_d: np.ndarray
+    b_d: np.ndarray
+    glue_dofs: np.ndarray
+    gap: np.ndarray
+
+
+@dataclass(frozen=True)
+class FrameSolution:
+    """What a frame does.
+
+    Attributes:
+        dq: dt v+ of the skeleton (nv,) [m, rad].
+        du: of the skin's nodes (N, 3) [m].
+        glue_forces: lambda, on the skin at the glue (g, 3) [N]; the links feel
+            minus these.
+    """
+
+    dq: np.ndarray
+    du: np.ndarray
+    glue_forces: np.ndarray
+
+
+def check_glue(model: FemModel, glue: Glue) -> None:
+    """InvalidInput for a glue with vertices the skin does not have."""
+    n = len(model.rest)
+    if glue.vertices.max() >= n:
+        raise InvalidInput(f"glue vertex {glue.vertices.max()}: the skin has {n} nodes")
+
+
+def coupled_frame(
+    skeleton: SkeletonFrame,
+    model: FemModel,
+    skin: SkinState,
+    glue: Glue,
+    dt: float,
+    *,
+    gravity: np.ndarray = (0.0, 0.0, -9.81),
+    forces: np.ndarray | None = None,
+    project: bool = False,
+) -> CoupledFrame:
+    """Assembles a frame; solves nothing.
+
+    Args:
+        skeleton: of the same dt and glue.
+        model, skin: the skin at x, v.
+        glue: which vertices are on which link.
+        dt: [s].
+        gravity: on the skin (3,) [m/s^2].
+        forces: others on the nodes, penalties for instance (N, 3) [N].
+        project: drop negative eigenvalues of the skin's tangent.
+
+    Raises:
+        InvalidInput: for shapes that do not fit, or forces that are not finite.
+    """
+    check_glue(model, glue)
+    total = gravity_force(model, gravity)
+    if forces is not None:
+        forces = as_positions(model, forces)
+        if not np.isfinite(forces).all():
+            node = int(np.argmin(np.isfinite(forces).all(axis=1)))
+            raise InvalidInput(f"external force on node {node} is not finite")
+        total = total + forces
+    A_d, b_d = frame_system(model, skin, dt, total, project=project)
+    gap = (skeleton.x - skin.positions[glue.vertices]).ravel()
+    return CoupledFrame(skeleton, model.pattern, A_d, b_d, glue.dofs, gap)
+
+
+def contact_dofs(contacts: np.ndarray, glue: Glue, vertices: int) -> np.ndarray:
+    """Dofs 3 node + axis of contact nodes (3 p,).
+
+    Raises:
+        InvalidInput: for a node that is glued, twice there, or not of the skin.
+    """
+    contacts = np.asarray(contacts, dtype=np.int64).ravel()
+    bad = contacts[(contacts < 0) | (contacts >= vertices)]
+    if bad.size:
+        raise InvalidInput(f"contact vertex {bad[0]}: the skin has {vertices} nodes")
+    if len(np.unique(contacts)) < len(contacts):
+        raise InvalidInput("contact vertices: one is listed twice; list each once")
+    both = np.intersect1d(contacts, glue.vertices)
+    if both.size:
+        raise InvalidInput(
+            f"contact vertex {both[0]}: is glued to a link too; choose another, or "
+            "let the link carry the contact"
+        )
+    return (3 * contacts[:, None] + np.arange(3)).ravel()
+
+
+def skin_solver(
+    model: FemModel, glue: Glue, contacts: np.ndarray = (), **options
+) -> SparseSolver:
+    """A solver that keeps the glue's dofs first, then the contacts'.
+
+    Args:
+        model, glue: the skin and its glue.
+        contacts: nodes forces may act on (p,). Keep them from frame to frame:
+            others need a new analysis.
+        options: for :func:`~drakebots.fem.solver.sparse.make_solver`.
+    """
+    check_glue(model, glue)
+    kept = np.concatenate([glue.dofs, contact_dofs(contacts, glue, len(model.rest))])
+    return make_solver(model.pattern, kept, **options)
+
+
+class ReducedSystem:
+    """R z = r of a frame, factored: for any torques and contact forces.
+
+    Args:
+        frame: assembled.
+        solver: of :func:`skin_solver`; is factored here, and once it is factored
+            again this gives no displacements of the whole skin.
+
+    Attributes:
+        frame: as given.
+        contacts: how many kept dofs are not glue, 3 p.
+        matrix: R (nv + 3 p, nv + 3 p).
+
+    Raises:
+        NoSolution: when the skin's matrix or R is not positive definite.
+    """
+
+    def __init__(self, frame: CoupledFrame, solver: SparseSolver):
+        g = len(frame.glue_dofs)
+        if not np.array_equal(solver.kept[:g], frame.glue_dofs):
+            raise InvalidInput("coupled frame: the solver must keep the glue's dofs")
+        self.frame, self.solver = frame, solver
+        self.contacts = len(solver.kept) - g
+        solver.factor(frame.A_d)
+        self._state, self._g = solver.reduce(frame.b_d)
+        self._S, J = solver.schur, frame.skeleton.J
+        nv = J.shape[1]
+        # T'S T without forming T: its contact part is the identity.
+        SJ = self._S[:, :g] @ J
+        R = np.empty((nv + self.contacts,) * 2)
+        R[:nv, :nv] = frame.skeleton.A + J.T @ SJ[:g]
+        R[nv:, :nv] = SJ[g:]
+        R[:nv, nv:] = SJ[g:].T
+        R[nv:, nv:] = self._S[g:, g:]
+        # Angles, lengths and elastic dofs differ by orders: scaled to a diagonal
+        # of ones.
+        diagonal = np.diag(R)
+        if not (np.isfinite(R).all() and np.isfinite(self._g).all()):
+            raise NoSolution("coupled frame: the state is not finite")
+        if diagonal.min() <= 0:
+            raise NoSolution("coupled frame: the matrix is not positive definite")
+        self.matrix = R
+        self._scale = 1 / np.sqrt(diagonal)
+        try:
+            self._factor = cho_factor(R * np.outer(self._scale, self._scale))
+        except np.linalg.LinAlgError as error:
+            raise NoSolution(
+                "coupled frame: the matrix is not positive definite"
+            ) from error
+        rest = self._g - self._S[:, :g] @ frame.gap
+        self._constant = np.concatenate([frame.skeleton.b + J.T @ rest[:g], rest[g:]])
+
+    @property
+    def nv(self) -> int:
+        """Velocities of the skeleton."""
+        return self.frame.skeleton.J.shape[1]
+
+    def right_side(self, torques=None, forces=None) -> np.ndarray:
+        """r (nv + 3 p,) for torques (m,) and contact forces (p, 3) [N].
+
+        Raises:
+            InvalidInput: for another shape, or values that are not finite.
+        """
+        r = self._constant.copy()
+        B = self.frame.skeleton.B
+        r[: self.nv] += B @ as_vector("torques", torques, B.shape[1])
+        r[self.nv :] += as_vector("contact forces", forces, self.contacts)
+        return r
+
+    def back(self, r: np.ndarray) -> np.ndarray:
+        """z = R^-1 r, (nv + 3 p,) or with columns."""
+        scale = self._scale if r.ndim == 1 else self._scale[:, None]
+        return scale * cho_solve(self._factor, scale * r)
+
+    def kept(self, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
+        """u_k = T z + gap t: glue first, then contacts (3 g + 3 p, ...) [m]."""
+        glue = self.frame.skeleton.J @ z[: self.nv]
+        add = self.frame.gap if z.ndim == 1 else self.frame.gap[:, None]
+        return np.concatenate([glue + gap * add, z[self.nv :]])
+
+    def glue_forces(self, u_k: np.ndarray, constant: float = 1.0) -> np.ndarray:
+        """lambda of u_k (3 g, ...) [N]; constant=0 for its linear part."""
+        g = len(self.frame.glue_dofs)
+        known = self._g[:g] if u_k.ndim == 1 else self._g[:g, None]
+        return self._S[:g] @ u_k - constant * known
+
+    def _fresh(self):
+        # A later factorization replaces the solver's S along with its factors.
+        if self.solver.schur is not self._S:
+            raise InvalidInput(
+                "coupled frame: its solver was factored for a later frame; use the "
+                "frame before the next step, or a solver of its own"
+            )
+
+    def displacement(self, u_k: np.ndarray) -> np.ndarray:
+        """du (3 N,) of the whole skin [m]; InvalidInput after a later frame."""
+        self._fresh()
+        return self.solver.expand(self._state, u_k)
+
+    def displacement_columns(self, columns: np.ndarray) -> np.ndarray:
+        """The linear part of du for columns of u_k (3 N, r)."""
+        self._fresh()
+        zero = np.zeros((self.frame.pattern.size, columns.shape[1]))
+        state, _ = self.solver.reduce(zero)
+        return self.solver.expand(state, columns)
+
+    def solve(self, torques=None, forces=None) -> FrameSolution:
+        """The frame for torques (m,) [N m] and contact forces (p, 3) [N]."""
+        z = self.back(self.right_side(torques, forces))
+        u_k = self.kept(z)
+        return FrameSolution(
+            z[: self.nv],
+            self.displacement(u_k).reshape(-1, 3),
+            self.glue_forces(u_k).reshape(-1, 3),
+        )
+
+
+def as_vector(name: str, value, size: int) -> np.ndarray:
+    """value as (size,), zeros for None; InvalidInput when it does not fit."""
+    if value is None:
+        return np.zeros(size)
+    value = np.asarray(value, float).ravel()
+    if value.shape != (size,):
+        raise InvalidInput(f"{name}: {value.size} numbers, needs {size}")
+    if not np.isfinite(value).all():
+        raise InvalidInput(f"{name}: {value.tolist()} are not all finite")
+    return value

@@ -1,0 +1,193 @@
+"""Which precision the frames of a stepper are solved in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.errors import NoSolution, UnknownName
+from drakebots.fem.assembly.assembly import FemModel
+from drakebots.fem.solver.base import PRECISIONS
+from drakebots.skin.frame.contact import PatchLaw
+from drakebots.skin.frame.coupled import (
+    CoupledFrame,
+    FrameSolution,
+    ReducedSystem,
+    skin_solver,
+)
+from drakebots.skin.frame.driven import Drive, feet
+from drakebots.skin.frame.glue import Glue
+from drakebots.skin.frame.laws import whole_frame
+
+# A frame solved with factors of single precision, refined to double.
+#
+# A solver in float32 gives an approximate small system R~ of
+# :mod:`drakebots.skin.frame.coupled` and approximate sweeps. Their answer is corrected
+# by what it leaves of the whole frame's equations, in double: with dq, du so far, z =
+# [dq, u_p] and du_c = J dq + gap,
+#
+#     rho = b_d - A_d du,  (state, g) = reduce(rho)
+#     r = R~ z + [b_r - A_r dq + J' g_c, g_p] + load
+#     z+ = the minimum of z' R~ z/2 - r' z + sum psi(P dq)
+#     du+ = du + expand(state, T (z+ - z))
+#
+# load holds torques and contact forces; servos that saturate and patches psi are solved
+# anew in every pass, on the small system. With exact factors one pass is the frame.
+# With those in float32 an error shrinks by 1e-3 to 1e-5 a pass, 1e-2 in stiff skins;
+# the last change times the last shrinking is what is left.
+
+TOLERANCE = 1e-10
+"""Of du against its largest entry, of dq against the largest of both."""
+
+PASSES = 6
+"""At most; a frame that needs more is taken in double precision."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """A refined frame.
+
+    Attributes:
+        solution: of the whole frame; the glue's forces from its own rows,
+            lambda = (A_d du - b_d)_c.
+        ground: the patches with their friction, None without.
+        passes: taken.
+        left: estimated error of dq and du, relative.
+    """
+
+    solution: FrameSolution
+    ground: PatchLaw | None
+    passes: int
+    left: float
+
+
+def refined(
+    system: ReducedSystem, drive: Drive, forces: np.ndarray | None = None
+) -> Refined:
+    """Solves a frame by passes of an approximate system.
+
+    Args:
+        system: with a solver of either precision.
+        drive: of the frame.
+        forces: at the contacts (p, 3) [N].
+
+    Raises:
+        NoSolution: when the passes do not reach the tolerance, or the small system
+            has no solution.
+    """
+    frame, solver, nv = system.frame, system.solver, system.nv
+    skeleton, g = frame.skeleton, len(frame.glue_dofs)
+    r = drive.right_side(system, forces)
+    load = r - system.right_side()
+    z, _ = drive.solve(system, r)
+    du = system.displacement(system.kept(z))
+    ground, change, number = None, 1.0, 1
+    for number in range(2, PASSES + 1):
+        state, small = solver.reduce(_residual(frame, du))
+        r = system.matrix @ z + load
+        r[:nv] += skeleton.b - skeleton.A @ z[:nv] + skeleton.J.T @ small[:g]
+        r[nv:] += small[g:]
+        # Friction is searched for twice; later passes would not move it.
+        after, ground = drive.solve(system, r, z, ground)
+        step = after - z
+        more = solver.expand(state, system.kept(step, gap=0.0))
+        z, du, before = after, du + more, change
+        size = np.abs(du).max()
+        largest = np.abs(z[:nv]).max(), size
+        change = max(_share(step[:nv], max(largest)), _share(more, size))
+        if not change <= before:  # nor where it is not finite
+            break
+        left = change * change / before
+        if left <= TOLERANCE:
+            pull = -_residual(frame, du)[frame.glue_dofs]
+            found = FrameSolution(z[:nv], du.reshape(-1, 3), pull.reshape(-1, 3))
+            return Refined(found, ground, number, left)
+    raise NoSolution(
+        f"coupled frame: not refined to {TOLERANCE:g} in {number} passes, the last "
+        f"changed it by {change:.1e}"
+    )
+
+
+def _residual(frame, du):
+    """b_d - A_d du (3 N,) [N]."""
+    return frame.b_d - frame.pattern.multiply(frame.A_d, du)
+
+
+def _share(part, whole):
+    return np.abs(part).max(initial=0.0) / max(whole, 1e-300)
+
+
+SINGLE_FROM = 2000
+"""Nodes of a skin from which single precision is the faster."""
+
+SLOW_FRAMES = 20
+"""Frames in double precision after one that could not be refined."""
+
+EXACT, REFINED = "one linear solve", "one linear solve, refined"
+
+
+@dataclass(frozen=True)
+class SolvedFrame:
+    """A frame's solution, the ground's forces on patches (k, 3) [N], and how."""
+
+    solution: FrameSolution
+    feet: np.ndarray
+    note: str
+
+
+class FrameSolver:
+    """Solves the frames of one skin.
+
+    Args:
+        model, glue, contacts: as :func:`~drakebots.skin.frame.coupled.skin_solver`.
+        precision: "double"; "single": factors in float32 and answers refined to 1e-10
+            (:mod:`drakebots.skin.frame.frame_solver`), in double where that fails and
+            for SLOW_FRAMES frames from there; "auto": single from SINGLE_FROM nodes on.
+            Without PARDISO all is double.
+        options: for :func:`~drakebots.fem.solver.sparse.make_solver`.
+
+    Attributes:
+        exact: solver in double precision; frames in single leave it alone.
+
+    Raises:
+        UnknownName: for another precision or solver.
+    """
+
+    def __init__(
+        self,
+        model: FemModel,
+        glue: Glue,
+        contacts: np.ndarray = (),
+        precision: str = "auto",
+        **options,
+    ):
+        if precision not in ("auto", *PRECISIONS):
+            raise UnknownName("precision", precision, ("auto", *PRECISIONS))
+        if precision == "auto":
+            precision = "single" if len(model.rest) >= SINGLE_FROM else "double"
+        self.exact = skin_solver(model, glue, contacts, **options)
+        quick = skin_solver(model, glue, contacts, precision=precision, **options)
+        self._quick, self._slow = None if quick.exact else quick, 0
+
+    def solve(
+        self, frame: CoupledFrame, drive: Drive, forces: np.ndarray | None = None
+    ) -> SolvedFrame:
+        """One frame, driven, with forces at the contacts (p, 3) [N].
+
+        Raises:
+            NoSolution: when it has none in double precision either.
+        """
+        if self._quick is not None and not self._slow:
+            try:
+                done = refined(ReducedSystem(frame, self._quick), drive, forces)
+                found = done.solution
+                return SolvedFrame(found, feet(done.ground, found.dq), REFINED)
+            except NoSolution:
+                # The next frames are likely to be as hard.
+                self._slow = SLOW_FRAMES
+        self._slow = max(self._slow - 1, 0)
+        system = ReducedSystem(frame, self.exact)
+        z, ground = drive.solve(system, drive.right_side(system, forces))
+        found = whole_frame(system, z)
+        return SolvedFrame(found, feet(ground, found.dq), EXACT)

@@ -1,0 +1,273 @@
+"""The skeleton's half of a frame, out of a Drake plant.
+
+The unknown is dq = dt v+ in the plant's velocity coordinates (nv): for a revolute
+joint the change of its angle, for a free base a rotation vector and a translation.
+Semi-implicit Euler, with Drake's own implicit joint damping D, reads
+
+    M (v+ - v)/dt + D (v+ - v) = tau_ext(q, v) - C(q, v) v + B tau
+    A_r dq = b_r + B tau,  A_r = M/dt^2 + D/dt,
+    b_r = (M/dt + D) v + tau_ext - C v
+
+where tau_ext holds gravity, springs and -D v. Left out: contacts and joint limits of
+the links, forces on the plant's input ports, gains set in its actuators (see
+:class:`Servo`) and effort limits. In this scaling the multipliers of
+the paper's eq. (2) are forces [N], as in the skin's A_d = M/dt^2 + ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import (
+    JacobianWrtVariable,
+    JointActuatorIndex,
+    MultibodyForces,
+)
+from pydrake.systems.framework import Context
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model.loops import find_body
+from drakebots.skin.frame.glue import Glue
+
+
+@dataclass(frozen=True)
+class SkeletonFrame:
+    """A_r dq = b_r + B tau + J' f, and where the glue is.
+
+    Attributes:
+        A: A_r (nv, nv) [kg/s^2 for lengths, N m for angles].
+        b: b_r without torques (nv,) [N, N m].
+        B: torques to generalized forces (nv, m).
+        x: glue points at q (g, 3) [m].
+        J: their Jacobian, dx = J dq (3 g, nv).
+    """
+
+    A: np.ndarray
+    b: np.ndarray
+    B: np.ndarray
+    x: np.ndarray
+    J: np.ndarray
+
+
+@dataclass(frozen=True)
+class Servo:
+    """Joint servos, implicit: tau = k (q_d - q+) + d (v_d - v+).
+
+    They act through the columns of B, beside the torques; an explicit servo of
+    the usual stiffness is unstable at 5 ms. Effort limits are not applied.
+
+    Attributes:
+        stiffness: k (m,) [N m/rad, N/m].
+        damping: d (m,) [N m s/rad, N s/m].
+        position: q_d (m,) [rad, m].
+        velocity: v_d (m,) [rad/s, m/s]; zeros by default.
+
+    Raises:
+        InvalidInput: for shapes that differ, or gains that are not >= 0.
+    """
+
+    stiffness: np.ndarray
+    damping: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray | None = None
+
+    def __post_init__(self):
+        position = np.atleast_1d(np.asarray(self.position, float))
+        speed = 0.0 if self.velocity is None else self.velocity
+        object.__setattr__(self, "position", position)
+        for name, value in (
+            ("stiffness", self.stiffness),
+            ("damping", self.damping),
+            ("velocity", speed),
+        ):
+            try:
+                value = np.broadcast_to(np.asarray(value, float), position.shape)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"servo {name}: needs {position.shape}, one a torque"
+                ) from error
+            if not np.isfinite(value).all() or (name != "velocity" and value.min() < 0):
+                raise InvalidInput(f"servo {name} {value.tolist()}: must be >= 0")
+            object.__setattr__(self, name, value)
+
+
+def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
+    """Refuses a plant or a glue that a frame cannot treat.
+
+    Raises:
+        UnknownName: for a link of the glue that does not exist.
+        InvalidInput: for a plant that is not finalized, has no degrees of freedom,
+            or has constraints (closed loops), which the frame leaves out.
+    """
+    if not plant.is_finalized():
+        raise InvalidInput("skeleton: finalize the plant first")
+    if not plant.num_velocities():
+        raise InvalidInput("skeleton: the plant has no degrees of freedom")
+    if plant.num_constraints():
+        raise InvalidInput(
+            f"skeleton: the plant has {plant.num_constraints()} constraints (closed "
+            "loops), which the coupled frame leaves out; use a tree"
+        )
+    for name in glue.by_body():
+        find_body(plant, name)
+
+
+def torque_map(
+    plant: MultibodyPlant, joints: Sequence[str] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which coordinates the torques act on.
+
+    Args:
+        plant: finalized.
+        joints: names of joints of one coordinate; the actuated ones by default,
+            in the order of the actuators.
+
+    Returns:
+        B (nv, m), and the position each torque acts on (m,).
+
+    Raises:
+        UnknownName: for a joint that does not exist.
+        InvalidInput: for a joint of another number of coordinates.
+    """
+    if joints is None:
+        chosen = [
+            plant.get_joint_actuator(JointActuatorIndex(i)).joint()
+            for i in range(plant.num_actuators())
+        ]
+    else:
+        known = [plant.get_joint(i).name() for i in plant.GetJointIndices()]
+        for name in joints:
+            if name not in known:
+                raise UnknownName("joint", name, known)
+        chosen = [plant.GetJointByName(name) for name in joints]
+    B = np.zeros((plant.num_velocities(), len(chosen)))
+    for column, joint in enumerate(chosen):
+        if joint.num_velocities() != 1:
+            raise InvalidInput(
+                f"joint {joint.name()!r}: has {joint.num_velocities()} degrees of "
+                "freedom, a torque needs 1"
+            )
+        B[joint.velocity_start(), column] = 1.0
+    return B, np.array([joint.position_start() for joint in chosen], dtype=int)
+
+
+def glue_points(
+    plant: MultibodyPlant, context: Context, glue: Glue
+) -> tuple[np.ndarray, np.ndarray]:
+    """x_c(q) (g, 3) [m] and its Jacobian in velocities (3 g, nv), by link.
+
+    Rows 3 k + axis belong to row k of the glue; world frame.
+    """
+    world = plant.world_frame()
+    x = np.empty((len(glue), 3))
+    J = np.zeros((len(glue), 3, plant.num_velocities()))
+    for name, rows in glue.by_body().items():
+        frame = find_body(plant, name).body_frame()
+        p = np.ascontiguousarray(glue.p_BG[rows].T)
+        x[rows] = plant.CalcPointsPositions(context, frame, p, world).T
+        J[rows] = plant.CalcJacobianTranslationalVelocity(
+            context, JacobianWrtVariable.kV, frame, p, world, world
+        ).reshape(len(rows), 3, -1)
+    return x, J.reshape(3 * len(glue), -1)
+
+
+def joint_damping(plant: MultibodyPlant, context: Context) -> np.ndarray:
+    """Viscous damping of each velocity (nv,) [N s/m, N m s/rad]."""
+    D = np.zeros(plant.num_velocities())
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        start, n = joint.velocity_start(), joint.num_velocities()
+        if n:
+            if joint.is_locked(context):
+                raise InvalidInput(
+                    f"joint {joint.name()!r}: is locked, which the coupled frame "
+                    "leaves out; unlock or weld it"
+                )
+            D[start : start + n] = joint.GetDampingVector(context)
+    return D
+
+
+def skeleton_frame(
+    plant: MultibodyPlant,
+    context: Context,
+    glue: Glue,
+    dt: float,
+    *,
+    joints: Sequence[str] | None = None,
+    servo: Servo | None = None,
+) -> SkeletonFrame:
+    """The skeleton's equations at the context's q and v.
+
+    Args:
+        plant: finalized, in SI.
+        context: of the plant.
+        glue: points of the skin.
+        dt: [s].
+        joints: that torques act on; see :func:`torque_map`.
+        servo: one a torque, or None.
+
+    Raises:
+        InvalidInput: for a time step that is not > 0, a locked joint, or a servo
+            of another size.
+    """
+    if not (np.isfinite(dt) and dt > 0):
+        raise InvalidInput(f"time step dt = {dt} s must be > 0; the paper's: 0.005")
+    v = plant.GetVelocities(context)
+    damping = joint_damping(plant, context)
+    M = plant.CalcMassMatrix(context)
+    forces = MultibodyForces(plant)
+    plant.CalcForceElementsContribution(context, forces)
+    # Inverse dynamics at rest is C v - tau_ext, gravity and -D v within.
+    bias = plant.CalcInverseDynamics(context, np.zeros_like(v), forces)
+    A = M / dt**2 + np.diag(damping / dt)
+    b = M @ v / dt + damping * v - bias
+    B, at = torque_map(plant, joints)
+    if servo is not None:
+        if len(servo.position) != len(at):
+            raise InvalidInput(
+                f"servo: {len(servo.position)} targets for {len(at)} torques"
+            )
+        q = plant.GetPositions(context)[at]
+        k, d = servo.stiffness, servo.damping
+        A += (B * (k + d / dt)) @ B.T
+        b += B @ (k * (servo.position - q) + d * servo.velocity)
+    x, J = glue_points(plant, context, glue)
+    return SkeletonFrame(A, b, B, x, J)
+
+
+def moved_positions(
+    plant: MultibodyPlant, context: Context, dq: np.ndarray
+) -> np.ndarray:
+    """q+ = q + N(q) dq (nq,), quaternions of unit length."""
+    q = plant.GetPositions(context) + plant.MapVelocityToQDot(context, dq)
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if joint.type_name() == "quaternion_floating":
+            start = joint.position_start()
+            q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
+    return q
+
+
+def glue_wrenches(
+    plant: MultibodyPlant, context: Context, glue: Glue, forces: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Resultants on each link of forces at the glue points.
+
+    Args:
+        forces: on the links (g, 3) [N], world; the frame's multipliers are forces
+            on the skin, so these are minus them.
+
+    Returns:
+        By link, the moment about the link's origin (3,) [N m] and the force (3,)
+        [N], world.
+    """
+    x, _ = glue_points(plant, context, glue)
+    out = {}
+    for name, rows in glue.by_body().items():
+        origin = plant.EvalBodyPoseInWorld(context, find_body(plant, name))
+        arm = x[rows] - origin.translation()
+        out[name] = np.cross(arm, forces[rows]).sum(axis=0), forces[rows].sum(axis=0)
+    return out

@@ -1,0 +1,246 @@
+"""Parameters of a skinned robot: modulus, wall, link lengths; and design by gradient.
+
+change = modulus(robot, 1)                       # p: E of region 1 becomes E (1 + p)
+motion.gradient(run, {"fold": (change, 1e-3)})   # by drakebots.skin.gradients.adjoint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydrake.math import RigidTransform
+from pydrake.multibody.tree import FixedOffsetFrame
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.fem.assembly.assembly import FemModel, build_model
+from drakebots.fem.mesh.mesh import TetMesh, surface_triangles
+from drakebots.model.loops import find_body
+from drakebots.skin.file.robot import SkinnedRobot
+from drakebots.skin.frame.glue import Glue
+from drakebots.skin.gradients.adjoint import Parameter, Setup
+from drakebots.skin.reduced.basis import harmonic_weights
+
+
+def setup_of(robot: SkinnedRobot, model: FemModel | None = None) -> Setup:
+    """The robot as it is, or with another skin, in a context of its own."""
+    root = robot.diagram.CreateDefaultContext()
+    context = robot.plant.GetMyMutableContextFromRoot(root)
+    model = robot.fem if model is None else model
+    return Setup(robot.plant, context, model, robot.glue, robot.rest_positions, root)
+
+
+def modulus(robot: SkinnedRobot, region: int | None = None) -> Parameter:
+    """p: Young's modulus of a region, or of all, becomes E (1 + p).
+
+    Raises:
+        UnknownName: for a region the mesh does not have.
+    """
+    regions = robot.mesh.regions
+    if region is not None and region not in regions:
+        raise UnknownName("mesh region", region, map(str, regions))
+
+    def change(p):
+        return setup_of(robot, with_moduli(robot, {region: 1 + p}))
+
+    return change
+
+
+def with_moduli(robot: SkinnedRobot, factors: dict[int | None, float]) -> FemModel:
+    """The robot's skin with moduli times factors, None for all regions."""
+    materials = {}
+    for region, material in zip(robot.mesh.regions, robot.fem.materials):
+        f = factors.get(None, 1.0) * factors.get(region, 1.0)
+        materials[region] = replace(
+            material, youngs_modulus=material.youngs_modulus * f
+        )
+    return build_model(robot.mesh, materials, quadratic=robot.skin.second_order)
+
+
+def thickness(robot: SkinnedRobot, region: int | None = None) -> Parameter:
+    """p: the wall of a region, or of all, becomes t (1 + p), its outside kept.
+
+    Inner vertices move along the way to the nearest outer vertex; those glued stay,
+    as their links hold them, and so do vertices of other regions.
+
+    Raises:
+        UnknownName: for a region the mesh does not have.
+        InvalidInput: for a skin that is no shell of one outside and one inside, or
+            with P2 tets.
+    """
+    mesh = robot.mesh
+    if region is not None and region not in mesh.regions:
+        raise UnknownName("mesh region", region, map(str, mesh.regions))
+    if robot.skin.second_order:
+        raise InvalidInput("thickness: only skins of P1 tets can be thickened")
+    way = wall_directions(mesh)
+    fixed = np.zeros(len(mesh.vertices), bool)
+    fixed[robot.glue.vertices] = True
+    if region is not None:
+        fixed[np.unique(mesh.tets[mesh.region != region])] = True
+    way[fixed] = 0.0
+
+    def change(p):
+        return setup_of(robot, _with_vertices(robot, mesh.vertices + p * way))
+
+    return change
+
+
+def _with_vertices(robot, vertices):
+    mesh = TetMesh(vertices, robot.mesh.tets, robot.mesh.region)
+    materials = dict(zip(robot.mesh.regions, robot.fem.materials))
+    return build_model(mesh, materials, quadratic=robot.skin.second_order)
+
+
+def wall_directions(mesh: TetMesh) -> np.ndarray:
+    """From the outer surface to each inner vertex (n, 3) [m]; 0 at outer ones.
+
+    Raises:
+        InvalidInput: when the surface is not two closed pieces or more.
+    """
+    outside, n = surface_triangles(mesh), len(mesh.vertices)
+    edges = np.concatenate([outside[:, :2], outside[:, 1:]])
+    graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
+    _, piece = connected_components(graph, directed=False)
+    on = np.unique(outside)
+    pieces = np.unique(piece[on])
+    if len(pieces) < 2:
+        raise InvalidInput("thickness: the skin is no closed shell with an inside")
+    # The outer piece is the one with the largest extent.
+    size = [np.ptp(mesh.vertices[on[piece[on] == k]], axis=0).max() for k in pieces]
+    outer = on[piece[on] == pieces[int(np.argmax(size))]]
+    inner = np.setdiff1d(np.arange(n), outer)
+    _, near = cKDTree(mesh.vertices[outer]).query(mesh.vertices[inner])
+    way = np.zeros_like(mesh.vertices)
+    way[inner] = mesh.vertices[inner] - mesh.vertices[outer[near]]
+    return way
+
+
+def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
+    """p: the link above a joint becomes longer by p along its own joint's way.
+
+    The offset from the link's frame to `joint` becomes (1 + p) times itself; what
+    hangs on the joint moves along. Glue on the link stretches with it, the skin
+    follows by the links' blend. Masses and inertias of links stay.
+
+    Raises:
+        UnknownName: for a joint that does not exist.
+        InvalidInput: for a joint whose place on its parent is no parameter.
+    """
+    plant = robot.plant
+    known = {plant.get_joint(i).name(): i for i in plant.GetJointIndices()}
+    if joint not in known:
+        raise UnknownName("joint", joint, known)
+    frame = plant.get_joint(known[joint]).frame_on_parent()
+    if not isinstance(frame, FixedOffsetFrame):
+        raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
+    link = frame.body()
+    offset = frame.GetFixedPoseInBodyFrame().translation()
+    if np.linalg.norm(offset) < 1e-9:
+        raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
+    along = offset / np.linalg.norm(offset)
+    names = tuple(robot.glue.by_body())
+    weights = harmonic_weights(robot.fem, robot.glue, names)
+    base = setup_of(robot)
+    places = _poses(base, names)
+    stretched = np.array(
+        [find_body(plant, b).index() == link.index() for b in robot.glue.bodies]
+    )
+
+    def change(p):
+        setup = setup_of(robot)
+        X = frame.GetPoseInParentFrame(setup.context)
+        frame.SetPoseInParentFrame(
+            setup.context,
+            RigidTransform(X.rotation(), X.translation() + p * offset),
+        )
+        p_BG = robot.glue.p_BG.copy()
+        some = p_BG[stretched]
+        p_BG[stretched] = some + p * np.outer(some @ along, along)
+        glue = Glue(robot.glue.vertices, robot.glue.bodies, p_BG)
+        moved = _poses(setup, names)
+        rest = np.zeros_like(robot.mesh.vertices)
+        n = len(rest)
+        for k, name in enumerate(names):
+            x = robot.mesh.vertices
+            local = places[k].inverse().multiply(x.T).T
+            if find_body(plant, name).index() == link.index():
+                local = local + p * np.outer(local @ along, along)
+            rest += weights[:n, [k]] * moved[k].multiply(local.T).T
+        model = _with_vertices(robot, rest)
+        return replace(setup, model=model, glue=glue)
+
+    return change
+
+
+def _poses(setup, names):
+    setup.plant.SetPositions(setup.context, setup.home)
+    return [
+        setup.plant.EvalBodyPoseInWorld(setup.context, find_body(setup.plant, name))
+        for name in names
+    ]
+
+
+@dataclass(frozen=True)
+class DesignStep:
+    """One step of a design.
+
+    Attributes:
+        value: of the parameter, p.
+        figure: what should meet the target.
+        slope: d figure/dp by the adjoint.
+    """
+
+    value: float
+    figure: float
+    slope: float
+
+
+def meet_target(
+    evaluate: Callable[[float], tuple[float, float]],
+    target: float,
+    *,
+    start: float = 0.0,
+    bounds: tuple[float, float] = (-0.9, 10.0),
+    tolerance: float = 1e-3,
+    most: int = 12,
+) -> list[DesignStep]:
+    """Newton's method on one parameter, for figure(p) = target, in ln(1 + p).
+
+    Args:
+        evaluate: figure and its slope at p.
+        target: of the figure.
+        start: p to begin at.
+        bounds: of p, above -1.
+        tolerance: of the figure, relative to the target.
+        most: evaluations.
+
+    Returns:
+        The steps; the last one meets the target.
+
+    Raises:
+        NoSolution: when it is not met, with the nearest figure.
+    """
+    steps, p = [], float(start)
+    for _ in range(most):
+        figure, slope = evaluate(p)
+        steps.append(DesignStep(p, figure, slope))
+        if abs(figure - target) <= tolerance * abs(target):
+            return steps
+        rate = slope * (1 + p)  # by ln(1 + p)
+        if not (np.isfinite(rate) and rate != 0):
+            break
+        move = np.clip((target - figure) / rate, -1.0, 1.0)
+        new = float(np.clip((1 + p) * np.exp(move) - 1, *bounds))
+        if new == p:
+            break
+        p = new
+    best = min(steps, key=lambda s: abs(s.figure - target))
+    raise NoSolution(
+        f"design: {target:g} is not met within {bounds}; the nearest is "
+        f"{best.figure:g} at {best.value:g}"
+    )

@@ -1,0 +1,457 @@
+"""Modes of a reduced skin, learnt from runs of the full one.
+
+Runs are pulled back to the rest pose by the blend of the links
+(:mod:`drakebots.skin.reduced.basis`); what is left of the displacement is the strain a
+bent joint leaves behind, and depends mostly on the joints near by. So it is split by
+windows of the blend's weights into domains, one for the base and one for each limb, and
+each domain has its own modes: proper orthogonal decomposition in the inner product of
+the rest pose's tangent K,
+
+    Phi' K Phi = 1 in a domain,  sum over snapshots |d - Phi y|_K^2 least,
+
+so the error that is least is one of energy, and y counts in sqrt(J). Local modes after
+Kim and James, "Physics-based character skinning using multi-domain subspaces" (2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.systems.framework import Context
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem.assembly.assembly import FemModel, force_and_tangent
+from drakebots.model.loops import find_body
+from drakebots.skin.frame.glue import Glue
+from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+
+# Skin that follows its links, and a few modes: x(q, y) of the reduced skin.
+#
+# With Q_l, s_l the move of link l from the skin's rest pose to q, and weights w of each
+# node that add to 1 (linear blend skinning),
+#
+#     x_i(q, y) = sum_l w_il (Q_l (X_i + Phi_i y) + s_l)
+#
+# X the rest positions, Phi the modes, which vanish at the glue; there w is 1 for the
+# vertex's own link, so the glue lies on the links exactly, whatever y.
+
+SMALL_WEIGHT = 1e-3
+"""Weights below this are dropped."""
+
+
+@dataclass(frozen=True)
+class LinkMotion:
+    """Where the links stand, against the skin's rest pose, and how they move.
+
+    Attributes:
+        turn: Q_l (L, 3, 3).
+        shift: s_l (L, 3) [m].
+        spin: angular velocity in v, world (L, 3, nv).
+        drift: velocity in v of the link's point at the world's origin (L, 3, nv).
+    """
+
+    turn: np.ndarray
+    shift: np.ndarray
+    spin: np.ndarray
+    drift: np.ndarray
+
+
+class Links:
+    """The links that carry glue, and their poses when the skin is at rest.
+
+    Args:
+        plant: finalized.
+        context: of the plant, posed as the skin was made.
+        names: of the links.
+    """
+
+    def __init__(self, plant: MultibodyPlant, context: Context, names):
+        self.plant, self.names = plant, tuple(names)
+        self.bodies = [find_body(plant, name) for name in self.names]
+        poses = [plant.EvalBodyPoseInWorld(context, body) for body in self.bodies]
+        self._turn = np.array([X.rotation().matrix() for X in poses])
+        self._place = np.array([X.translation() for X in poses])
+
+    def motion(self, context: Context, jacobian: bool = True) -> LinkMotion:
+        """At the context's q; without `jacobian` spin and drift are empty."""
+        plant, world = self.plant, self.plant.world_frame()
+        L, nv = len(self.bodies), plant.num_velocities() if jacobian else 0
+        turn, shift = np.empty((L, 3, 3)), np.empty((L, 3))
+        spin, drift = np.empty((L, 3, nv)), np.empty((L, 3, nv))
+        for k, body in enumerate(self.bodies):
+            X = plant.EvalBodyPoseInWorld(context, body)
+            R, p = X.rotation().matrix(), X.translation()
+            turn[k] = R @ self._turn[k].T
+            shift[k] = p - turn[k] @ self._place[k]
+            if jacobian:
+                J = plant.CalcJacobianSpatialVelocity(
+                    context,
+                    JacobianWrtVariable.kV,
+                    body.body_frame(),
+                    -R.T @ p,
+                    world,
+                    world,
+                )
+                spin[k], drift[k] = J[:3], J[3:]
+        return LinkMotion(turn, shift, spin, drift)
+
+
+def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
+    """How much each node belongs to each link (N, L), rows adding to 1.
+
+    The solution of Laplace's equation in the skin, conductivity the materials'
+    moduli, 1 at the link's glue and 0 at the others'; weights below SMALL_WEIGHT are
+    dropped.
+
+    Raises:
+        InvalidInput: when a part of the skin carries no glue.
+    """
+    n = len(model.rest)
+    rows, columns, values = [], [], []
+    modulus = np.array([m.youngs_modulus for m in model.materials])
+    modulus = modulus / modulus.max()
+    for group, row in zip(model.space.groups, model.rows):
+        G = np.where(group.nodes[:, None, :, None] >= 0, group.gradients, 0.0)
+        K = np.einsum("mq,mqai,mqbi->mab", group.weights, G, G)
+        K *= modulus[row][:, None, None]
+        ids = np.maximum(group.nodes, 0)
+        rows.append(np.repeat(ids, ids.shape[1], axis=1).ravel())
+        columns.append(np.tile(ids, (1, ids.shape[1])).ravel())
+        values.append(K.ravel())
+    A = csr_array(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
+        shape=(n, n),
+    )
+    free = np.setdiff1d(np.arange(n), glue.vertices)
+    held = np.zeros((n, len(links)))
+    number = {name: k for k, name in enumerate(links)}
+    for name, at in glue.by_body().items():
+        held[glue.vertices[at], number[name]] = 1.0
+    inner = A[free][:, free]
+    # An island without glue would make the matrix singular, not just small.
+    tiny = 1e-12 * A.diagonal().max()
+    solve = splu((inner + tiny * eye_array(len(free))).tocsc())
+    out = held.copy()
+    out[free] = solve.solve(-(A[free][:, glue.vertices] @ held[glue.vertices]))
+    total = out.sum(axis=1)
+    if np.abs(total - 1).max() > 1e-3:
+        raise InvalidInput(
+            f"reduced skin: node {int(np.abs(total - 1).argmax())} hangs on no glue; "
+            "glue each part of the skin"
+        )
+    # P2 functions may overshoot.
+    out = np.where(out > SMALL_WEIGHT, out, 0.0)
+    return out / out.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class SparseWeights:
+    """Weights by node: links (n, k) and shares (n, k), padded with shares of 0."""
+
+    links: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, weights: np.ndarray) -> SparseWeights:
+        """Of a table (n, L)."""
+        k = int((weights > 0).sum(axis=1).max())
+        links = np.argsort(-weights, axis=1, kind="stable")[:, :k]
+        return cls(
+            np.ascontiguousarray(links, dtype=np.int32),
+            np.ascontiguousarray(np.take_along_axis(weights, links, axis=1)),
+        )
+
+    def rows(self, nodes: np.ndarray) -> SparseWeights:
+        """Of some nodes."""
+        return SparseWeights(self.links[nodes], self.shares[nodes])
+
+
+def blended(
+    points: np.ndarray, weights: SparseWeights, motion: LinkMotion
+) -> np.ndarray:
+    """sum_l w_l (Q_l points + s_l) (n, 3) [m]; points X + Phi y at rest."""
+    out = np.empty_like(points)
+    _blend(points, weights.links, weights.shares, motion.turn, motion.shift, out)
+    return out
+
+
+def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
+    """points (n, 3) whose :func:`blended` is x [m]."""
+    turn = np.einsum("nk,nkij->nij", weights.shares, motion.turn[weights.links])
+    shift = np.einsum("nk,nki->ni", weights.shares, motion.shift[weights.links])
+    return np.linalg.solve(turn, (x - shift)[..., None])[..., 0]
+
+
+def blended_columns(
+    points: np.ndarray, weights: SparseWeights, motion: LinkMotion, modes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """x (n, 3) and dx/d(v dt, y) (n, 3, nv + r); modes (n, 3, r)."""
+    nv = motion.spin.shape[2]
+    x = np.empty_like(points)
+    J = np.empty((len(points), 3, nv + modes.shape[2]))
+    _columns(
+        points,
+        weights.links,
+        weights.shares,
+        motion.turn,
+        motion.shift,
+        motion.spin,
+        motion.drift,
+        modes,
+        x,
+        J,
+    )
+    return x, J
+
+
+@njit(cache=True)
+def _blend(points, links, shares, turn, shift, out):
+    for n in range(len(points)):
+        out[n] = 0.0
+        for k in range(links.shape[1]):
+            w, m = shares[n, k], links[n, k]
+            if w > 0.0:
+                for i in range(3):
+                    y = shift[m, i]
+                    for j in range(3):
+                        y += turn[m, i, j] * points[n, j]
+                    out[n, i] += w * y
+
+
+@njit(cache=True, fastmath=True)
+def _columns(points, links, shares, turn, shift, spin, drift, modes, x, J):
+    nv, r = spin.shape[2], modes.shape[2]
+    y, A = np.empty(3), np.empty((3, 3))
+    for n in range(len(points)):
+        x[n] = 0.0
+        J[n] = 0.0
+        A[:, :] = 0.0
+        for k in range(links.shape[1]):
+            w, m = shares[n, k], links[n, k]
+            if w == 0.0:
+                continue
+            for i in range(3):
+                y[i] = shift[m, i]
+                for j in range(3):
+                    y[i] += turn[m, i, j] * points[n, j]
+                    A[i, j] += w * turn[m, i, j]
+                x[n, i] += w * y[i]
+            for c in range(nv):
+                a, b, d = spin[m, 0, c], spin[m, 1, c], spin[m, 2, c]
+                J[n, 0, c] += w * (drift[m, 0, c] + b * y[2] - d * y[1])
+                J[n, 1, c] += w * (drift[m, 1, c] + d * y[0] - a * y[2])
+                J[n, 2, c] += w * (drift[m, 2, c] + a * y[1] - b * y[0])
+        for i in range(3):
+            for c in range(r):
+                J[n, i, nv + c] = (
+                    A[i, 0] * modes[n, 0, c]
+                    + A[i, 1] * modes[n, 1, c]
+                    + A[i, 2] * modes[n, 2, c]
+                )
+
+
+WINDOW = (0.05, 0.6)
+"""A limb's weights below the first count as the base's, above the second as its own."""
+
+
+@dataclass(frozen=True)
+class SkinRun:
+    """Shapes of a full skin and where its links stood.
+
+    Attributes:
+        motions: one a shape, spin and drift of the actuated joints (m) alone.
+        positions: of the nodes (S, N, 3) [m].
+    """
+
+    motions: tuple[LinkMotion, ...]
+    positions: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.motions)
+
+
+def snapshots(
+    stepper: CoupledStepper, states: Iterable[CoupledState], links, B: np.ndarray
+) -> SkinRun:
+    """A run out of states of the full skin.
+
+    Args:
+        stepper: whose plant they are of.
+        states: at least one.
+        links: :class:`~drakebots.skin.reduced.basis.Links` of that plant.
+        B: torques to generalized forces (nv, m).
+    """
+    motions, positions = [], []
+    for state in states:
+        stepper.pose(state.q, state.v)
+        motion = links.motion(stepper.context)
+        motions.append(
+            LinkMotion(motion.turn, motion.shift, motion.spin @ B, motion.drift @ B)
+        )
+        positions.append(state.skin.positions)
+    return SkinRun(tuple(motions), np.array(positions))
+
+
+def record_states(
+    stepper: CoupledStepper,
+    servo: Callable[[float], object],
+    frames: int,
+    every: int = 2,
+    check: Callable[[], None] = lambda: None,
+) -> list[CoupledState]:
+    """States of a full run whose servos follow targets, every so many frames.
+
+    Args:
+        stepper: of the full skin.
+        servo: of the time at a frame's end [s], a Servo.
+        frames: how many.
+        every: frames from state to state.
+        check: called each frame; may raise to stop.
+
+    Raises:
+        NoSolution: when a frame fails.
+    """
+    state, out = stepper.start(), []
+    for k in range(frames):
+        check()
+        result = stepper.step(state, servo=servo(state.skin.time + stepper.dt))
+        if not result.converged:
+            raise NoSolution(f"training run: {result.message}")
+        state = result.state
+        if (k + 1) % every == 0:
+            out.append(state)
+    return out
+
+
+def limb_of(plant: MultibodyPlant, links: Sequence[str]) -> np.ndarray:
+    """The domain of each link (L,): 0 the base's, k the k-th limb's with links.
+
+    The base is the first body of the tree that more than one joint leaves, or the
+    tree's first body; a limb is what hangs on it by one joint.
+    """
+    parent, children = {}, {}
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        up, down = joint.parent_body().name(), joint.child_body().name()
+        parent[down] = up
+        children.setdefault(up, []).append(down)
+    short = [name.split("::")[-1] for name in links]
+    path = [short[0]]
+    while path[-1] in parent:
+        path.append(parent[path[-1]])
+    path = path[::-1]  # from the world to the link
+    branching = [b for b in path[1:] if len(children.get(b, ())) > 1]
+    base = branching[0] if branching else path[min(1, len(path) - 1)]
+    limbs, out = {}, []
+    for body in short:
+        while body in parent and parent[body] != base and body != base:
+            body = parent[body]
+        held = body != base and parent.get(body) == base
+        out.append(limbs.setdefault(body, len(limbs) + 1) if held else 0)
+    return np.array(out)
+
+
+def windows(weights: np.ndarray, limb: np.ndarray) -> np.ndarray:
+    """Share of each domain in each node (N, D), rows adding to 1."""
+    own = np.stack(
+        [weights[:, limb == k].sum(axis=1) for k in range(limb.max() + 1)], axis=1
+    )
+    s = np.clip((own - WINDOW[0]) / (WINDOW[1] - WINDOW[0]), 0.0, 1.0)
+    out = s * s * (3 - 2 * s)
+    total = out[:, 1:].sum(axis=1, keepdims=True)
+    out[:, 1:] /= np.maximum(total, 1.0)
+    out[:, 0] = np.maximum(1 - out[:, 1:].sum(axis=1), 0.0)
+    return out
+
+
+@dataclass(frozen=True)
+class SkinBasis:
+    """Modes of the pulled-back displacement.
+
+    Attributes:
+        weights: of the links (N, L).
+        window: share of the domains (N, D).
+        domain: of each mode (r,).
+        modes: Phi (N, 3, r) [m/sqrt(J)].
+        coordinates: y of each snapshot (S, r) [sqrt(J)].
+        left: per domain, what share of the snapshots' energy the modes leave (D,).
+    """
+
+    weights: np.ndarray
+    window: np.ndarray
+    domain: np.ndarray
+    modes: np.ndarray
+    coordinates: np.ndarray
+    left: np.ndarray
+
+
+def learn_basis(
+    model: FemModel,
+    weights: np.ndarray,
+    limb: np.ndarray,
+    runs: Sequence[SkinRun],
+    *,
+    limb_modes: int = 20,
+    base_modes: int = 12,
+) -> SkinBasis:
+    """Modes of the runs.
+
+    Args:
+        model: the skin.
+        weights: of the links (N, L).
+        limb: domain of each link (L,).
+        runs: shapes of the full skin.
+        limb_modes, base_modes: most modes of a limb, and of the base.
+
+    Raises:
+        InvalidInput: for runs without shapes, or of another skin.
+    """
+    if not runs or not sum(map(len, runs)):
+        raise InvalidInput("reduced skin: no shapes to learn from")
+    sparse, d = SparseWeights.of(weights), []
+    for run in runs:
+        if run.positions.shape[1:] != model.rest.shape:
+            raise InvalidInput(
+                f"reduced skin: runs of {run.positions.shape[1]} nodes, the skin has "
+                f"{len(model.rest)}"
+            )
+        for x, motion in zip(run.positions, run.motions):
+            d.append(pulled_back(x, sparse, motion) - model.rest)
+    d = np.array(d)
+    _, K = force_and_tangent(model, model.rest)
+    K = model.pattern.full(K)
+    window = windows(weights, limb)
+    columns, coordinates, domain, left = [], [], [], []
+    for k in range(window.shape[1]):
+        inside = window[:, k] > 1e-9
+        if not inside.any():
+            left.append(0.0)
+            continue
+        X = (d[:, inside] * window[inside, k][:, None]).reshape(len(d), -1)
+        dofs = np.flatnonzero(np.repeat(inside, 3))
+        KX = K[dofs][:, dofs] @ X.T
+        energy, vectors = np.linalg.eigh(X @ KX)
+        order = np.argsort(energy)[::-1][: base_modes if k == 0 else limb_modes]
+        order = order[energy[order] > 1e-9 * max(energy.max(), 1e-300)]
+        phi = np.zeros((len(d[0]), 3, len(order)))
+        T = vectors[:, order] / np.sqrt(energy[order])
+        phi[inside] = (X.T @ T).reshape(inside.sum(), 3, len(order))
+        columns.append(phi)
+        coordinates.append((X @ KX) @ T)
+        domain += [k] * len(order)
+        left.append(1 - energy[order].sum() / max(energy.sum(), 1e-300))
+    return SkinBasis(
+        weights,
+        window,
+        np.array(domain),
+        np.concatenate(columns, axis=2),
+        np.concatenate(coordinates, axis=1),
+        np.array(left),
+    )

@@ -1,0 +1,228 @@
+"""Few points for many: energy-conserving sampling and weighing of a reduced skin.
+
+Forces, tangents and masses of a reduced skin are sums over quadrature points. Here
+some points with weights >= 0 stand for all: non-negative least squares on sums that
+training states give (Farhat et al., "Dimensional reduction of nonlinear finite element
+dynamic models with finite rotations and energy-based mesh sampling and weighting",
+2014), so the reduced skin keeps an energy of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.linalg import cho_factor, cho_solve
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.assembly.assembly import FemModel
+from drakebots.fem.assembly.kernels import gradient_of
+from drakebots.fem.material.kernels import project_positive, stress_tangent
+
+
+@dataclass(frozen=True)
+class Points:
+    """Quadrature points of tets.
+
+    Attributes:
+        nodes: of each, padded with -1 (m, k).
+        gradients: of the shape functions at rest (m, k, 3) [1/m].
+        weights: volume, times the cubature's weight (m,) [m^3].
+        row: material (m,).
+    """
+
+    nodes: np.ndarray
+    gradients: np.ndarray
+    weights: np.ndarray
+    row: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def chosen(self, at: np.ndarray, factor: np.ndarray = 1.0) -> Points:
+        """Some of them, weights times a factor."""
+        return Points(
+            self.nodes[at],
+            self.gradients[at],
+            self.weights[at] * factor,
+            self.row[at],
+        )
+
+
+def all_points(model: FemModel) -> Points:
+    """Every quadrature point of a skin."""
+    k = max(group.nodes.shape[1] for group in model.space.groups)
+    parts = []
+    for group, row in zip(model.space.groups, model.rows):
+        m, q = group.weights.shape
+        pad = k - group.nodes.shape[1]
+        nodes = np.pad(group.nodes, ((0, 0), (0, pad)), constant_values=-1)
+        slopes = np.pad(group.gradients, ((0, 0), (0, 0), (0, pad), (0, 0)))
+        parts.append(
+            (
+                np.repeat(nodes, q, axis=0),
+                slopes.reshape(m * q, k, 3),
+                group.weights.ravel(),
+                np.repeat(row, q),
+            )
+        )
+    return Points(*(np.ascontiguousarray(np.concatenate(p)) for p in zip(*parts)))
+
+
+@njit(cache=True)
+def point_stresses(x, nodes, gradients, row, kinds, table, out):
+    """P at each point, written to out (m, 3, 3)."""
+    F, T = np.empty((3, 3)), np.empty((9, 9))
+    for e in range(len(nodes)):
+        gradient_of(x, nodes[e], gradients[e], F)
+        stress_tangent(kinds[row[e]], table[row[e]], F, out[e], T, False)
+
+
+@njit(cache=True)
+def point_works(P, nodes, gradients, weights, J, out):
+    """w P : dF of each point along columns J (N, 3, c), written to out (c, m)."""
+    c = J.shape[2]
+    for e in range(len(nodes)):
+        for k in range(c):
+            out[k, e] = 0.0
+        for a in range(nodes.shape[1]):
+            n = nodes[e, a]
+            if n < 0:
+                continue
+            for i in range(3):
+                t = 0.0
+                for j in range(3):
+                    t += P[e, i, j] * gradients[e, a, j]
+                t *= weights[e]
+                for k in range(c):
+                    out[k, e] += t * J[n, i, k]
+
+
+@njit(cache=True)
+def forces_and_tangents(
+    x, J, nodes, gradients, weights, row, kinds, table, scale, project, D, TD
+):
+    """Force and what its tangent is made of.
+
+    Written: D (9 m, c), dF along J's columns, and TD = w scale dP/dF D.
+
+    Returns:
+        sum w P : D (c,), the smallest det F, whether all energies are finite.
+    """
+    m, c = len(nodes), J.shape[2]
+    F, P, T, L = (
+        np.empty((3, 3)),
+        np.empty((3, 3)),
+        np.empty((9, 9)),
+        np.empty((9, 9)),
+    )
+    g = np.zeros(c)
+    low, good = np.inf, True
+    for e in range(m):
+        gradient_of(x, nodes[e], gradients[e], F)
+        energy = stress_tangent(kinds[row[e]], table[row[e]], F, P, T, True)
+        good = good and np.isfinite(energy)
+        if project:
+            project_positive(T, L)
+        det = (
+            F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
+            - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
+            + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
+        )
+        low = min(low, det)
+        for i in range(9):
+            D[9 * e + i] = 0.0
+        for a in range(nodes.shape[1]):
+            n = nodes[e, a]
+            if n < 0:
+                continue
+            for i in range(3):
+                for j in range(3):
+                    G = gradients[e, a, j]
+                    for k in range(c):
+                        D[9 * e + 3 * i + j, k] += G * J[n, i, k]
+        w = weights[e]
+        s = w * scale[row[e]]
+        for i in range(3):
+            for j in range(3):
+                t = w * P[i, j]
+                for k in range(c):
+                    g[k] += t * D[9 * e + 3 * i + j, k]
+        for i in range(9):
+            for k in range(c):
+                TD[9 * e + i, k] = 0.0
+            for j in range(9):
+                t = s * T[i, j]
+                for k in range(c):
+                    TD[9 * e + i, k] += t * D[9 * e + j, k]
+    return g, low, good
+
+
+def sparse_weights(
+    G: np.ndarray, b: np.ndarray, *, tolerance: float, most: int
+) -> np.ndarray:
+    """Weights >= 0, few of them not zero, with G w ~ b (n,).
+
+    Lawson and Hanson's non-negative least squares, ended as soon as
+    |G w - b| <= tolerance |b|, or with `most` weights.
+
+    Args:
+        G: (rows, n).
+        b: (rows,).
+        tolerance: of the residual, relative.
+        most: weights, at least 1.
+
+    Raises:
+        InvalidInput: for b of zeros, or values not finite.
+    """
+    if not (np.isfinite(b).all() and np.abs(b).max(initial=0.0) > 0):
+        raise InvalidInput("cubature: the training sums are zero or not finite")
+    active, w = [], np.zeros(0)
+    gram = np.zeros((most, most))
+    rhs = np.zeros(most)
+    residual, size = b, np.linalg.norm(b)
+    norms = np.sqrt(np.einsum("ij,ij->j", G, G)) + 1e-30
+    barred = np.zeros(G.shape[1], bool)
+    while len(active) < most and np.linalg.norm(residual) > tolerance * size:
+        # In G's own precision: float64 would copy G each time.
+        slope = (residual.astype(G.dtype) @ G) / norms
+        slope[active] = slope[barred] = -np.inf
+        new = int(np.argmax(slope))
+        if slope[new] <= 1e-12 * size:
+            break
+        column, k = G[:, new].astype(float), len(active)
+        gram[k, :k] = gram[:k, k] = G[:, active].T @ column
+        gram[k, k] = norms[new] ** 2
+        rhs[k] = column @ b
+        active.append(new)
+        w = np.append(w, 0.0)
+        count = len(active)
+        while True:
+            k = len(active)
+            shift = 1e-12 * np.trace(gram[:k, :k]) / k * np.eye(k)
+            best = cho_solve(cho_factor(gram[:k, :k] + shift), rhs[:k])
+            if best.min() > 0:
+                w = best
+                break
+            # As far as the first weight that reaches zero, which then goes.
+            falling = best <= 0
+            t = (w[falling] / (w[falling] - best[falling] + 1e-300)).min()
+            w = w + t * (best - w)
+            stay = w > 1e-14 * w.max(initial=0.0)
+            if stay.all():
+                stay[np.argmin(w)] = False
+            keep = np.flatnonzero(stay)
+            if len(keep) < count and not stay[-1]:
+                barred[active[-1]] = True  # came and went: would come again
+            active = [active[i] for i in keep]
+            w = w[keep]
+            n = len(keep)
+            gram[:n, :n] = gram[np.ix_(keep, keep)]
+            rhs[:n] = rhs[keep]
+            if not n:
+                break
+        residual = b - G[:, active] @ w
+    out = np.zeros(G.shape[1])
+    out[active] = w
+    return out

@@ -1,0 +1,234 @@
+"""A closed loop with the reduced skin: targets corrected at 50 Hz.
+
+Every control step the controller sees the skeleton's q and v (not the skin), predicts
+the end of the step with the reduced skin in one frame, and moves all feet in the
+base's frame against the predicted roll, pitch and height errors,
+
+    dz_f = h + roll y_f - pitch x_f,  dq_leg = J_leg^+ (k_p dz_f + k_i int dz_f dt)
+
+with the foot's other directions and its orientation held, by damped least squares.
+The modes' y are never measured: the prediction carries them on.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.model.loops import find_body
+from drakebots.skin.file.robot import SkinnedRobot
+from drakebots.skin.frame.contact import PatchContact
+from drakebots.skin.frame.skeleton import torque_map
+from drakebots.skin.reduced.basis import limb_of
+from drakebots.skin.reduced.skin import ReducedSkin
+from drakebots.skin.reduced.stepper import reduced_stepper
+from drakebots.skin.reduced.training import Targets
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Gains of the loop.
+
+    Attributes:
+        period: of control [s].
+        proportional: k_p.
+        integral: k_i [1/s].
+        most: largest correction of a joint [rad].
+        prediction: whether errors are those predicted; else those measured.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    period: float = 0.02
+    proportional: float = 0.4
+    integral: float = 4.0
+    most: float = 0.25
+    prediction: bool = True
+
+    def __post_init__(self):
+        for name in ("period", "most"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"feedback {name} must be > 0")
+        for name in ("proportional", "integral"):
+            if not getattr(self, name) >= 0:
+                raise InvalidInput(f"feedback {name} must be >= 0")
+
+
+class BaseController:
+    """Corrects servo targets so that the base stays level and at its height.
+
+    Args:
+        robot: with a free base, and patches of feet.
+        skin: trained.
+        feedback: gains.
+
+    Raises:
+        InvalidInput: for a robot without feet or without a free base.
+    """
+
+    def __init__(
+        self, robot: SkinnedRobot, skin: ReducedSkin, feedback: Feedback = Feedback()
+    ):
+        if not robot.skin.patches:
+            raise InvalidInput("closed loop: the robot has no patches of feet")
+        self.robot, self.feedback = robot, feedback
+        self.model = reduced_stepper(
+            robot,
+            skin,
+            feedback.period,
+            patches=robot.skin.patches,
+            patch_contact=PatchContact(),
+        )
+        plant = robot.plant
+        feet = [patch.body for patch in robot.skin.patches]
+        limb = limb_of(plant, [*skin.links, *feet])
+        base = [n for n, k in zip(skin.links, limb) if k == 0]
+        if not base or not find_body(plant, base[0]).is_floating_base_body():
+            raise InvalidInput("closed loop: the base is not free")
+        self._base = find_body(plant, base[0])
+        self._feet = [
+            (find_body(plant, p.body), p.p_BC.mean(0)) for p in robot.skin.patches
+        ]
+        self._B = torque_map(plant)[0]
+        self._home = self._tilt(self.model.start().q)
+        self._state, self._sum = None, np.zeros(3)
+        self._correction = np.zeros(len(robot.joints))
+
+    def _tilt(self, q):
+        """Roll, pitch and height of the base."""
+        model = self.model
+        model.pose(q, np.zeros(model.plant.num_velocities()))
+        X = model.plant.EvalBodyPoseInWorld(model.context, self._base)
+        roll, pitch, _ = RollPitchYaw(X.rotation()).vector()
+        return np.array([roll, pitch, X.translation()[2]])
+
+    def update(
+        self, time: float, q, v, targets: Targets
+    ) -> tuple[np.ndarray, tuple[float, float]]:
+        """Targets for the next control step (m,) [rad], and what it took: seconds of
+        wall and of CPU time.
+
+        Args:
+            time: now [s].
+            q, v: of the plant, measured.
+            targets: without feedback.
+        """
+        began = clock.perf_counter(), clock.process_time()
+        gains, model = self.feedback, self.model
+        if self._state is None:
+            self._state = model.state(time, q, v, np.zeros(model.skin.size))
+        state = model.state(time, q, v, self._state.y, self._state.dy)
+        state = replace(state, normal=self._state.normal)
+        wish = targets(time + gains.period)
+        result = model.step(state, servo=self.robot.servo(wish + self._correction))
+        # A prediction that fails leaves the measured state.
+        ahead = result.state if result.converged else state
+        self._state = ahead
+        error = self._tilt(ahead.q if gains.prediction else q) - self._home
+        self._sum += gains.period * error
+        move = gains.proportional * error + gains.integral * self._sum
+        change = self._legs(ahead.q, move)
+        self._correction = np.clip(change, -gains.most, gains.most)
+        spent = clock.perf_counter() - began[0], clock.process_time() - began[1]
+        return wish + self._correction, spent
+
+    def _legs(self, q, move):
+        """Joint changes that move all feet by what a base move of roll, pitch and
+        height asks for."""
+        model, plant = self.model, self.robot.plant
+        model.pose(q, np.zeros(plant.num_velocities()))
+        base, out = self._base.body_frame(), np.zeros(self._B.shape[1])
+        X_WB = plant.EvalBodyPoseInWorld(model.context, self._base)
+        for body, p in self._feet:
+            J = (
+                plant.CalcJacobianSpatialVelocity(
+                    model.context,
+                    JacobianWrtVariable.kV,
+                    body.body_frame(),
+                    p,
+                    base,
+                    base,
+                )
+                @ self._B
+            )
+            X_BF = X_WB.inverse().multiply(
+                RigidTransform(plant.EvalBodyPoseInWorld(model.context, body))
+            )
+            x, y, _ = X_BF.multiply(p)
+            # Turning counts as moving by 0.1 m a radian.
+            weight = np.array([0.1, 0.1, 0.1, 1, 1, 1])[:, None]
+            wish = np.array([0, 0, 0, 0, 0, move[2] + move[0] * y - move[1] * x])
+            A = weight * J
+            out += A.T @ np.linalg.solve(
+                A @ A.T + 1e-6 * np.eye(6), weight[:, 0] * wish
+            )
+        return out
+
+
+def run_loop(
+    stepper,
+    robot: SkinnedRobot,
+    targets: Targets,
+    controller: BaseController | None,
+    *,
+    duration: float,
+) -> dict[str, np.ndarray]:
+    """A robot under servos, with or without feedback.
+
+    Args:
+        stepper: the robot: a CoupledStepper or a ReducedStepper.
+        robot: its description.
+        targets: without feedback.
+        controller: or None.
+        duration: [s].
+
+    Returns:
+        time (n,) [s], tilt (n, 3): roll, pitch [rad] and height [m] of the base,
+        torque (n, m) [N m], place (n, 3) of the base [m], and control (c, 2), the
+        wall and CPU seconds each control step took.
+
+    Raises:
+        NoSolution: when a frame fails.
+    """
+    state = stepper.start()
+    period = stepper.dt if controller is None else controller.feedback.period
+    every = max(1, round(period / stepper.dt))
+    wish, rows, control = None, [], []
+    plant = stepper.plant
+    body = next(b for b in map(plant.get_body, plant.GetFloatingBaseBodies()))
+    for k in range(round(duration / stepper.dt)):
+        now = k * stepper.dt
+        if controller is None:
+            wish = targets(now + stepper.dt)
+        elif k % every == 0:
+            wish, spent = controller.update(now, state.q, state.v, targets)
+            control.append(spent)
+        result = stepper.step(state, servo=robot.servo(wish))
+        if not result.converged:
+            raise NoSolution(f"closed loop: {result.message}")
+        state = result.state
+        stepper.pose(state.q, state.v)
+        X = plant.EvalBodyPoseInWorld(stepper.context, body)
+        tilt = RollPitchYaw(X.rotation()).vector()[:2]
+        rows.append(
+            (
+                now + stepper.dt,
+                [*tilt, X.translation()[2]],
+                X.translation(),
+                result.torques,
+            )
+        )
+    time, tilt, place, torque = (np.array(c) for c in zip(*rows))
+    return {
+        "time": time,
+        "tilt": tilt,
+        "place": place,
+        "torque": torque,
+        "control": np.array(control).reshape(-1, 2),
+    }

@@ -1,0 +1,347 @@
+"""A reduced skin: links, modes, and few quadrature and mass points.
+
+robot = load_skinned("beetle")
+skin = train_reduced(robot, runs)          # runs: snapshots of the full skin
+write_reduced(skin, "beetle.reduced.npz")
+stepper = reduced_stepper(robot, skin, 5e-3)
+
+Its coordinates are the plant's q and y (r,), r some tens; see
+:mod:`drakebots.skin.reduced.basis` (shape), :mod:`~drakebots.skin.reduced.basis`
+(modes), :mod:`~drakebots.skin.reduced.cubature` (points).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import replacing
+from drakebots.fem.assembly.assembly import force_and_tangent
+from drakebots.skin.file.robot import SkinnedRobot
+from drakebots.skin.reduced.basis import (
+    LinkMotion,
+    SkinBasis,
+    SkinRun,
+    SparseWeights,
+    blended,
+    blended_columns,
+    harmonic_weights,
+    learn_basis,
+    limb_of,
+)
+from drakebots.skin.reduced.cubature import (
+    Points,
+    all_points,
+    point_stresses,
+    point_works,
+    sparse_weights,
+)
+
+# Which quadrature and mass points a reduced skin keeps, and their weights.
+#
+# Each domain of :mod:`drakebots.skin.reduced.basis` has a cubature of its own: the
+# forces along joints and modes of all its points, in states on the training runs and
+# beside them, are met by a few
+# (:func:`~drakebots.skin.reduced.cubature.sparse_weights`).
+
+
+@dataclass(frozen=True)
+class ReducedOptions:
+    """How to train.
+
+    Attributes:
+        limb_modes, base_modes: most modes of each limb, and of the base.
+        tolerance: of the cubature's sums, relative.
+        points: most quadrature points of each domain.
+        mass_points: most nodes that carry the mass.
+        shapes: states the cubature is trained on.
+        seed: of the states off the runs.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    limb_modes: int = 20
+    base_modes: int = 10
+    tolerance: float = 1e-2
+    points: int = 150
+    mass_points: int = 150
+    shapes: int = 60
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("limb_modes", "points", "mass_points", "shapes"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"reduced skin: {name} must be >= 1")
+        if self.base_modes < 0:
+            raise InvalidInput("reduced skin: base_modes must be >= 0")
+        if not 0 < self.tolerance < 1:
+            raise InvalidInput("reduced skin: tolerance must lie between 0 and 1")
+
+
+def training_states(basis, runs, options) -> list[tuple[LinkMotion, np.ndarray]]:
+    """Motions and y to weigh points at: half on the runs, half beside them."""
+    rng = np.random.default_rng(options.seed)
+    motions = [m for run in runs for m in run.motions]
+    count = min(options.shapes, 2 * len(motions))
+    at = np.linspace(0, len(motions) - 1, -(-count // 2)).astype(int)
+    spread = basis.coordinates.std(axis=0)
+    out = []
+    for k in at:
+        y = basis.coordinates[k]
+        off = y * rng.uniform(0.6, 1.3) + 0.3 * spread * rng.standard_normal(len(y))
+        out += [(motions[k], y), (motions[k], off)]
+    return out[:count]
+
+
+def elastic_points(model, basis: SkinBasis, states, options):
+    """The cubature of all domains, whose each point is, and residuals (D,)."""
+    whole = all_points(model)
+    sparse = SparseWeights.of(basis.weights)
+    nodes = np.maximum(whole.nodes, 0)
+    share = basis.window[nodes] * (whole.nodes >= 0)[..., None]
+    owner = share.sum(axis=1)
+    # A point with any share of a limb needs the limb's modes.
+    owner = (
+        np.where(
+            owner[:, 1:].max(axis=1, initial=0.0) > 0,
+            1 + owner[:, 1:].argmax(axis=1),
+            0,
+        )
+        if owner.shape[1] > 1
+        else np.zeros(len(whole), int)
+    )
+    # Joints count as the modes do, by energy at rest.
+    motion = states[0][0]
+    stiffness = joint_stiffness(model, basis, motion)
+    chosen, domain, off = [], [], []
+    for k in range(basis.window.shape[1]):
+        mine = np.flatnonzero(owner == k)
+        if not mine.size:
+            off.append(0.0)
+            continue
+        part = whole.chosen(mine)
+        inside, local = np.unique(np.maximum(part.nodes, 0), return_inverse=True)
+        local = np.where(part.nodes >= 0, local.reshape(part.nodes.shape), -1)
+        modes = basis.modes[inside]
+        touched = np.flatnonzero(np.abs(modes).max(axis=(0, 1)) > 0)
+        modes = np.ascontiguousarray(modes[:, :, touched])
+        rows = []
+        for motion, y in states:
+            points = model.rest[inside] + modes @ y[touched]
+            x, J = blended_columns(points, sparse.rows(inside), motion, modes)
+            m = motion.spin.shape[2]
+            J[:, :, :m] /= stiffness
+            P = np.empty((len(mine), 3, 3))
+            point_stresses(
+                x, local, part.gradients, part.row, model.kinds, model.table, P
+            )
+            work = np.empty((J.shape[2], len(mine)))
+            point_works(P, local, part.gradients, part.weights, J, work)
+            if np.isfinite(work).all():
+                rows.append(work[np.abs(work).max(axis=1) > 0].astype(np.float32))
+        G = np.concatenate(rows)
+        b = G.sum(axis=1, dtype=float)
+        w = sparse_weights(G, b, tolerance=options.tolerance, most=options.points)
+        at = np.flatnonzero(w)
+        off.append(float(np.linalg.norm(G[:, at] @ w[at] - b) / np.linalg.norm(b)))
+        chosen.append(part.chosen(at, w[at]))
+        domain.append(np.full(len(at), k))
+    points = Points(
+        *(np.concatenate([getattr(p, f.name) for p in chosen]) for f in fields(Points))
+    )
+    return points, np.concatenate(domain), np.array(off)
+
+
+def joint_stiffness(model, basis, motion) -> np.ndarray:
+    """Square roots of the rest tangent along each joint, modes held (m,)."""
+    empty = np.zeros((*model.rest.shape, 0))
+    _, J = blended_columns(model.rest, SparseWeights.of(basis.weights), motion, empty)
+    _, K = force_and_tangent(model, model.rest)
+    J = J.reshape(-1, J.shape[2])
+    own = np.einsum("nc,nc->c", J, model.pattern.full(K) @ J)
+    return np.sqrt(np.maximum(own, 1e-12 * own.max(initial=0.0) + 1e-30))
+
+
+def mass_points(model, basis: SkinBasis, states, options):
+    """Nodes and masses whose sums are those of all, and the relative residual.
+
+    Sums: the mass, its first and second moments with the links' weights (so each
+    rigid motion of a link, and the weight, are right), and random products of the
+    modes' columns.
+    """
+    rng = np.random.default_rng(options.seed + 1)
+    m, w = model.node_mass, basis.weights
+    scale = np.ptp(model.rest, axis=0).max()
+    X = (model.rest - model.rest.mean(axis=0)) / scale
+    one = np.concatenate([np.ones((len(X), 1)), X], axis=1)
+    L = w.shape[1]
+    rows = []
+    for a in range(L):
+        for b in range(a, L):
+            both = w[:, a] * w[:, b]
+            if both.max() > 0:
+                rows += [
+                    both * one[:, i] * one[:, j] for i in range(4) for j in range(i, 4)
+                ]
+    rigid = len(rows)
+    spread = basis.coordinates.std(axis=0)
+    moved = basis.modes * spread
+    for _ in range(200 if len(spread) else 0):
+        a, b = (moved @ rng.standard_normal(len(spread)) for _ in range(2))
+        rows += [(a * b).sum(axis=1), a[:, rng.integers(3)] * w[:, rng.integers(L)]]
+    G = np.array(rows) * m
+    total = G.sum(axis=1)
+    size = np.full(len(G), np.abs(G[:rigid]).sum(axis=1).max())
+    # Rows of like size: of a link's own moments, and of the modes among themselves.
+    size[:rigid] = np.sqrt(np.abs(G[:rigid]).sum(axis=1)) * np.sqrt(size[0])
+    if rigid < len(G):
+        size[rigid:] = 3 * np.abs(G[rigid:]).sum(axis=1) * np.sqrt(len(G) / rigid)
+    keep = size > 1e-9 * size.max()
+    G, total = G[keep] / size[keep, None], total[keep] / size[keep]
+    found = sparse_weights(
+        G, total, tolerance=options.tolerance / 5, most=options.mass_points
+    )
+    at = np.flatnonzero(found)
+    off = np.linalg.norm(G[:, at] @ found[at] - total) / np.linalg.norm(total)
+    masses = found[at] * m[at]
+    return at, masses * (m.sum() / masses.sum()), float(off)
+
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ReducedSkin:
+    """What a reduced frame needs, and the modes of the whole skin to draw it.
+
+    Attributes:
+        links: names.
+        rest: of all nodes (N, 3) [m].
+        weights: of the links (N, L).
+        modes: Phi (N, 3, r) [m/sqrt(J)].
+        domain: of each mode (r,).
+        point_nodes, point_gradients, point_weights, point_row: the cubature, as
+            :class:`~drakebots.skin.reduced.cubature.Points`, weights in m^3.
+        point_domain: whose modes and the base's move it (m,).
+        mass_nodes: which nodes carry mass (p,).
+        masses: how much (p,) [kg].
+        errors: of training: energy the modes leave by domain, then the cubature's
+            relative residual by domain, then that of the masses (2 D + 1,).
+    """
+
+    links: tuple[str, ...]
+    rest: np.ndarray
+    weights: np.ndarray
+    modes: np.ndarray
+    domain: np.ndarray
+    point_nodes: np.ndarray
+    point_gradients: np.ndarray
+    point_weights: np.ndarray
+    point_row: np.ndarray
+    point_domain: np.ndarray
+    mass_nodes: np.ndarray
+    masses: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """How many modes, r."""
+        return self.modes.shape[2]
+
+    @property
+    def points(self) -> Points:
+        """The cubature."""
+        return Points(
+            self.point_nodes, self.point_gradients, self.point_weights, self.point_row
+        )
+
+    def positions(self, y: np.ndarray, motion: LinkMotion) -> np.ndarray:
+        """All nodes (N, 3) [m]."""
+        points = self.rest + self.modes @ y
+        return blended(points, SparseWeights.of(self.weights), motion)
+
+
+def train_reduced(
+    robot: SkinnedRobot,
+    runs: Sequence[SkinRun],
+    options: ReducedOptions = ReducedOptions(),
+) -> ReducedSkin:
+    """A reduced skin out of runs of the full one.
+
+    Args:
+        robot: whose skin.
+        runs: of :func:`~drakebots.skin.reduced.basis.snapshots`.
+        options: sizes and tolerances.
+
+    Raises:
+        InvalidInput: for runs of another skin, or too few shapes.
+    """
+    model, names = robot.fem, tuple(robot.glue.by_body())
+    weights = harmonic_weights(model, robot.glue, names)
+    limb = limb_of(robot.plant, names)
+    basis = learn_basis(
+        model,
+        weights,
+        limb,
+        runs,
+        limb_modes=options.limb_modes,
+        base_modes=options.base_modes,
+    )
+    states = training_states(basis, runs, options)
+    points, domain, off = elastic_points(model, basis, states, options)
+    nodes, masses, mass_off = mass_points(model, basis, states, options)
+    return ReducedSkin(
+        links=names,
+        rest=model.rest,
+        weights=weights,
+        modes=basis.modes,
+        domain=basis.domain,
+        point_nodes=points.nodes,
+        point_gradients=points.gradients,
+        point_weights=points.weights,
+        point_row=points.row,
+        point_domain=domain,
+        mass_nodes=nodes,
+        masses=masses,
+        errors=np.concatenate([basis.left, off, [mass_off]]),
+    )
+
+
+def write_reduced(skin: ReducedSkin, path: str | Path) -> None:
+    """Writes a trained skin (npz), atomically.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    table = {f.name: np.asarray(getattr(skin, f.name)) for f in fields(skin)}
+    with replacing(path) as part, open(part, "wb") as file:
+        np.savez_compressed(file, format=FORMAT, **table)
+
+
+def read_reduced(path: str | Path) -> ReducedSkin:
+    """Reads what :func:`write_reduced` wrote.
+
+    Raises:
+        FileProblem: for a file that is missing, or of other contents.
+    """
+    names = [f.name for f in fields(ReducedSkin)]
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if "format" not in file or int(file["format"]) != FORMAT:
+                raise FileProblem(
+                    path, "is no reduced skin of this version; train again"
+                )
+            table = {name: file[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise FileProblem(
+            path, f"cannot be read as a reduced skin ({error}); train again"
+        ) from error
+    table["links"] = tuple(map(str, table["links"]))
+    return ReducedSkin(**table)

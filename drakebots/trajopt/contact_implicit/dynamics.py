@@ -1,0 +1,135 @@
+"""Discrete mechanics of one interval, as blocks.
+
+An interval of length h goes from q0 to q1 under inputs u, loop forces lam and
+contact forces f at the feet. With L = T - V the midpoint rule takes
+
+    q_m = (q0 + q1)/2,  v_m = (q1 - q0)/h,
+    F   = B(q_m) u - d v_m + C(q_m)'lam
+    p-  = D2L - h/2 (D1L + F) - h J(q1)'f       momentum at its start
+    p+  = D2L + h/2 (D1L + F)                   momentum at its end
+
+and the discrete Euler-Lagrange equation at a knot says that the p+ of the
+interval before equals the p- of the interval after (Manchester et al. 2019;
+RSS 2018 eq. (9), with forces instead of impulses). The loops close at
+midpoints, c(q_m) = 0.
+
+The Euler variant, of first order, evaluates L and F at q1 instead of q_m and
+gives all of F to p-:
+
+    p- = D2L - h F - h J(q1)'f,     p+ = D2L + h D1L
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.trajopt.program.block import Block
+
+# Hard contact of one interval, as a block.
+#
+# For every foot, with n, D the terrain's normal and four tangents (+t1, -t2,
+# -t1, +t2) at the foot at the interval's end, p_dot = J(q1) v, v = (q1 - q0)/h:
+#
+#     phi(q1) >= 0                    distance
+#     D'p_dot + 1 psi - eta = 0       maximum dissipation in the pyramid
+#     mu gam - 1'beta >= 0            friction cone
+#     sum phi gam <= s,   h sum (mu gam - 1'beta) psi <= s,   h sum eta beta <= s
+#
+# with gam, beta, psi, eta >= 0 and the slack s >= 0 of the interval driven to
+# its lower bound by an exact penalty (Manchester et al. 2019; RSS 2018 (14)).
+
+
+def contact_block(system: ContactSystem) -> Block:
+    """Rows `distance`, `slip`, `cone` and `complementarity` (3) of an interval.
+
+    Inputs h, q0, q1, gam, beta, psi, eta, s; one constant a use: the friction
+    coefficient mu.
+    """
+    n, nc = system.nq, system.num_feet
+    mu = ca.SX.sym("mu")
+    symbols = {
+        "h": ca.SX.sym("h"),
+        "q0": ca.SX.sym("q0", n),
+        "q1": ca.SX.sym("q1", n),
+        "gam": ca.SX.sym("gam", nc),
+        "beta": ca.SX.sym("beta", 4 * nc),
+        "psi": ca.SX.sym("psi", nc),
+        "eta": ca.SX.sym("eta", 4 * nc),
+        "s": ca.SX.sym("s"),
+    }
+    h, gam, beta, psi, eta, s = (
+        symbols[name] for name in ("h", "gam", "beta", "psi", "eta", "s")
+    )
+    v = (symbols["q1"] - symbols["q0"]) / h
+    phi, speed = system.contact_motion(symbols["q1"], v)
+    E = ca.SX(ca.kron(ca.DM.eye(nc), ca.DM.ones(1, 4)))
+    cone = mu * gam - E @ beta
+    rows = {
+        "distance": phi,
+        "slip": speed + E.T @ psi - eta,
+        "cone": cone,
+        "complementarity": ca.vertcat(
+            ca.dot(phi, gam) - s, h * ca.dot(cone, psi) - s, h * ca.dot(eta, beta) - s
+        ),
+    }
+    return Block("contact", symbols, rows, mu)
+
+
+INTEGRATORS = ("midpoint", "euler")
+
+
+def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block:
+    """Rows `after` (p+), `before` (p-) and `loops` of one interval.
+
+    Inputs h, q0, q1, u, lam (loop forces), gam, beta (contact forces).
+
+    Raises:
+        UnknownName: for an integrator that is not in :data:`INTEGRATORS`.
+    """
+    if integrator not in INTEGRATORS:
+        raise UnknownName("integrator", integrator, INTEGRATORS)
+    n = system.nq
+    symbols = {
+        "h": ca.SX.sym("h"),
+        "q0": ca.SX.sym("q0", n),
+        "q1": ca.SX.sym("q1", n),
+        "u": ca.SX.sym("u", system.nu),
+        "lam": ca.SX.sym("lam", system.num_loop_rows),
+        "gam": ca.SX.sym("gam", system.num_feet),
+        "beta": ca.SX.sym("beta", 4 * system.num_feet),
+    }
+    h, q0, q1 = symbols["h"], symbols["q0"], symbols["q1"]
+    v = (q1 - q0) / h
+    q = (q0 + q1) / 2 if integrator == "midpoint" else q1
+    D1, D2 = system.lagrangian_gradients(q, v)
+    c, Ct_lam = system.loop_force(q, symbols["lam"])
+    F = system.applied_force(q, v, symbols["u"]) + Ct_lam
+    contact = system.contact_force(q1, symbols["gam"], symbols["beta"])
+    if integrator == "midpoint":
+        after = D2 + h / 2 * (D1 + F)
+        before = D2 - h / 2 * (D1 + F) - h * contact
+    else:
+        after = D2 + h * D1
+        before = D2 - h * F - h * contact
+    rows = {"after": after, "before": before}
+    if system.num_loop_rows:
+        rows["loops"] = c
+    return Block(f"interval_{integrator}", symbols, rows)
+
+
+def start_block(system: ContactSystem) -> Block:
+    """Row `momentum`: M(q) v at the first knot, from q and v = qdot."""
+    q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
+    _, momentum = system.lagrangian_gradients(q, v)
+    return Block("start", {"q": q, "v": v}, {"momentum": momentum})
+
+
+def loop_block(system: ContactSystem) -> Block:
+    """Row `loops`: c(q) at a knot."""
+    if not system.num_loop_rows:
+        raise InvalidInput("the model has no loops to close")
+    q = ca.SX.sym("q", system.nq)
+    c, _ = system.loop_force(q, ca.SX.zeros(system.num_loop_rows))
+    return Block("loops_at_knot", {"q": q}, {"loops": c})

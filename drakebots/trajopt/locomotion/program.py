@@ -1,0 +1,291 @@
+"""A walk, hop, turn or goal of a user's own model as a contact-implicit program.
+
+In the units of :mod:`drakebots.trajopt.locomotion.standing` (length l, force m g, time
+sqrt(l/g)), with v the difference quotients and q_j the joints' positions, the
+cost is
+
+    w_effort/2 sum h |u|^2  +  w_smooth sum |v_k+1 - v_k|^2
+    + w_pose/2 sum h |q_j - q_stand|^2                 (and the base's tilt)
+    + w_friction sum h mu gam psi                      power lost in slip
+    + w_slack sum s                                    exact penalty
+
+Without the friction term the cheapest gaits shuffle (docs/hamr.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from drakebots.core.errors import UnknownName
+from drakebots.trajopt.contact_implicit.program import (
+    ContactImplicit,
+    ContactImplicitBuilder,
+    Scales,
+    cost_friction_power,
+    cost_velocity_steps,
+)
+from drakebots.trajopt.locomotion.problem import (
+    SWING,
+    LocomotionPlan,
+    Targets,
+    footfalls,
+    targets,
+)
+from drakebots.trajopt.locomotion.standing import Standing, lowered
+from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.terrain import Flat
+
+SLACK = (1e-7, 1.0)
+"""Bounds of the complementarity slack, m g l."""
+
+TILT = np.pi / 3
+"""Bound of roll and pitch [rad]: away from the singularity of Euler angles."""
+
+STRAIGHT = 0.3
+"""Bound of yaw in a walk [rad]."""
+
+END = 0.1
+"""How far the last pose may be from standing [l, rad]."""
+
+FASTEST = 10.0
+"""Bound of the slip speeds psi, sqrt(g l), and half of eta's. Without one a
+solver that relaxes gam >= 0 by 1e-9 earns from the friction term what it likes:
+psi of a foot in the air costs nothing, and grows to 1e9."""
+
+
+def input_limits(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
+    """Largest size of every input (nu,), plant units.
+
+    Raises:
+        UnknownName: for a limit of an actuator that is none.
+    """
+    names, units = standing.system.inputs_labels, input_units(standing)
+    plant = standing.system.robot.plant
+    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    limits = np.array([a.effort_limit() for a in actuators])
+    if isinstance(plan.torque, Mapping):
+        for name, value in plan.torque.items():
+            if name not in names:
+                raise UnknownName("actuator", name, names)
+            limits[names.index(name)] = value / units[names.index(name)]
+    elif plan.torque is not None:
+        limits = plan.torque / units
+    return limits
+
+
+def input_units(standing: Standing) -> np.ndarray:
+    """SI values of one unit of every input (nu,): N m, or N of slides."""
+    plant, unit = standing.system.robot.plant, standing.scaling
+    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    slides = [a.joint().type_name() == "prismatic" for a in actuators]
+    return np.where(slides, unit.force, unit.torque)
+
+
+def locomotion_program(
+    plan: LocomotionPlan, standing: Standing, *, slack_weight: float | None = None
+) -> tuple[ContactImplicit, Program]:
+    """A plan's program, in plant units.
+
+    Args:
+        plan: what to do.
+        standing: the model, of :func:`drakebots.trajopt.locomotion.standing.stand`.
+        slack_weight: of the exact penalty; None for the plan's first.
+
+    Raises:
+        InvalidInput: for a base that cannot move as the plan asks, or bounds
+            that exclude each other, by name.
+    """
+    aim = targets(plan, standing)
+    weight = plan.weights.slack[0] if slack_weight is None else slack_weight
+    limits = input_limits(plan, standing)
+    finite = limits[np.isfinite(limits) & (limits > 0)]
+    K = plan.knots - 1
+    # On ground that is not level a cycle may end higher or lower too.
+    free = ("x",) if isinstance(plan.terrain, Flat) else ("x", "z")
+    advances = [standing.base[a] for a in free if a in standing.base and aim.forward]
+    problem = ContactImplicit(
+        standing.system,
+        plan.knots,
+        (aim.duration[0] / K, aim.duration[1] / K),
+        plan.friction,
+        integrator=plan.integrator,
+        input_bounds=(-limits, limits),
+        position_bounds=_position_bounds(plan, standing),
+        periodic=advances if plan.repeats else None,
+        # Where the first pose is given, it closes them already.
+        loops_at_start=plan.repeats,
+        slack=SLACK,
+        slack_weight=weight,
+        scales=Scales(
+            force=0.5,
+            input=float(min(finite.mean(), 1.0)) if len(finite) else 1.0,
+            slack=0.1,
+            momentum=0.1,
+        ),
+        name=f"{standing.system.robot.model.name} {plan.kind}",
+    )
+    b = problem.builder()
+    b.bound("psi", slice(None), upper=FASTEST)
+    b.bound("eta", slice(None), upper=2 * FASTEST)
+    if plan.duration is None:
+        b.equal_steps()
+    _add_aims(b, plan, standing, aim)
+    _add_costs(b, plan, standing)
+    return problem, b.build()
+
+
+def _position_bounds(plan, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
+    plant = standing.system.robot.plant
+    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    bounds = {"roll": TILT, "pitch": TILT}
+    if plan.kind == "walk":
+        bounds["yaw"] = STRAIGHT
+    for axis, size in bounds.items():
+        if axis in standing.base:
+            i = standing.index(axis)
+            low[i], high[i] = max(low[i], -size), min(high[i], size)
+    return low, high
+
+
+def final_pose(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
+    """The standing pose moved to where the plan ends (nq,).
+
+    Raises:
+        InvalidInput: when the base cannot move so.
+    """
+    aim, q = targets(plan, standing), standing.q.copy()
+    if aim.forward:
+        q[standing.index("x")] += aim.forward
+    if aim.turn:
+        q[standing.index("yaw")] += aim.turn
+    return lowered(standing, q) if aim.forward or aim.turn else q
+
+
+def _add_aims(b: ContactImplicitBuilder, plan, standing: Standing, aim: Targets):
+    start, end = standing.q, final_pose(plan, standing)
+    q = b["q"].indices
+    moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
+    labels = [b.system.coordinates[i] for i in moving]
+    if plan.repeats:
+        where = [
+            i for i in moving if b.system.coordinates[i] != standing.base.get("yaw")
+        ]
+        names = [b.system.coordinates[i] for i in where]
+        b.bound("q", 0, start[where], start[where], labels=names)
+        if aim.forward:
+            x = standing.index("x")
+            b.bound("q", -1, end[x], end[x], labels=[standing.base["x"]])
+        if aim.forward and "z" in standing.base and not isinstance(plan.terrain, Flat):
+            # The next cycle must find its feet where this one did.
+            z = standing.index("z")
+            fall = end[z] - start[z]
+            b.constraint(
+                "descent",
+                {"a": q[:1, [z]], "b": q[-1:, [z]]},
+                lambda a, b: b - a,
+                lower=fall,
+                upper=fall,
+                labels=[""],
+            )
+    else:
+        b.bound("q", 0, start, start)
+        b.bound("v0", 0, 0.0, 0.0)
+        # The whole robot stands in the last interval, near its first pose.
+        b.bound("q", -1, end - END, end + END)
+        b.bound("q", -1, end[moving], end[moving], labels=labels)
+        rest = b.add_rows("rest", 1, b.system.coordinates, lower=0.0, upper=0.0)
+        b.difference(q[-1:], q[-2:-1], rest.indices)
+    fast = np.flatnonzero(np.isfinite(standing.speeds))
+    if len(fast):
+        b.constraint(
+            "speed",
+            {"h": b["h"].indices, "a": q[:-1, fast], "b": q[1:, fast]},
+            lambda h, a, b: (b - a) / h,
+            lower=-standing.speeds[fast],
+            upper=standing.speeds[fast],
+            labels=[b.system.coordinates[i] for i in fast],
+        )
+    for name, knots in lifts(plan, standing).items():
+        _add_lift(b, name, q[knots], aim.height)
+
+
+def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float):
+    """A foot is above the ground at the knots whose positions are given."""
+    names = [foot.name for foot in b.system.robot.model.feet]
+    at = names.index(name)
+    b.constraint(
+        f"lift_{name}",
+        {"q": q},
+        lambda q: b.system.contact_motion(q, ca.SX.zeros(b.system.nq))[0][at],
+        lower=height,
+        labels=[""],
+    )
+
+
+def lifts(plan: LocomotionPlan, standing: Standing) -> dict[str, list[int]]:
+    """The knots at which each foot must be `height` above the ground."""
+    names = [foot.name for foot in standing.system.robot.model.feet]
+    K = plan.knots - 1
+    if plan.kind == "hop":
+        standing.index("z")
+        return {name: [plan.knots // 2] for name in names}
+    if plan.height is None:
+        return {}
+    middles = {n: p + SWING / 2 for n, p in footfalls(plan, standing).items()}
+    return {n: [round(middle % 1.0 * K)] for n, middle in middles.items()}
+
+
+def _add_costs(b: ContactImplicitBuilder, plan, standing: Standing) -> None:
+    w = plan.weights
+    q, h = b["q"].indices, b["h"].indices
+    held = list(standing.joints)
+    held += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
+    target = standing.q[held]
+    b.cost(
+        "effort",
+        {"h": h, "u": b["u"].indices},
+        lambda h, u: w.effort / 2 * h * ca.sumsqr(u),
+    )
+    b.cost(
+        "pose",
+        {"h": h, "q": q[1:, held]},
+        lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
+    )
+    cost_velocity_steps(b, w.smooth)
+    cost_friction_power(b, w.friction)
+
+
+def first_guess(
+    plan: LocomotionPlan, standing: Standing, program: Program
+) -> np.ndarray:
+    """Standing, moved evenly to the goal; a hop rises on the way.
+
+    The weight is shared by the feet, the slack at its upper end.
+    """
+    aim, end = targets(plan, standing), final_pose(plan, standing)
+    share = np.linspace(0, 1, plan.knots)[:, None]
+    q = standing.q + share * (end - standing.q)
+    if plan.kind == "hop":
+        q[:, standing.index("z")] += 4 * aim.height * (share * (1 - share))[:, 0]
+    h = aim.nominal / (plan.knots - 1)
+    parts = {
+        "h": h,
+        "q": q,
+        "v0": (q[1] - q[0]) / h if plan.repeats else 0.0,
+        "gam": loads(plan, standing),
+        "s": SLACK[1],
+    }
+    return program.pack(parts)
+
+
+def loads(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
+    """Share of the weight on every foot in the first guess (N-1, num_feet)."""
+    names = [foot.name for foot in standing.system.robot.model.feet]
+    down = np.ones((plan.knots - 1, len(names)))
+    time = (np.arange(plan.knots - 1) + 0.5) / (plan.knots - 1)
+    for name, phase in footfalls(plan, standing).items():
+        down[(time - phase) % 1.0 < SWING, names.index(name)] = 0.0
+    return down / np.maximum(down.sum(axis=1, keepdims=True), 1.0)

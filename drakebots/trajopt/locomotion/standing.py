@@ -1,0 +1,255 @@
+"""A user's model standing on its ground, in units of its own size.
+
+Planning is done with numbers of the order of one. The units are
+
+    length  l, the height of the centre of mass above the lowest foot
+    mass    m, of the whole model
+    time    sqrt(l / g)
+
+so that forces are in weights m g and torques in m g l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.units import Scaling
+from drakebots.model.load import Model
+from drakebots.multibody.base import root_bodies
+from drakebots.multibody.plant import Robot, build_robot
+from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.trajopt.terrain import Flat, Terrain
+
+AXES = ("roll", "pitch", "yaw", "x", "y", "z")
+"""Of base coordinates, in the order of spatial velocities."""
+
+LOOP_GAP = 1e-6
+"""A loop whose ends are further apart than this share of l does not close."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model ready to be planned for.
+
+    Attributes:
+        system: the robot on its terrain, in the units of the module.
+        q: the standing pose (nq,), plant units.
+        base: names of the base's coordinates by what they move: of
+            :data:`AXES`, those that the model has.
+        speeds: the joints' speed limits (nq,), plant units; inf for none.
+    """
+
+    system: ContactSystem
+    q: np.ndarray
+    base: Mapping[str, str]
+    speeds: np.ndarray
+
+    @property
+    def scaling(self) -> Scaling:
+        """The units."""
+        return self.system.robot.scaling
+
+    def index(self, axis: str) -> int:
+        """Position in q of a base coordinate.
+
+        Raises:
+            InvalidInput: when the model has none.
+        """
+        if axis not in self.base:
+            raise InvalidInput(
+                f"{self.system.robot.model.name} has no base coordinate for {axis} (it "
+                f"has {', '.join(self.base) or 'none'}); give it a free base, or a "
+                "joint to the world along that axis"
+            )
+        return self.system.coordinates.index(self.base[axis])
+
+    @property
+    def joints(self) -> np.ndarray:
+        """Positions in q of all coordinates that are not the base's."""
+        names = set(self.base.values())
+        kept = [name not in names for name in self.system.coordinates]
+        return np.flatnonzero(kept)
+
+
+def stand(
+    model: Model,
+    *,
+    terrain: Terrain | None = None,
+    pose: Mapping[str, float] | None = None,
+) -> Standing:
+    """The model at its default joint positions, its lowest foot on the ground.
+
+    Args:
+        model: with feet and actuators, on a free base or on joints of its own.
+        terrain: under it, in SI; None for flat ground.
+        pose: joint positions by joint instead of the default ones [rad, m].
+
+    Raises:
+        InvalidInput: for a model without feet, actuators or weight, one that
+            stands on nothing, loops that do not close in this pose, and
+            positions that are not finite.
+        UnknownName: for a joint that is none.
+    """
+    _check(model)
+    probe = MultibodyPlant(0.0)
+    model.add_to(probe, close_loops=False)
+    roots = [body.name() for body in root_bodies(probe)]
+    if len(roots) > 1:
+        raise InvalidInput(
+            f"{model.name} has {len(roots)} free bodies ({', '.join(roots[:4])}); plan "
+            "for one robot: join or remove the others"
+        )
+    base = "euler" if roots else "fixed"
+    original = build_robot(model, base=base, time_step=0)
+    scaling = _natural_units(original, pose)
+    robot = build_robot(model, base=base, time_step=0, scaling=scaling)
+    system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)
+    context = _posed(robot, pose)
+    _check_loops(robot, context)
+    # Copies in other units hold no speed limits.
+    limits = original.plant.GetVelocityUpperLimits()
+    by_name = dict(zip(ContactSystem(original).coordinates, limits))
+    speeds = np.array([by_name[name] for name in system.coordinates])
+    standing = Standing(
+        system,
+        robot.plant.GetPositions(context),
+        base_axes(robot),
+        speeds / robot.velocity_units(),
+    )
+    return replace(standing, q=lowered(standing, standing.q))
+
+
+def _check(model: Model) -> None:
+    if not model.feet:
+        raise InvalidInput(
+            f"{model.name} has no feet; name bodies with a collision sphere with "
+            "--feet or list points in the YAML beside the model"
+        )
+    if not model.summary.actuators:
+        raise InvalidInput(
+            f"{model.name} has no actuators; add <transmission> or <drake:actuator> "
+            "elements to its joints"
+        )
+    if not model.summary.mass > 0:
+        raise InvalidInput(f"{model.name} has no mass; give its links inertias")
+
+
+def _posed(robot: Robot, pose: Mapping[str, float] | None):
+    """A context at the default positions, with those of `pose` in their place."""
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    joints = {
+        plant.get_joint(i).name(): plant.get_joint(i)
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).num_positions() == 1
+    }
+    q, units = plant.GetPositions(context), robot.position_units()
+    for name, value in (pose or {}).items():
+        if name not in joints:
+            raise UnknownName("joint", name, joints)
+        if not np.isfinite(value):
+            raise InvalidInput(f"the pose of joint {name} is {value}; give a number")
+        at = joints[name].position_start()
+        q[at] = value / units[at]
+    plant.SetPositions(context, q)
+    return context
+
+
+def _natural_units(robot: Robot, pose) -> Scaling:
+    plant, context = robot.plant, _posed(robot, pose)
+    g = float(-plant.gravity_field().gravity_vector()[2])
+    if not g > 0:
+        raise InvalidInput(
+            f"{robot.model.name} has no gravity along -z; planning needs it"
+        )
+    feet = robot.feet_positions(context)[:, 2] - [f.radius for f in robot.model.feet]
+    com = plant.CalcCenterOfMassPositionInWorld(context)[2]
+    length = float(com - feet.min())
+    if not length > 0:
+        raise InvalidInput(
+            f"{robot.model.name}: its centre of mass is not above its feet at the "
+            "default joint positions; give a standing pose"
+        )
+    return Scaling(length, robot.model.summary.mass, float(np.sqrt(length / g)))
+
+
+def _check_loops(robot: Robot, context) -> None:
+    gaps = robot.closure.gaps(context)
+    if len(gaps) and gaps.max() > LOOP_GAP:
+        loop = robot.closure.loops[int(np.argmax(gaps)) % len(robot.closure.loops)]
+        raise InvalidInput(
+            f"loop {loop.name} of {robot.model.name} is open by "
+            f"{gaps.max() * robot.scaling.length:.3g} m in the standing pose; give a "
+            "pose in which it closes"
+        )
+
+
+def base_axes(robot: Robot) -> dict[str, str]:
+    """Names of the coordinates between the world and the first body with mass.
+
+    What a coordinate moves is read off the base's velocity with all positions
+    at zero; coordinates along other directions than +x, +y, +z are left out.
+    """
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    plant.SetPositions(context, np.zeros(plant.num_positions()))
+    actuated = {
+        plant.get_joint_actuator(i).joint().index()
+        for i in plant.GetJointActuatorIndices()
+    }
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    names = ContactSystem(robot).coordinates
+    body, found, world = plant.world_body(), {}, plant.world_frame()
+    while True:
+        below = [j for j in joints if j.parent_body().index() == body.index()]
+        if len(below) != 1 or below[0].index() in actuated:
+            return found
+        joint = below[0]
+        body = joint.child_body()
+        J = plant.CalcJacobianSpatialVelocity(
+            context,
+            JacobianWrtVariable.kV,
+            body.body_frame(),
+            np.zeros(3),
+            world,
+            world,
+        )
+        start = joint.velocity_start()
+        for column in range(start, start + joint.num_velocities()):
+            moves = J[:, column]
+            # A turn moves the body's origin too where that is off the axis.
+            first = 0 if np.abs(moves[:3]).max() > 1e-9 else 3
+            parts = moves[first : first + 3]
+            k = int(np.argmax(parts))
+            if np.abs(parts - np.eye(3)[k]).max() < 1e-9:
+                found.setdefault(AXES[first + k], names[column])
+        if body.default_mass() > 0:
+            return found
+
+
+def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:
+    """q moved along z until its lowest foot touches the ground.
+
+    Without a base coordinate along z it is returned as it is.
+    """
+    if "z" not in standing.base:
+        return q
+    system, q = standing.system, np.array(q, float)
+    z, unit = standing.index("z"), standing.scaling.length
+    radii = np.array([foot.radius for foot in system.robot.model.feet])
+    # Newton's method on the distance of the nearest foot; one step on flat ground.
+    for _ in range(20):
+        phi, slope = system.terrain.evaluate(system.foot_positions(q)[0] * unit)
+        gap = (phi - radii) / unit
+        at = int(np.argmin(gap))
+        if abs(gap[at]) < 1e-9:
+            break
+        q[z] -= gap[at] / max(slope[at, 2], 0.1)
+    return q
+
+
+__all__ = ["AXES", "Standing", "base_axes", "lowered", "stand"]

@@ -1,0 +1,204 @@
+"""A program's blocks put together into the five functions an NLP solver asks.
+
+Each block is evaluated at all its uses at once and its nonzeros are scattered
+into fixed sparsity patterns; nothing is differentiated again. Variables and
+rows are divided by their scales on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+
+from drakebots.trajopt.program.block import compile_blocks
+from drakebots.trajopt.program.program import Program, Term
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """f, g and their derivatives in scaled variables y = x / x_scale.
+
+    Attributes:
+        objective: (y, p) -> f
+        gradient: (y, p) -> (f, df/dy)
+        rows: (y, p) -> g
+        jacobian: (y, p) -> (g, dg/dy)
+        hessian: (y, p, lam_f, lam_g) -> upper triangle of the Lagrangian's
+        p is empty: CasADi's solvers want it.
+    """
+
+    objective: ca.Function
+    gradient: ca.Function
+    rows: ca.Function
+    jacobian: ca.Function
+    hessian: ca.Function
+
+
+def assemble(program: Program, *, threads: int = 1) -> Assembled:
+    """Compiles and assembles a program's blocks.
+
+    Args:
+        program: to assemble.
+        threads: to evaluate the uses of a block with.
+    """
+    compile_blocks([t.block for t in (*program.terms, *program.costs)])
+    n, m = program.num_variables, program.num_rows
+    y, p = ca.MX.sym("y", n), ca.MX.sym("p", 0)
+    lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)
+    x = y * ca.DM(program.x_scale)
+    g = _sum(
+        [
+            _scatter(t.rows, t.signs, m) @ ca.vec(_call(t, "value", x, threads))
+            for t in program.terms
+        ],
+        m,
+    )
+    f = _sum([ca.sum1(ca.vec(_call(t, "value", x, threads))) for t in program.costs], 1)
+    g_jac, J = _jacobian(program, x, threads)
+    f_grad, df = _gradient(program, x, threads)
+    H = _hessian(program, x, lam_f, lam_g, threads)
+    row_scale = ca.DM(program.row_scale)
+    return Assembled(
+        ca.Function("nlp_f", [y, p], [f], ["x", "p"], ["f"]),
+        ca.Function("nlp_grad_f", [y, p], [f_grad, df], ["x", "p"], ["f", "grad_f_x"]),
+        ca.Function("nlp_g", [y, p], [g / row_scale], ["x", "p"], ["g"]),
+        ca.Function(
+            "nlp_jac_g",
+            [y, p],
+            [g_jac / row_scale, J],
+            ["x", "p"],
+            ["g", "jac_g_x"],
+        ),
+        ca.Function(
+            "nlp_hess_l",
+            [y, p, lam_f, lam_g],
+            [H],
+            ["x", "p", "lam_f", "lam_g"],
+            ["hess_gamma_x_x"],
+        ),
+    )
+
+
+def _sum(parts, size):
+    total = ca.MX.zeros(size)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _call(term: Term, kind: str, x: ca.MX, threads: int, mu: ca.MX | None = None):
+    """One column of outputs for each use."""
+    columns = term.columns.ravel().tolist()
+    arguments = [ca.reshape(x[columns], term.columns.shape[1], term.count)]
+    arguments.append(ca.MX(ca.DM(term.data.T)))
+    if mu is not None:
+        arguments.append(mu)
+    function = term.block.functions[kind]
+    if term.count > 1:
+        function = (
+            function.map(term.count, "thread", min(threads, term.count))
+            if threads > 1 and function.n_out() and kind != "value"
+            else function.map(term.count)
+        )
+    return function(*arguments)
+
+
+def _scatter(rows: np.ndarray, signs: np.ndarray, size: int) -> ca.DM:
+    """S with S[rows[k, i], k m + i] = signs[i]."""
+    values = np.tile(signs, len(rows))
+    columns, rows = np.arange(rows.size), rows.ravel()
+    kept = rows >= 0
+    matrix = (values[kept], (rows[kept], columns[kept]))
+    return ca.DM(sp.csc_matrix(matrix, (size, rows.size)))
+
+
+class _Pattern:
+    """Nonzeros of many blocks into one matrix, in CasADi's column order."""
+
+    def __init__(self, shape: tuple[int, int]):
+        self.shape, self.rows, self.columns, self.factors = shape, [], [], []
+
+    def add(self, rows, columns, factors) -> None:
+        self.rows.append(rows.ravel())
+        self.columns.append(columns.ravel())
+        self.factors.append(np.broadcast_to(factors, rows.shape).ravel())
+
+    def matrix(self, nonzeros: list[ca.MX]) -> ca.MX:
+        """The sum of all that was added, given their values in that order."""
+        if not self.rows:
+            return ca.MX(*self.shape)
+        rows, columns = np.concatenate(self.rows), np.concatenate(self.columns)
+        kept = rows >= 0
+        keys = (columns * self.shape[0] + rows)[kept]
+        unique, position = np.unique(keys, return_inverse=True)
+        pattern = ca.Sparsity.triplet(
+            *self.shape,
+            (unique % self.shape[0]).tolist(),
+            (unique // self.shape[0]).tolist(),
+        )
+        collect = sp.csc_matrix(
+            (np.concatenate(self.factors)[kept], (position, np.flatnonzero(kept))),
+            (len(unique), len(kept)),
+        )
+        return ca.MX(pattern, ca.DM(collect) @ ca.vertcat(*nonzeros))
+
+
+def _jacobian(program: Program, x: ca.MX, threads: int):
+    m, n = program.num_rows, program.num_variables
+    pattern, parts, values = _Pattern((m, n)), [], []
+    for term in program.terms:
+        r, nonzeros = _call(term, "jacobian", x, threads)
+        i, j = term.block.jacobian_pattern
+        rows, columns = term.rows[:, i], term.columns[:, j]
+        scale = program.x_scale[columns] / program.row_scale[np.maximum(rows, 0)]
+        pattern.add(rows, columns, term.signs[i] * scale)
+        parts.append(ca.vec(nonzeros))
+        values.append(_scatter(term.rows, term.signs, m) @ ca.vec(r))
+    return _sum(values, m), pattern.matrix(parts)
+
+
+def _gradient(program: Program, x: ca.MX, threads: int):
+    n = program.num_variables
+    f, df = ca.MX(0), ca.MX.zeros(n)
+    for term in program.costs:
+        r, nonzeros = _call(term, "jacobian", x, threads)
+        _, j = term.block.jacobian_pattern
+        columns = term.columns[:, j]
+        collect = sp.csc_matrix(
+            (
+                program.x_scale[columns].ravel(),
+                (columns.ravel(), np.arange(columns.size)),
+            ),
+            (n, columns.size),
+        )
+        f = f + ca.sum1(ca.vec(r))
+        df = df + ca.DM(collect) @ ca.vec(nonzeros)
+    return f, df
+
+
+def _hessian(program: Program, x, lam_f, lam_g, threads):
+    n = program.num_variables
+    pattern, parts = _Pattern((n, n)), []
+    weight = lam_g / ca.DM(program.row_scale)
+    for term in (*program.terms, *program.costs):
+        i, j = term.block.hessian_pattern
+        if not len(i):
+            continue
+        shape = (term.block.num_rows, term.count)
+        if term.rows is None:
+            mu = ca.repmat(lam_f, *shape)
+        else:
+            # Rows of no interest (-1) take any multiplier times zero.
+            mu = ca.reshape(weight[np.maximum(term.rows, 0).ravel().tolist()], *shape)
+            mu = mu * ca.DM((term.signs * (term.rows >= 0)).T)
+        nonzeros = _call(term, "hessian", x, threads, mu)
+        a, b = term.columns[:, i], term.columns[:, j]
+        scale = program.x_scale[a] * program.x_scale[b]
+        # Off-diagonal entries of one variable with itself count twice.
+        double = np.where((a == b) & (i != j), 2.0, 1.0)
+        pattern.add(np.minimum(a, b), np.maximum(a, b), scale * double)
+        parts.append(ca.vec(nonzeros))
+    return pattern.matrix(parts)

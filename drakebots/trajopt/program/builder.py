@@ -1,0 +1,211 @@
+"""Builds a program from variables, rows and blocks.
+
+b = ProgramBuilder("name")
+x = b.add_variables("x", knots, ["a", "b"], lower=0.0)
+b.cost("effort", {"x": x.indices}, lambda x: ca.sumsqr(x))
+program = b.build()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import casadi as ca
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program.program import Group, Program, Term
+
+
+class ProgramBuilder:
+    """Collects variables, rows and blocks; `build` makes the program."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._variables: dict[str, Group] = {}
+        self._rows: dict[str, Group] = {}
+        self._terms: list[Term] = []
+        self._costs: list[Term] = []
+        self.notes: list[str] = []
+
+    def add_variables(self, name: str, count: int, labels, **bounds) -> Group:
+        """A group of variables; `bounds` are lower, upper, scale, units."""
+        return self._add(self._variables, name, count, labels, bounds)
+
+    def add_rows(self, name: str, count: int, labels, **bounds) -> Group:
+        """A group of rows; blocks add to them."""
+        return self._add(self._rows, name, count, labels, bounds)
+
+    def _add(self, groups, name, count, labels, bounds) -> Group:
+        if name in groups:
+            raise InvalidInput(f"{name} is there already; choose another name")
+        labels = tuple(labels)
+        shape = (count, len(labels))
+        start = sum(g.size for g in groups.values())
+        scale = np.broadcast_to(bounds.pop("scale", 1.0), (len(labels),)).astype(float)
+        units = bounds.pop("units", "1")
+        low = np.broadcast_to(bounds.pop("lower", -np.inf), shape).astype(float)
+        high = np.broadcast_to(bounds.pop("upper", np.inf), shape).astype(float)
+        if np.isnan(low).any() or np.isnan(high).any():
+            raise InvalidInput(f"bounds of {name} are not numbers")
+        groups[name] = Group(name, start, count, labels, low, high, scale, units)
+        return groups[name]
+
+    def __getitem__(self, name: str) -> Group:
+        if name not in self._variables:
+            raise UnknownName("variables", name, self._variables)
+        return self._variables[name]
+
+    def bound(self, name: str, knot, lower=None, upper=None, labels=None) -> None:
+        """Tightens the bounds of variables at a knot (or slice of knots)."""
+        group = self[name]
+        items = slice(None)
+        if labels is not None:
+            items = [self._item(group, label) for label in labels]
+        for key, value, pick in (
+            ("lower", lower, np.maximum),
+            ("upper", upper, np.minimum),
+        ):
+            if value is not None:
+                array = getattr(group, key)
+                array[knot, items] = pick(array[knot, items], value)
+
+    @staticmethod
+    def _item(group: Group, label: str) -> int:
+        if label not in group.labels:
+            raise UnknownName(group.name, label, group.labels)
+        return group.labels.index(label)
+
+    def add_term(
+        self,
+        block: Block,
+        inputs: Mapping[str, np.ndarray],
+        rows: Mapping[str, np.ndarray],
+        *,
+        signs: Mapping[str, float] | None = None,
+        data: np.ndarray | None = None,
+    ) -> None:
+        """Uses a block K times.
+
+        Args:
+            block: the function.
+            inputs: positions of each named input (K, n), as `Group.indices`.
+            rows: positions of each named group of rows (K, m).
+            signs: factor of a named group of rows, 1 by default.
+            data: constants (K, num_data).
+        """
+        columns = self._columns(block, inputs)
+        K = len(columns)
+        where, factor = [], []
+        for name, row in block.rows.items():
+            target = np.broadcast_to(rows[name], (K, row.numel()))
+            where.append(target)
+            factor.append(np.full(row.numel(), (signs or {}).get(name, 1.0)))
+        self._terms.append(
+            Term(
+                block,
+                columns,
+                np.hstack(where),
+                np.concatenate(factor),
+                _data(block, data, K),
+            )
+        )
+
+    def add_cost(self, block: Block, inputs, *, data=None) -> None:
+        """Adds a block's rows to the objective, K times."""
+        columns = self._columns(block, inputs)
+        data = _data(block, data, len(columns))
+        self._costs.append(Term(block, columns, None, np.ones(block.num_rows), data))
+
+    def cost(
+        self,
+        name: str,
+        inputs: Mapping[str, np.ndarray],
+        function: Callable[..., ca.SX],
+    ) -> None:
+        """Adds a cost function(**inputs) at every row of the inputs' positions."""
+        inputs, symbols = _symbols(inputs)
+        self.add_cost(Block(name, symbols, {name: function(**symbols)}), inputs)
+
+    def constraint(
+        self,
+        name: str,
+        inputs: Mapping[str, np.ndarray],
+        function: Callable[..., ca.SX],
+        *,
+        lower=-np.inf,
+        upper=np.inf,
+        labels: Sequence[str] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Adds lower <= function(**inputs) <= upper at every row of positions."""
+        inputs, symbols = _symbols(inputs)
+        value = function(**symbols)
+        labels = labels or [str(i) for i in range(value.numel())]
+        count = max(len(v) for v in inputs.values())
+        rows = self.add_rows(name, count, labels, lower=lower, upper=upper, scale=scale)
+        self.add_term(Block(name, symbols, {name: value}), inputs, {name: rows.indices})
+
+    def difference(self, after: np.ndarray, before: np.ndarray, rows: np.ndarray):
+        """Adds x[after] - x[before] to rows, each (K, n)."""
+        n = after.shape[1]
+        a, b = ca.SX.sym("a", n), ca.SX.sym("b", n)
+        block = Block(f"difference_{n}", {"a": a, "b": b}, {"difference": a - b})
+        self.add_term(block, {"a": after, "b": before}, {"difference": rows})
+
+    def _columns(self, block: Block, inputs) -> np.ndarray:
+        missing = set(block.inputs) ^ set(inputs)
+        if missing:
+            raise InvalidInput(
+                f"block {block.name}: inputs {', '.join(sorted(missing))} do not match"
+            )
+        parts = []
+        for name, symbol in block.inputs.items():
+            part = np.atleast_2d(np.asarray(inputs[name], int))
+            if part.shape[1] != symbol.numel():
+                raise InvalidInput(
+                    f"block {block.name}: input {name} has {symbol.numel()} entries, "
+                    f"got {part.shape[1]}"
+                )
+            parts.append(part)
+        K = max(len(part) for part in parts)
+        return np.hstack([np.broadcast_to(p, (K, p.shape[1])) for p in parts])
+
+    def build(self) -> Program:
+        """The program.
+
+        Raises:
+            InvalidInput: for bounds that exclude each other, by name.
+        """
+        program = Program(
+            self.name,
+            dict(self._variables),
+            dict(self._rows),
+            tuple(self._terms),
+            tuple(self._costs),
+            tuple(self.notes),
+        )
+        program.check()
+        for groups in (program.variables, program.rows):
+            for group in groups.values():
+                for array in (group.lower, group.upper, group.scale):
+                    array.setflags(write=False)
+        return program
+
+
+def _symbols(inputs) -> tuple[dict[str, np.ndarray], dict[str, ca.SX]]:
+    """Positions (K, n) by name, and a symbol (n,) for each."""
+    inputs = {name: np.atleast_2d(value) for name, value in inputs.items()}
+    symbols = {name: ca.SX.sym(name, v.shape[1]) for name, v in inputs.items()}
+    return inputs, symbols
+
+
+def _data(block: Block, data, K: int) -> np.ndarray:
+    size = block.d.shape[0]
+    if data is None:
+        data = np.zeros((K, 0))
+    data = np.broadcast_to(np.atleast_2d(np.asarray(data, float)), (K, size))
+    if not np.isfinite(data).all():
+        raise InvalidInput(f"block {block.name}: constants are not finite")
+    return data

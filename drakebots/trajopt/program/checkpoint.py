@@ -1,0 +1,64 @@
+"""The best iterate of a running solver on disk, to resume from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.errors import FileProblem, one_line
+from drakebots.core.files import replacing
+from drakebots.trajopt.program.program import Program
+
+
+def _signature(program: Program) -> str:
+    groups = {name: list(g.shape) for name, g in program.variables.items()}
+    return json.dumps({"name": program.name, "variables": groups})
+
+
+def save_checkpoint(path: str | Path, program: Program, x: np.ndarray) -> None:
+    """Writes an iterate atomically (NumPy .npz).
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    with replacing(path) as part, open(part, "wb") as file:
+        np.savez(file, x=np.asarray(x), program=_signature(program))
+
+
+def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
+    """The iterate of a checkpoint, and what program it belongs to.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged or no checkpoint.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return np.array(file["x"], float), str(file["program"])
+    except FileNotFoundError:
+        raise FileProblem(path, "no such checkpoint; check the name") from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+        raise FileProblem(
+            path, "is no checkpoint; give a file that --checkpoint wrote"
+        ) from error
+    except Exception as error:  # zipfile.BadZipFile and its kin
+        raise FileProblem(
+            path, f"is damaged ({one_line(error)}); start without --resume"
+        ) from error
+
+
+def load_checkpoint(path: str | Path, program: Program) -> np.ndarray:
+    """The iterate of a checkpoint of the same program.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged, or of a program with
+            other variables.
+    """
+    x, found = read_checkpoint(path)
+    if found != _signature(program) or x.shape != (program.num_variables,):
+        raise FileProblem(
+            path,
+            f"belongs to another program than {program.name}; start without --resume",
+        )
+    return x

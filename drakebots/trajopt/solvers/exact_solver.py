@@ -1,0 +1,253 @@
+"""IPOPT with exact Hessians as a solver for lowered MathematicalPrograms.
+
+Drake's own IPOPT approximates second derivatives, since its bindings have
+none. This solver finds the blocks behind a program that :func:`lower` made and
+takes their exact sparse Hessians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pydrake.solvers import (
+    ClpSolver,
+    MathematicalProgram,
+    MathematicalProgramResult,
+    SolutionResult,
+    SolverId,
+    SolverInterface,
+    SolverOptions,
+)
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.solvers.from_drake import ReadBack, read_back
+from drakebots.trajopt.solvers.ipopt_exact import Iteration, Raw, solve_exact
+
+NAME = "ExactIpopt"
+
+_RESULTS = {
+    "Solve_Succeeded": SolutionResult.kSolutionFound,
+    "Solved_To_Acceptable_Level": SolutionResult.kSolutionFound,
+    "Feasible_Point_Found": SolutionResult.kSolutionFound,
+    "Infeasible_Problem_Detected": SolutionResult.kInfeasibleConstraints,
+    "Diverging_Iterates": SolutionResult.kUnbounded,
+    "Maximum_Iterations_Exceeded": SolutionResult.kIterationLimit,
+    "Maximum_CpuTime_Exceeded": SolutionResult.kIterationLimit,
+    "Maximum_WallTime_Exceeded": SolutionResult.kIterationLimit,
+    "Not_Enough_Degrees_Of_Freedom": SolutionResult.kInvalidInput,
+    "Invalid_Problem_Definition": SolutionResult.kInvalidInput,
+    "Invalid_Option": SolutionResult.kInvalidInput,
+    "Invalid_Number_Detected": SolutionResult.kInvalidInput,
+}
+
+
+@dataclass(frozen=True)
+class ExactIpoptDetails:
+    """What `result.get_solver_details()` gives.
+
+    Attributes:
+        status: IPOPT's word.
+        log: columns of its iteration log, scaled units.
+        seconds: wall time by what it was spent on.
+        g: values of the rows, in the bindings' units.
+        multipliers: of the rows (IPOPT's sign), in the bindings' units.
+        bound_multipliers: of the variables' bounds, physical units.
+    """
+
+    status: str
+    log: Mapping[str, list[float]] = field(repr=False)
+    seconds: Mapping[str, float]
+    g: np.ndarray = field(repr=False)
+    multipliers: np.ndarray | None = field(repr=False)
+    bound_multipliers: np.ndarray | None = field(repr=False)
+
+
+class ExactIpoptResult(MathematicalProgramResult):
+    """A MathematicalProgramResult that knows its solver, from Python."""
+
+    _details: ExactIpoptDetails | None = None
+    _read: ReadBack | None = None
+
+    def get_solver_id(self) -> SolverId:
+        """Of :class:`ExactIpoptSolver`."""
+        return SolverId(NAME)
+
+    def get_solver_details(self) -> ExactIpoptDetails:
+        """See :class:`ExactIpoptDetails`."""
+        return self._details
+
+    def GetDualSolution(self, binding) -> np.ndarray:
+        """Change of the optimal cost by change of an active bound, by row.
+
+        Raises:
+            InvalidInput: for bounding boxes (see the details'
+                `bound_multipliers`) and bindings that were not solved.
+        """
+        if binding not in self._read.rows or self._details.multipliers is None:
+            raise InvalidInput(
+                f"no dual solution of {binding.evaluator().get_description()!r}; ask "
+                "for linear, quadratic or lowered rows of the program that was solved"
+            )
+        return -self._details.multipliers[self._read.rows[binding]]
+
+
+class ExactIpoptSolver(SolverInterface):
+    """Solves programs from
+    :func:`drakebots.trajopt.solvers.mathematical_program.lower`.
+
+    After lowering, variables, bounds, linear and quadratic costs and
+    constraints may be added, bounds changed and bindings removed. Options
+    under the id "ExactIpopt" are IPOPT's; `CommonSolverOption` works too.
+    Visualization callbacks are called once an iteration.
+    """
+
+    def __init__(self):
+        SolverInterface.__init__(self)
+
+    @staticmethod
+    def id() -> SolverId:
+        """The id to set options under."""
+        return SolverId(NAME)
+
+    def available(self) -> bool:
+        """True."""
+        return True
+
+    def enabled(self) -> bool:
+        """True."""
+        return True
+
+    def solver_id(self) -> SolverId:
+        """The id to set options under."""
+        return self.id()
+
+    def SolverName(self) -> str:
+        """Its name."""
+        return NAME
+
+    def AreProgramAttributesSatisfied(self, prog: MathematicalProgram) -> bool:
+        """Whether every binding has a block or constant coefficients."""
+        return not self.ExplainUnsatisfiedProgramAttributes(prog)
+
+    def ExplainUnsatisfiedProgramAttributes(self, prog: MathematicalProgram) -> str:
+        """Why not, or nothing."""
+        try:
+            read_back(prog)
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
+    def Solve(
+        self,
+        prog: MathematicalProgram,
+        initial_guess: np.ndarray | None = None,
+        solver_options: SolverOptions | None = None,
+        result: MathematicalProgramResult | None = None,
+    ) -> MathematicalProgramResult:
+        """Solves a program.
+
+        Args:
+            prog: to solve.
+            initial_guess: None for the program's own, 0 where it has none.
+            solver_options: over the program's own.
+            result: to fill; None for a new :class:`ExactIpoptResult`.
+
+        Raises:
+            InvalidInput: for a binding without a block, by name, a guess of
+                the wrong length, or an option that IPOPT does not know.
+        """
+        read = read_back(prog)
+        guess = _guess(prog, initial_guess)
+        options, threads = _options(prog, solver_options)
+        raw = solve_exact(
+            read.program,
+            guess,
+            options=options,
+            monitor=_monitor(prog),
+            threads=threads,
+        )
+        result = ExactIpoptResult() if result is None else result
+        _fill(result, prog, raw, read.program.objective(raw.x))
+        if isinstance(result, ExactIpoptResult):
+            result._read, result._details = read, _details(read, raw)
+        return result
+
+
+def _guess(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
+    own = prog.initial_guess()
+    guess = own if guess is None else np.asarray(guess, float).ravel()
+    if len(guess) != prog.num_vars():
+        raise InvalidInput(
+            f"the initial guess has {len(guess)} values, the program has "
+            f"{prog.num_vars()} variables"
+        )
+    return np.where(np.isnan(guess), 0.0, guess)
+
+
+def _options(
+    prog: MathematicalProgram, more: SolverOptions | None
+) -> tuple[dict[str, Any], int | None]:
+    found: dict[str, Any] = {}
+    common: dict[str, Any] = {}
+    for options in (prog.solver_options(), more):
+        if options is not None:
+            found |= options.options.get(NAME, {})
+            common |= options.options.get("Drake", {})
+    out: dict[str, Any] = {}
+    if common.get("kPrintToConsole"):
+        out["print_level"] = 5
+    if common.get("kPrintFileName"):
+        out["output_file"] = common["kPrintFileName"]
+        out["file_print_level"] = 5
+    threads = common.get("kMaxThreads")
+    return out | found, None if threads is None else int(threads)
+
+
+def _monitor(prog: MathematicalProgram):
+    callbacks = [
+        (binding.evaluator(), prog.FindDecisionVariableIndices(binding.variables()))
+        for binding in prog.visualization_callbacks()
+    ]
+    if not callbacks:
+        return None
+
+    def monitor(iteration: Iteration) -> bool:
+        for evaluator, index in callbacks:
+            evaluator.Eval(iteration.x[index])
+        return False
+
+    return monitor
+
+
+def _fill(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
+    """Sets what Drake keeps in C++.
+
+    pydrake can set a result's values and status, but neither the variables it
+    is about nor the optimal cost: solving a program with the same variables,
+    all fixed, and a constant cost leaves these behind.
+    """
+    x = np.nan_to_num(raw.x, posinf=0.0, neginf=0.0)
+    shell = MathematicalProgram()
+    variables = prog.decision_variables()
+    shell.AddDecisionVariables(variables)
+    shell.AddBoundingBoxConstraint(x, x, variables)
+    shell.AddLinearCost(np.zeros(len(x)), float(np.nan_to_num(cost)), variables)
+    ClpSolver().Solve(shell, None, None, result)
+    result.set_x_val(raw.x)
+    outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
+    result.set_solution_result(outcome)
+
+
+def _details(read: ReadBack, raw: Raw) -> ExactIpoptDetails:
+    program, bounds = read.program, raw.bound_multipliers
+    return ExactIpoptDetails(
+        raw.status,
+        raw.log,
+        raw.seconds,
+        program.values(raw.x) / program.row_scale,
+        raw.multipliers,
+        None if bounds is None else bounds / program.x_scale,
+    )

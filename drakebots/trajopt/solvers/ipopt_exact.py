@@ -1,0 +1,244 @@
+"""IPOPT with exact sparse Hessians (CasADi's build, MUMPS or SPRAL)."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.program.assemble import Assembled, assemble
+from drakebots.trajopt.program.program import Program
+
+DEFAULTS: dict[str, Any] = {
+    "tol": 1e-6,
+    "constr_viol_tol": 1e-8,
+    "acceptable_tol": 1e-4,
+    "acceptable_constr_viol_tol": 1e-7,
+    "acceptable_compl_inf_tol": 1e-4,
+    "acceptable_iter": 8,
+    "bound_relax_factor": 1e-9,
+    "mu_strategy": "adaptive",
+    "max_iter": 3000,
+    "linear_solver": "mumps",
+    # METIS: half the time of MUMPS' own choice on HAMR (scripts/bench/scaling.py).
+    "mumps_pivot_order": 5,
+    "nlp_scaling_method": "none",
+    "sb": "yes",
+}
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What a solver reports while it works; scaled units.
+
+    Attributes:
+        number: of the iteration.
+        objective: its value.
+        infeasibility: largest violation of a row.
+        x: the iterate in physical units.
+    """
+
+    number: int
+    objective: float
+    infeasibility: float
+    x: np.ndarray = field(repr=False)
+
+
+Monitor = Callable[[Iteration], bool]
+"""Called at every iteration; True stops the solver."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a solver left behind, before anyone judges it.
+
+    Attributes:
+        x: the last iterate.
+        status: the solver's own word.
+        success: whether the solver claims optimality (maybe acceptable).
+        log: columns of the iteration log.
+        seconds: wall time by what it was spent on.
+        multipliers: of the rows, scaled units; for warm starts.
+        bound_multipliers: of the variables' bounds, scaled units.
+    """
+
+    x: np.ndarray
+    status: str
+    success: bool
+    log: Mapping[str, list[float]]
+    seconds: Mapping[str, float]
+    multipliers: np.ndarray | None = None
+    bound_multipliers: np.ndarray | None = None
+
+
+class _Callback(ca.Callback):
+    """Keeps iterates and asks the monitor whether to go on."""
+
+    def __init__(self, program: Program, monitor: Monitor | None):
+        ca.Callback.__init__(self)
+        self.program, self.monitor = program, monitor
+        self.count, self.last, self.error = 0, None, None
+        n, m = program.num_variables, program.num_rows
+        self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
+        scale = program.row_scale
+        self._low, self._high = program.lower / scale, program.upper / scale
+        self.construct("monitor", {})
+
+    def get_n_in(self):
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self):
+        return 1
+
+    def get_name_in(self, i):
+        return ca.nlpsol_out(i)
+
+    def get_name_out(self, i):
+        return "ret"
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)], 1)
+
+    def eval(self, arg):
+        values = dict(zip(map(ca.nlpsol_out, range(ca.nlpsol_n_out())), arg))
+        try:
+            g = np.asarray(values["g"]).ravel()
+            excess = np.maximum(self._low - g, g - self._high)
+            self.last = Iteration(
+                self.count,
+                float(values["f"]),
+                float(max(excess.max(initial=0.0), 0.0)),
+                np.asarray(values["x"]).ravel() * self.program.x_scale,
+            )
+            self.count += 1
+            stop = bool(self.monitor(self.last)) if self.monitor else False
+        except BaseException as error:  # raised again by solve_exact
+            self.error, stop = error, True
+        return [1 if stop else 0]
+
+
+def solve_exact(
+    program: Program,
+    x0: np.ndarray,
+    *,
+    options: Mapping[str, Any] | None = None,
+    monitor: Monitor | None = None,
+    assembled: Assembled | None = None,
+    multipliers: tuple[np.ndarray, np.ndarray] | None = None,
+    threads: int | None = None,
+) -> Raw:
+    """Solves a program by IPOPT with exact Hessians.
+
+    Args:
+        program: to solve.
+        x0: the initial guess.
+        options: IPOPT's, over :data:`DEFAULTS`.
+        monitor: see :data:`Monitor`.
+        assembled: the program's functions when they are there already.
+        multipliers: of rows and bounds to warm start with.
+        threads: for the derivatives; None for all the machine's.
+
+    Raises:
+        InvalidInput: for an option that IPOPT does not know.
+    """
+    threads = threads or os.cpu_count() or 1
+    began = time.perf_counter()
+    functions = assembled or assemble(program, threads=threads)
+    built = time.perf_counter() - began
+    settings = DEFAULTS | {"print_level": 0} | dict(options or {})
+    callback = _Callback(program, monitor)
+    x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
+    nlp = {"x": x, "p": p, "f": functions.objective(x, p), "g": functions.rows(x, p)}
+    with _spral(settings):
+        try:
+            solver = ca.nlpsol(
+                "ipopt",
+                "ipopt",
+                nlp,
+                {
+                    "grad_f": functions.gradient,
+                    "jac_g": functions.jacobian,
+                    "hess_lag": functions.hessian,
+                    "iteration_callback": callback,
+                    "print_time": False,
+                    "error_on_fail": False,
+                    "calc_lam_p": False,
+                    "calc_multipliers": False,
+                    "no_nlp_grad": True,
+                    **{f"ipopt.{key}": value for key, value in settings.items()},
+                },
+            )
+        except RuntimeError as error:
+            raise InvalidInput(
+                f"IPOPT refuses an option: {_last_line(error)}"
+            ) from None
+        scale, row_scale = program.x_scale, program.row_scale
+        arguments = {
+            "x0": np.asarray(x0, float) / scale,
+            "lbx": program.x_lower / scale,
+            "ubx": program.x_upper / scale,
+            "lbg": program.lower / row_scale,
+            "ubg": program.upper / row_scale,
+        }
+        if multipliers is not None:
+            arguments["lam_g0"], arguments["lam_x0"] = multipliers
+        try:
+            out = solver(**arguments)
+        except KeyboardInterrupt:
+            callback.error = callback.error or KeyboardInterrupt()
+            out = None
+    if callback.error is not None and not isinstance(callback.error, KeyboardInterrupt):
+        raise callback.error
+    if out is None:
+        x = x0 if callback.last is None else callback.last.x
+        return Raw(x, "interrupted", False, {}, {"build": built})
+    stats = solver.stats()
+    if callback.error is not None:
+        stats["return_status"] = "interrupted"
+    iterations = stats.get("iterations") or {}
+    seconds = {
+        "build": built,
+        "rows and objective": stats.get("t_wall_nlp_g", 0.0)
+        + stats.get("t_wall_nlp_f", 0.0),
+        "Jacobian and gradient": stats.get("t_wall_nlp_jac_g", 0.0)
+        + stats.get("t_wall_nlp_grad_f", 0.0),
+        "Hessian": stats.get("t_wall_nlp_hess_l", 0.0),
+        "total": stats.get("t_wall_total", 0.0),
+    }
+    return Raw(
+        np.asarray(out["x"]).ravel() * scale,
+        stats["return_status"],
+        stats["return_status"] in ("Solve_Succeeded", "Solved_To_Acceptable_Level"),
+        {key: list(map(float, values)) for key, values in iterations.items()},
+        seconds,
+        np.asarray(out["lam_g"]).ravel(),
+        np.asarray(out["lam_x"]).ravel(),
+    )
+
+
+@contextmanager
+def _spral(settings):
+    """SPRAL refuses to run unless OpenMP may cancel; that is read at start."""
+    if settings.get("linear_solver") == "spral" and (
+        os.environ.get("OMP_CANCELLATION", "").upper() != "TRUE"
+    ):
+        raise InvalidInput(
+            "linear_solver spral needs OMP_CANCELLATION=TRUE and OMP_PROC_BIND=TRUE in "
+            "the environment before Python starts; set them, or use mumps"
+        )
+    yield
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    last = lines[-1] if lines else "unknown"
+    # CasADi puts its own source file first: "....cpp:320: what went wrong".
+    return re.sub(r"^\S+\.[ch]pp:\d+:\s*", "", last)

@@ -1,0 +1,479 @@
+"""A program as Drake's MathematicalProgram, for Drake's solvers and tools.
+
+There is one binding for each group of rows at each knot and one cost for each
+use of a block, with derivatives by hand, sparsity patterns and names:
+
+    lower/rho <= (sum_t S_t r_t)/rho <= upper/rho,    x in physical units
+
+Rows are divided by the program's row scales rho, since Drake has no scaling of
+rows; variables keep their units and get `SetVariableScaling`, which SNOPT
+follows and IPOPT ignores with a warning. Rows that are affine become linear
+constraints, affine costs linear costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
+from pydrake.solvers import MathematicalProgram
+from pydrake.symbolic import Variable
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.program.block import Block, compile_blocks
+from drakebots.trajopt.program.program import Group, Program, Term
+
+# Block uses as evaluators of a MathematicalProgram: double in, double out.
+#
+# Drake's solvers evaluate bindings in AutoDiffXd. An evaluator here takes values
+# and derivatives apart, evaluates its blocks' compiled functions in double and
+# puts dr/dx times the seed back:
+#
+#     y = S r(x_local),    dy/dz = S (dr/dx) (dx/dz)
+#
+# The seed dx/dz is no identity when a program has variable scaling (SNOPT).
+
+_PROBE: ContextVar[list | None] = ContextVar("probe", default=None)
+
+
+class Compute:
+    """A block's functions on preallocated buffers; shared by all its uses.
+
+    CasADi's ordinary call converts every argument, some 30 us; a buffer takes
+    the memory as it is.
+    """
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.w, self.d = np.zeros(block.num_inputs), np.zeros(block.d.shape[0])
+        self.r = np.zeros(block.num_rows)
+        self.nonzeros = np.zeros(len(block.jacobian_pattern[0]))
+        self._value = self._buffer("value", [self.r])
+        self._jacobian = self._buffer("jacobian", [self.r, self.nonzeros])
+
+    def _buffer(self, kind: str, results: list[np.ndarray]):
+        buffer, run = self.block.functions[kind].buffer()
+        for put, arrays in (
+            (buffer.set_arg, (self.w, self.d)),
+            (buffer.set_res, results),
+        ):
+            for i, array in enumerate(arrays):
+                if array.size:
+                    put(i, memoryview(array))
+        # The buffer must outlive the function that runs it.
+        return run, buffer
+
+    def value(self, w: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """r (num_rows,)."""
+        self.w[:], self.d[:] = w, d
+        self._value[0]()
+        return self.r.copy()
+
+    def jacobian(self, w: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r and the nonzeros of dr/dw."""
+        self.w[:], self.d[:] = w, d
+        self._jacobian[0]()
+        return self.r.copy(), self.nonzeros.copy()
+
+
+class Use:
+    """One use of a block. It remembers what it gave for the last input.
+
+    Several bindings ask one use, e.g. for the momentum at an interval's start
+    and at its end: the second one finds the values there.
+    """
+
+    def __init__(self, compute: Compute, data: np.ndarray):
+        self.compute, self.data = compute, np.array(data)
+        self._key, self._r, self._nonzeros = None, None, None
+
+    def value(self, w: np.ndarray) -> np.ndarray:
+        """r(w)."""
+        key = w.tobytes()
+        if key != self._key:
+            self._r = self.compute.value(w, self.data)
+            self._key, self._nonzeros = key, None
+        return self._r
+
+    def jacobian(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r(w) and the nonzeros of dr/dw."""
+        key = w.tobytes()
+        if key != self._key or self._nonzeros is None:
+            self._r, self._nonzeros = self.compute.jacobian(w, self.data)
+            self._key = key
+        return self._r, self._nonzeros
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a use adds to a binding with rows y and variables z.
+
+    Attributes:
+        use: of a block.
+        take: positions in z of its inputs (num_inputs,).
+        rows: its rows that go into y.
+        targets: their rows in y.
+        factors: of those rows: sign over row scale.
+    """
+
+    use: Use
+    take: np.ndarray
+    rows: np.ndarray
+    targets: np.ndarray
+    factors: np.ndarray
+
+
+class Evaluator:
+    """y(z) of a binding, in double and in AutoDiffXd.
+
+    Args:
+        parts: whose sum y is.
+        num_rows, num_variables: of y and z.
+        scale: the parts see scale * z (num_variables,).
+        key: what the owner wants to recognise it by, see :func:`key_of`.
+        scalar: a cost: one row, returned as a number.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        num_rows: int,
+        num_variables: int,
+        *,
+        scale: np.ndarray | None = None,
+        key: object = None,
+        scalar: bool = False,
+    ):
+        self.parts, self.key, self.scalar = tuple(parts), key, scalar
+        self.shape = num_rows, num_variables
+        self.scale = np.ones(num_variables) if scale is None else scale
+        self._targets = _stack([p.targets for p in parts], int)
+        self._factors = _stack([p.factors for p in parts], float)
+        self._picks, places, weights = [], [], []
+        for part in self.parts:
+            i, j = part.use.compute.block.jacobian_pattern
+            # A row of a block may go to several rows of y, or to none.
+            pick, which = np.nonzero(i[:, None] == part.rows[None, :])
+            columns = part.take[j[pick]]
+            self._picks.append(pick)
+            places.append(part.targets[which] * num_variables + columns)
+            weights.append(part.factors[which] * self.scale[columns])
+        self._places, self._weights = _stack(places, int), _stack(weights, float)
+
+    @property
+    def pattern(self) -> list[tuple[int, int]]:
+        """(row, column) of the nonzeros of dy/dz, sorted."""
+        rows, columns = np.divmod(np.unique(self._places), self.shape[1])
+        return list(zip(rows.tolist(), columns.tolist()))
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        """y (num_rows,)."""
+        x = self.scale * z
+        r = [p.use.value(x[p.take])[p.rows] for p in self.parts]
+        return np.bincount(
+            self._targets, self._factors * _stack(r, float), self.shape[0]
+        )
+
+    def jacobian(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y (num_rows,) and dy/dz (num_rows, num_variables), dense."""
+        x, r, nonzeros = self.scale * z, [], []
+        for part, pick in zip(self.parts, self._picks):
+            values, slopes = part.use.jacobian(x[part.take])
+            r.append(values[part.rows])
+            nonzeros.append(slopes[pick])
+        m, n = self.shape
+        y = np.bincount(self._targets, self._factors * _stack(r, float), m)
+        flat = np.bincount(self._places, self._weights * _stack(nonzeros, float), m * n)
+        return y, flat.reshape(m, n)
+
+    def __call__(self, z: np.ndarray):
+        """What Drake calls: z of floats or of AutoDiffXd."""
+        probe = _PROBE.get()
+        if probe is not None:
+            probe.append(self.key)
+            return 0.0 if self.scalar else np.zeros(self.shape[0])
+        if z.dtype == float:
+            y = self.value(z)
+            return float(y[0]) if self.scalar else y
+        y, J = self.jacobian(ExtractValue(z).ravel())
+        out = InitializeAutoDiff(y, _times(J, ExtractGradient(z)))
+        return out[0, 0] if self.scalar else out
+
+
+def key_of(evaluator) -> object | None:
+    """The key of the :class:`Evaluator` behind a Drake evaluator, or None.
+
+    Drake keeps Python functions inside C++ objects, which copies of a program
+    share and which have no Python attributes: only a call reaches them.
+    """
+    probe: list = []
+    token = _PROBE.set(probe)
+    try:
+        evaluator.Eval(np.zeros(evaluator.num_vars()))
+    except Exception:
+        # Somebody else's function may fail at zero: it is none of ours.
+        return None
+    finally:
+        _PROBE.reset(token)
+    return probe[0] if probe else None
+
+
+def _times(J: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    """J @ seed. Solvers seed the identity or scales: a diagonal is 100 x cheaper."""
+    diagonal = seed.diagonal()
+    square = seed.shape[0] == seed.shape[1]
+    if square and np.count_nonzero(seed) == np.count_nonzero(diagonal):
+        return J * diagonal
+    return J @ seed
+
+
+def _stack(arrays: Sequence[np.ndarray], kind) -> np.ndarray:
+    if len(arrays) == 1:
+        return np.asarray(arrays[0], kind)
+    return np.concatenate(arrays).astype(kind) if arrays else np.zeros(0, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where the bindings of a lowered program come from.
+
+    Attributes:
+        program: that was lowered.
+        variables: its decision variables' ids, in its order.
+        scaled: whether they are x / x_scale.
+    """
+
+    program: Program
+    variables: tuple[int, ...]
+    scaled: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """What a nonlinear binding stands for.
+
+    Attributes:
+        origin: of the binding.
+        rows: positions of its rows in the program; None for a cost.
+        columns: positions of its variables.
+        cost: (cost term, use) of a cost.
+    """
+
+    origin: Origin
+    rows: np.ndarray | None
+    columns: np.ndarray
+    cost: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A MathematicalProgram and what it came from.
+
+    Attributes:
+        program: that was lowered.
+        prog: Drake's; add to it what you like.
+        x: its decision variables (num_variables,), in the program's order.
+        scaled: whether they are x / x_scale instead of physical.
+        bindings: constraints by name: "dynamics[3]", "bounds of q[3]".
+    """
+
+    program: Program
+    prog: MathematicalProgram
+    x: np.ndarray
+    scaled: bool
+    bindings: Mapping[str, object] = field(repr=False)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Drake's decision variables from physical ones."""
+        return np.asarray(x, float) / self.program.x_scale if self.scaled else x
+
+    def physical(self, values: np.ndarray) -> np.ndarray:
+        """Physical variables from Drake's."""
+        values = np.asarray(values, float)
+        return values * self.program.x_scale if self.scaled else values
+
+    def view(self, variables: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """The decision variables by the program's names, (count, labels)."""
+        x = self.x if variables is None else variables
+        groups = self.program.variables.items()
+        return {n: x[g.start : g.stop].reshape(g.shape) for n, g in groups}
+
+
+def lower(program: Program, *, scaled: bool = False) -> Lowered:
+    """Makes a MathematicalProgram of a program.
+
+    Args:
+        program: to lower.
+        scaled: take x / x_scale for decision variables, for solvers that
+            ignore `SetVariableScaling` (IPOPT).
+
+    Raises:
+        InvalidInput: for a row nothing adds to and whose bounds exclude zero.
+    """
+    return _Lowering(program, scaled).lowered()
+
+
+class _Lowering:
+    def __init__(self, program: Program, scaled: bool):
+        self.program, self.prog = program, MathematicalProgram()
+        names = [g.label(i) for g in program.variables.values() for i in g.indices.flat]
+        self.x = np.array([Variable(name) for name in names], dtype=object)
+        self.prog.AddDecisionVariables(self.x)
+        self.scale = program.x_scale if scaled else np.ones(len(self.x))
+        ids = tuple(v.get_id() for v in self.x)
+        self.origin = Origin(program, ids, scaled)
+        self.bindings: dict[str, object] = {}
+        if not scaled and (program.x_scale != 1).any():
+            for variable, scale in zip(self.x, program.x_scale):
+                self.prog.SetVariableScaling(variable, float(scale))
+
+    def lowered(self) -> Lowered:
+        p = self.program
+        compile_blocks([t.block for t in (*p.terms, *p.costs)])
+        self.compute: dict[int, Compute] = {}
+        self._bounds()
+        self._rows()
+        self._costs()
+        return Lowered(p, self.prog, self.x, self.origin.scaled, self.bindings)
+
+    def _uses(self, term: Term) -> list[Use]:
+        block = term.block
+        if id(block) not in self.compute:
+            self.compute[id(block)] = Compute(block)
+        return [Use(self.compute[id(block)], d) for d in term.data]
+
+    def _bounds(self) -> None:
+        for group in self.program.variables.values():
+            for knot, index in enumerate(group.indices):
+                low, high = group.lower[knot], group.upper[knot]
+                if not (np.isfinite(low).any() or np.isfinite(high).any()):
+                    continue
+                scale = self.scale[index]
+                binding = self.prog.AddBoundingBoxConstraint(
+                    low / scale, high / scale, self.x[index]
+                )
+                self._name(binding, f"bounds of {_name(group, knot)}")
+
+    def _name(self, binding, name: str, more: str = "") -> None:
+        binding.evaluator().set_description(name + more)
+        self.bindings[name] = binding
+
+    # ---------------------------------------------------------------- rows
+    def _rows(self) -> None:
+        p = self.program
+        owner = np.repeat(
+            np.arange(sum(g.count for g in p.rows.values())),
+            [len(g.labels) for g in p.rows.values() for _ in range(g.count)],
+        )
+        collected: dict[int, list] = {}
+        for term in p.terms:
+            for k, use in enumerate(self._uses(term)):
+                rows = term.rows[k]
+                for unit in np.unique(owner[rows[rows >= 0]]):
+                    mine = np.flatnonzero((rows >= 0) & (owner[rows] == unit))
+                    collected.setdefault(int(unit), []).append((term, k, use, mine))
+        unit = 0
+        for group in p.rows.values():
+            for knot in range(group.count):
+                self._add_rows(group, knot, collected.get(unit, []))
+                unit += 1
+
+    def _add_rows(self, group: Group, knot: int, contributions: list) -> None:
+        low, high = (b[knot] / group.scale for b in (group.lower, group.upper))
+        name = _name(group, knot)
+        if not contributions:
+            if (low > 0).any() or (high < 0).any():
+                raise InvalidInput(
+                    f"{name}: no block adds to it and 0 is out of bounds"
+                )
+            return
+        rows = group.indices[knot]
+        columns = np.unique(
+            np.concatenate([t.columns[k] for t, k, *_ in contributions])
+        )
+        parts = [
+            Part(
+                use,
+                np.searchsorted(columns, t.columns[k]),
+                mine,
+                t.rows[k][mine] - rows[0],
+                t.signs[mine] / group.scale[t.rows[k][mine] - rows[0]],
+            )
+            for t, k, use, mine in contributions
+        ]
+        evaluator = Evaluator(
+            parts,
+            len(rows),
+            len(columns),
+            scale=self.scale[columns],
+            key=Key(self.origin, rows, columns),
+        )
+        variables = self.x[columns]
+        affine = all(
+            _affine_rows(t.block)[mine].all() for t, _, _, mine in contributions
+        )
+        linear = _affine(evaluator) if affine else None
+        if linear is not None:
+            b, A = linear
+            if np.array_equal(low, high):
+                binding = self.prog.AddLinearEqualityConstraint(A, low - b, variables)
+            else:
+                binding = self.prog.AddLinearConstraint(A, low - b, high - b, variables)
+        else:
+            binding = self.prog.AddConstraint(evaluator, low, high, variables)
+            binding.evaluator().SetGradientSparsityPattern(evaluator.pattern)
+        labels = [label for label in group.labels if label]
+        more = f" ({', '.join(labels)})" if 1 < len(labels) <= 4 else ""
+        self._name(binding, name, more)
+
+    # --------------------------------------------------------------- costs
+    def _costs(self) -> None:
+        for number, term in enumerate(self.program.costs):
+            what, m = term.block.name, term.block.num_rows
+            for k, use in enumerate(self._uses(term)):
+                columns, take = np.unique(term.columns[k], return_inverse=True)
+                part = Part(use, take, np.arange(m), np.zeros(m, int), np.ones(m))
+                evaluator = Evaluator(
+                    [part],
+                    1,
+                    len(columns),
+                    scale=self.scale[columns],
+                    key=Key(self.origin, None, columns, (number, k)),
+                    scalar=True,
+                )
+                name = f"cost {what}[{k}]" if term.count > 1 else f"cost {what}"
+                variables = self.x[columns]
+                affine = _affine_rows(term.block).all()
+                linear = _affine(evaluator) if affine else None
+                if linear is not None:
+                    b, A = linear
+                    binding = self.prog.AddLinearCost(A[0], b[0], variables)
+                else:
+                    binding = self.prog.AddCost(evaluator, variables)
+                    binding.evaluator().SetGradientSparsityPattern(evaluator.pattern)
+                binding.evaluator().set_description(name)
+
+
+def _name(group: Group, knot: int) -> str:
+    """ "q[3]", or "slip[3].FL" of a group with one label."""
+    which = f"{group.name}[{knot}]" if group.count > 1 else group.name
+    label = group.labels[0] if len(group.labels) == 1 else ""
+    return f"{which}.{label}" if label else which
+
+
+def _affine_rows(block: Block) -> np.ndarray:
+    """Which rows of a block are affine in its inputs, by their expressions."""
+    if "affine_rows" not in block.__dict__:
+        curved = ca.which_depends(block.r, block.w, 2, True)
+        block.__dict__["affine_rows"] = ~np.array(curved, bool)
+    return block.__dict__["affine_rows"]
+
+
+def _affine(evaluator: Evaluator) -> tuple[np.ndarray, np.ndarray] | None:
+    """y(0) and dy/dz of an affine evaluator; None where they are not numbers."""
+    b, A = evaluator.jacobian(np.zeros(evaluator.shape[1]))
+    return (b, A) if np.isfinite(b).all() and np.isfinite(A).all() else None

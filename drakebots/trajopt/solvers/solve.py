@@ -1,0 +1,290 @@
+"""Solve a program, watch it, stop it, and judge what came out.
+
+solution = solve(program, x0)                     exact-Hessian IPOPT
+solution = solve(program, x0, solver="snopt")     Drake's SNOPT
+print(solution.summary())
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.trajopt.program.checkpoint import save_checkpoint
+from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.solvers.drake import solve_drake
+from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
+
+SOLVERS = ("exact", "ipopt", "snopt")
+
+TOLERANCE = 1e-6
+"""Of every row and bound, in the program's scaled units: above it, failed."""
+
+Progress = Callable[[int, float, float], None]
+"""Called with iteration, objective and largest violation (scaled)."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer to a program, or the best iterate of a failed attempt.
+
+    Attributes:
+        program: that was solved.
+        x: the answer, physical units.
+        verdict: success, failed, interrupted or time limit.
+        message: one line: why it ended, the worst rows if it failed.
+        residuals: worst violation of every group, by the name of its worst
+            entry, physical units, largest first.
+        log: columns of the solver's iteration log.
+        seconds: wall time by what it was spent on.
+        solver: that was used.
+        status: the solver's own word.
+        multipliers: of rows and bounds, to warm start with, or None.
+    """
+
+    program: Program = field(repr=False)
+    x: np.ndarray = field(repr=False)
+    verdict: Verdict
+    message: str
+    residuals: Mapping[str, float]
+    log: Mapping[str, list[float]] = field(repr=False)
+    seconds: Mapping[str, float]
+    solver: str
+    status: str
+    multipliers: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verdict is success."""
+        return self.verdict is Verdict.SUCCESS
+
+    @property
+    def objective(self) -> float:
+        """The cost at x."""
+        return self.program.objective(self.x)
+
+    @property
+    def parts(self) -> dict[str, np.ndarray]:
+        """x by name of variables, (count, labels) each."""
+        return self.program.view(self.x)
+
+    @property
+    def iterations(self) -> int:
+        """Of the solver."""
+        return max((len(column) for column in self.log.values()), default=0)
+
+    def worst(self, count: int = 3) -> dict[str, float]:
+        """The largest residuals by name."""
+        return dict(list(self.residuals.items())[:count])
+
+    def require(self) -> Solution:
+        """Itself if it succeeded.
+
+        Raises:
+            NoSolution: otherwise, with the worst residuals.
+        """
+        if not self.ok:
+            raise NoSolution(f"{self.program.name}: {self.message}", self.worst())
+        return self
+
+    def summary(self) -> str:
+        """A line on the outcome, then a residual a line."""
+        lines = [
+            f"{self.program.name}: {self.verdict} by {self.solver} ({self.status}) in "
+            f"{self.iterations} iterations, {self.seconds.get('total', 0):.1f} s; "
+            f"objective {self.objective:.6g}"
+        ]
+        lines += [f"  {value:9.2e}  {name}" for name, value in self.residuals.items()]
+        return "\n".join(lines)
+
+
+class _Watch:
+    """Keeps the best iterate, the clock, and the checkpoint."""
+
+    def __init__(self, program, monitor, progress, time_limit, checkpoint):
+        self.program, self.monitor, self.progress = program, monitor, progress
+        self.deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.checkpoint, self.saved = checkpoint, time.monotonic()
+        self.best: Iteration | None = None
+        self.late = False
+
+    def __call__(self, iteration: Iteration) -> bool:
+        if np.isfinite(iteration.x).all() and _rank(iteration) <= _rank(self.best):
+            self.best = iteration
+        if self.progress is not None:
+            self.progress(
+                iteration.number, iteration.objective, iteration.infeasibility
+            )
+        if self.checkpoint is not None and time.monotonic() - self.saved > 5.0:
+            self.save()
+        self.late = self.deadline is not None and time.monotonic() > self.deadline
+        asked = self.monitor is not None and self.monitor(iteration)
+        return bool(self.late or asked)
+
+    def save(self) -> None:
+        if self.checkpoint is not None and self.best is not None:
+            save_checkpoint(self.checkpoint, self.program, self.best.x)
+            self.saved = time.monotonic()
+
+
+def _rank(iteration: Iteration | None) -> tuple[float, float]:
+    """Feasible before infeasible, then cheaper before dearer."""
+    if iteration is None:
+        return (np.inf, np.inf)
+    if iteration.infeasibility <= TOLERANCE:
+        return (0.0, iteration.objective)
+    return (iteration.infeasibility, iteration.objective)
+
+
+def solve(
+    program: Program,
+    x0: np.ndarray,
+    *,
+    solver: str = "exact",
+    options: Mapping[str, Any] | None = None,
+    time_limit: float | None = None,
+    monitor: Monitor | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    multipliers: tuple[np.ndarray, np.ndarray] | None = None,
+    tolerance: float = TOLERANCE,
+) -> Solution:
+    """Solves a program; what was reached is returned even when it is cut short.
+
+    Args:
+        program: to solve.
+        x0: the first guess, of :meth:`Program.pack`.
+        solver: "exact" (IPOPT with exact Hessians), "ipopt" or "snopt"
+            (Drake's, through a MathematicalProgram).
+        options: the solver's.
+        time_limit: of wall time [s].
+        monitor: called at every iteration; True stops.
+        progress: called at every iteration, for a display.
+        checkpoint: file that keeps the best iterate while it works.
+        multipliers: of an earlier solution, "exact" only.
+        tolerance: of every row and bound, scaled, to call it a success.
+
+    Raises:
+        InvalidInput: for a guess that does not fit or bounds that exclude each
+            other, an option the solver does not know.
+        UnknownName: for an unknown solver.
+    """
+    if solver not in SOLVERS:
+        raise UnknownName("solver", solver, SOLVERS)
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
+    x0 = _checked_guess(program, x0)
+    program.check()
+    watch = _Watch(program, monitor, progress, time_limit, checkpoint)
+    began = time.perf_counter()
+    interrupted = False
+    try:
+        raw = _run(program, x0, solver, options, watch, multipliers, time_limit)
+    except KeyboardInterrupt:
+        interrupted = True
+        x = x0 if watch.best is None else watch.best.x
+        raw = Raw(x, "interrupted", False, {}, {})
+    interrupted = interrupted or raw.status == "interrupted"
+    watch.save()
+    seconds = dict(raw.seconds) | {"total": time.perf_counter() - began}
+    x, success = raw.x, raw.success
+    violation = _scaled_violation(program, x)
+    if (
+        not success
+        and watch.best is not None
+        and (watch.best.infeasibility < violation or not np.isfinite(violation))
+    ):
+        x = watch.best.x
+        violation = _scaled_violation(program, x)
+    verdict, message = _judge(raw, violation, watch.late, interrupted, tolerance)
+    return Solution(
+        program=program,
+        x=_frozen(x),
+        verdict=verdict,
+        message=message,
+        residuals=MappingProxyType(program.residuals(x)),
+        log=MappingProxyType(dict(raw.log)),
+        seconds=MappingProxyType(seconds),
+        solver=solver,
+        status=raw.status,
+        multipliers=(
+            None
+            if raw.multipliers is None
+            else (raw.multipliers, raw.bound_multipliers)
+        ),
+    )
+
+
+def _run(program, x0, solver, options, watch, multipliers, time_limit) -> Raw:
+    if solver == "exact":
+        return solve_exact(
+            program, x0, options=options, monitor=watch, multipliers=multipliers
+        )
+    return solve_drake(
+        program,
+        x0,
+        solver=solver,
+        options=options,
+        monitor=watch,
+        time_limit=time_limit,
+    )
+
+
+def _checked_guess(program: Program, x0) -> np.ndarray:
+    x0 = np.asarray(x0, float).ravel()
+    if x0.shape != (program.num_variables,):
+        raise InvalidInput(
+            f"{program.name} has {program.num_variables} variables, the guess has "
+            f"{len(x0)}; make it with program.pack"
+        )
+    bad = np.flatnonzero(~np.isfinite(x0))
+    if len(bad):
+        group = next(g for g in program.variables.values() if bad[0] < g.stop)
+        raise InvalidInput(f"the guess of {group.label(bad[0])} is {x0[bad[0]]}")
+    return x0
+
+
+def _scaled_violation(program: Program, x: np.ndarray) -> float:
+    """Of rows and bounds, in units of their scales."""
+    if not np.isfinite(x).all():
+        return np.inf
+    g = program.values(x)
+    rows = np.maximum(program.lower - g, g - program.upper) / program.row_scale
+    bounds = np.maximum(program.x_lower - x, x - program.x_upper) / program.x_scale
+    worst = max(rows.max(initial=0.0), bounds.max(initial=0.0))
+    return float(worst) if np.isfinite(worst) else np.inf
+
+
+def _judge(raw: Raw, violation, late, interrupted, tolerance) -> tuple[Verdict, str]:
+    state = f"largest violation {violation:.2g} (scaled)"
+    if interrupted:
+        return Verdict.INTERRUPTED, f"interrupted; {state}"
+    if raw.success and violation <= tolerance:
+        return Verdict.SUCCESS, f"{raw.status}; {state}"
+    if late:
+        return Verdict.TIME_LIMIT, f"stopped at the time limit; {state}"
+    if raw.success:
+        return (
+            Verdict.FAILED,
+            f"{raw.status}, but {state} exceeds {tolerance:g}; tighten the solver's "
+            "tolerances",
+        )
+    return (
+        Verdict.FAILED,
+        f"{raw.status}; {state}; try another start, more iterations or a relaxation "
+        "ladder",
+    )
+
+
+def _frozen(x: np.ndarray) -> np.ndarray:
+    x = np.array(x)
+    x.setflags(write=False)
+    return x

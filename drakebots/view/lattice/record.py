@@ -1,0 +1,300 @@
+"""The lattice behind a result that holds positions of nodes only.
+
+A plan of actuators (`drakebots plan voxel`, `plan lattice.json`) stores where the
+nodes are at rest and when moved. Voxels follow from the nodes: one is where all six of
+its nodes are. Only a hole of one voxel inside a lattice looks the same as no hole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
+from pydrake.math import RigidTransform, RotationMatrix
+
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.lattice.pom.pom import Control, actuator_nodes
+from drakebots.lattice.shape.lattice import OFFSETS, Lattice
+from drakebots.results import Result
+from drakebots.view.lattice.page import LATTICE, draw_rest, rod_colours, strut_radius
+from drakebots.view.motion import check_playback, play
+from drakebots.view.scene import Stage, make_stage
+
+# A lattice's motion in Meshcat: every strut, node and actuator moves.
+#
+#     stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
+#     write_html(stage, "gait.html")
+#
+# Meshcat records transforms only: a strut keeps its length at rest and is centred
+# between its nodes, which hide the rest (0.4 mm at 5 mm of motion); an actuator is a
+# rod in a sleeve, each with one end on its node.
+
+MAX_TRANSFORMS = 60_000
+"""A recording has at most so many, some 8 MB. Meshcat interpolates between them. The
+objects come on top: some 17 MB for 8x8x8 voxels, 1 MB for the walking robot."""
+
+MIN_FRAMES = 2
+
+_STRUT, _NODE = Rgba(0.36, 0.40, 0.47), Rgba(0.16, 0.20, 0.27)
+_REST, _TRAIL = Rgba(0.66, 0.68, 0.72), Rgba(0.78, 0.20, 0.50)
+
+
+def record_nodes(
+    result: Result,
+    *,
+    slow: float | None = None,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records a result that holds positions of nodes, such as a plan of actuators.
+
+    Args:
+        result: with data.node_position (T, N, 3), at rest first.
+        slow: how many times slower than the result's own time; None for 2.
+        frames_per_second, port: as in :func:`record_lattice`.
+
+    Raises:
+        InvalidInput: for another result, or a speed or rate that is not > 0.
+    """
+    lattice = lattice_of(result)
+    return record_lattice(
+        lattice,
+        result.data.node_position.values,
+        result.data.time.values,
+        actuators=actuators_of(result, lattice),
+        slow=2.0 if slow is None else slow,
+        frames_per_second=frames_per_second,
+        port=port,
+    )
+
+
+def record_lattice(
+    lattice: Lattice,
+    node_positions: np.ndarray,
+    times: np.ndarray,
+    *,
+    actuators: Sequence[Control] = (),
+    trails: Sequence[Sequence[int]] = (),
+    thickness: float = 1.27e-3,
+    slow: float = 1.0,
+    magnify: float = 1.0,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records the motion of a lattice's nodes in a new Meshcat scene.
+
+    Args:
+        lattice: the voxels; drawn thin as they are at rest.
+        node_positions: (T, N, 3) in the order of the lattice's nodes [m].
+        times: (T,), rising [s]; straight in between.
+        actuators: drawn as rods that slide in sleeves.
+        trails: places of nodes [half pitches] whose way is drawn.
+        thickness: of the struts [m]; thin ones are drawn thicker.
+        slow: how many times slower than `times` to play.
+        magnify: of the displacements as drawn.
+        frames_per_second: of the playback, as far as `MAX_TRANSFORMS` goes.
+        port: of the server.
+
+    Raises:
+        InvalidInput: for arrays of another shape, not finite or not rising, a
+            speed, rate or magnification that is not > 0, or no such node.
+    """
+    times, places = _checked(lattice, node_positions, times)
+    check_playback(slow=slow, magnify=magnify, frames_per_second=frames_per_second)
+    rest = lattice.positions
+    places = rest + magnify * (places - rest)
+    radius = strut_radius(lattice, thickness)
+    every = np.vstack([rest, *places])
+    margin = 3 * radius
+    stage = make_stage(
+        every.min(axis=0) - margin, every.max(axis=0) + margin, port=port
+    )
+    draw_rest(stage.meshcat, lattice, _REST)
+    for i, place in enumerate(trails):
+        way = places[:, lattice.node(place)]
+        stage.meshcat.SetLine(
+            f"{LATTICE}/trails/{i}", np.asfortranarray(way.T), 4.0, _TRAIL
+        )
+    body = _Body(stage.meshcat, lattice, actuators, radius)
+    length = slow * (times[-1] - times[0])
+    fits = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
+    count = int(np.clip(np.ceil(length * frames_per_second) + 1, MIN_FRAMES, fits))
+    rate = (count - 1) / length
+    moments = np.linspace(times[0], times[-1], count)
+
+    def show(frame: int, time: float) -> None:
+        body.show(_between(times, places, moments[frame]), time)
+
+    play(stage.meshcat, rate, count, show)
+    return stage
+
+
+def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.ndarray]:
+    times, places = np.asarray(times, float), np.asarray(node_positions, float)
+    if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all():
+        raise InvalidInput(f"times must be (T,), T >= 2, finite, got {times.shape}")
+    if (np.diff(times) <= 0).any():
+        raise InvalidInput("times must rise from one to the next")
+    shape = (len(times), len(lattice.nodes), 3)
+    if places.shape != shape or not np.isfinite(places).all():
+        raise InvalidInput(
+            f"node_positions must be {shape}, finite; got {places.shape}"
+        )
+    return times, places
+
+
+def _between(times: np.ndarray, places: np.ndarray, moment: float) -> np.ndarray:
+    after = int(np.clip(np.searchsorted(times, moment), 1, len(times) - 1))
+    share = (moment - times[after - 1]) / (times[after] - times[after - 1])
+    return (1 - share) * places[after - 1] + share * places[after]
+
+
+class _Body:
+    """Struts, nodes and actuators as objects with a pose each."""
+
+    def __init__(self, meshcat: Meshcat, lattice: Lattice, actuators, radius: float):
+        self.meshcat, self.beams = meshcat, lattice.beams
+        self.rods = actuator_nodes(lattice, actuators)
+        self.struts = _Turned(lattice.positions, self.beams)
+        self.pushers = _Turned(lattice.positions, self.rods)
+        self.pitch = lattice.pitch
+        for i in range(len(self.beams)):
+            shape = Cylinder(radius, lattice.beam_length)
+            meshcat.SetObject(f"{LATTICE}/strut/{i}", shape, _STRUT)
+        for i in range(len(lattice.nodes)):
+            meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), _NODE)
+        for i, colour in enumerate(rod_colours([a.name for a in actuators])):
+            pale = tuple(0.45 * c + 0.55 for c in colour)
+            # Together longer than the pitch, by more than any stroke.
+            for part, size, tone in (("sleeve", 4.0, colour), ("rod", 2.6, pale)):
+                shape = Cylinder(size * radius, 0.65 * lattice.pitch)
+                meshcat.SetObject(f"{LATTICE}/{part}/{i}", shape, Rgba(*tone))
+        self.objects = len(self.beams) + len(lattice.nodes) + 2 * len(self.rods)
+        self.show(lattice.positions, None)
+
+    def show(self, places: np.ndarray, time: float | None) -> None:
+        """Places all for nodes at (N, 3) [m]; recorded at `time` [s] if recording."""
+        middles = places[self.beams].mean(axis=1)
+        for i, (turn, at) in enumerate(zip(self.struts.at(places), middles)):
+            self._move(f"strut/{i}", turn, at, time)
+        for i, at in enumerate(places):
+            self._move(f"node/{i}", RotationMatrix(), at, time)
+        for i, turn in enumerate(self.pushers.at(places)):
+            low, high = places[self.rods[i]]
+            reach = 0.325 * self.pitch * (high - low) / np.linalg.norm(high - low)
+            self._move(f"sleeve/{i}", turn, low + reach, time)
+            self._move(f"rod/{i}", turn, high - reach, time)
+
+    def _move(self, name: str, turn: RotationMatrix, place, time) -> None:
+        self.meshcat.SetTransform(
+            f"{LATTICE}/{name}", RigidTransform(turn, place), time
+        )
+
+
+class _Turned:
+    """Turns cylinders from where they stand at rest, the shortest way.
+
+    A turn that is found anew in each frame may spin about the axis in between.
+    """
+
+    def __init__(self, rest: np.ndarray, pairs: np.ndarray):
+        self.pairs = pairs
+        self.start = self._directions(rest)
+        self.first = [RotationMatrix.MakeFromOneVector(d, 2) for d in self.start]
+
+    def _directions(self, places: np.ndarray) -> np.ndarray:
+        along = places[self.pairs[:, 1]] - places[self.pairs[:, 0]]
+        return along / np.linalg.norm(along, axis=1, keepdims=True)
+
+    def at(self, places: np.ndarray) -> list[RotationMatrix]:
+        """Orientations with z along each pair."""
+        across = np.cross(self.start, now := self._directions(places))
+        cosine = np.einsum("bk,bk->b", self.start, now)
+        cross = np.cross(across[:, None], np.eye(3)).transpose(0, 2, 1)
+        turns = np.eye(3) + cross + cross @ cross / (1 + cosine)[:, None, None]
+        return [
+            RotationMatrix.ProjectToRotationMatrix(turn) @ first
+            for turn, first in zip(turns, self.first)
+        ]
+
+
+_NAMED = re.compile(r"\((\d+), (\d+), (\d+)\) ([xyz])")
+_ROUND = 0.02
+"""A node may be this far from the grid at rest [half pitches]."""
+
+
+def is_node_motion(result: Result) -> bool:
+    """Whether a result holds the motion of a lattice's nodes and nothing else."""
+    return "node_position" in result.data and "position" not in result.data
+
+
+def lattice_of(result: Result) -> Lattice:
+    """The lattice whose nodes a result holds, in the same order.
+
+    Raises:
+        InvalidInput: when its first positions are no lattice's at rest.
+    """
+    if not is_node_motion(result):
+        raise InvalidInput("the result holds no nodes of a lattice")
+    return lattice_of_nodes(result.data.node_position.values[0])
+
+
+def lattice_of_nodes(positions: np.ndarray) -> Lattice:
+    """The lattice with nodes (N, 3) at rest [m].
+
+    Raises:
+        InvalidInput: when they are no lattice's, or in another order.
+    """
+    positions = np.asarray(positions, float)
+    wrong = InvalidInput("these positions are not a lattice's nodes at rest, in order")
+    if positions.ndim != 2 or positions.shape[1] != 3 or len(positions) < 6:
+        raise wrong
+    apart = np.linalg.norm(positions[1:] - positions[0], axis=1).min()
+    half = apart / np.sqrt(2.0)  # a strut spans half a pitch along two axes
+    if not (np.isfinite(positions).all() and half > 0):
+        raise wrong
+    grid = np.round(positions / half)
+    if np.abs(positions / half - grid).max() > _ROUND or np.abs(grid).max() > 1e6:
+        raise wrong
+    grid = grid.astype(int)
+    # Every voxel has a node -x of its centre.
+    centres = grid[grid[:, 0] % 2 == 0] - OFFSETS[0]
+    there = {tuple(node) for node in grid.tolist()}
+    full = [
+        centre
+        for centre in centres
+        if all(tuple(node) in there for node in (centre + OFFSETS).tolist())
+    ]
+    try:
+        lattice = Lattice((np.array(full) - 1) // 2, 2 * half)
+    except DrakebotsError as error:
+        raise wrong from error
+    if not np.array_equal(lattice.nodes, grid):
+        raise wrong
+    return lattice
+
+
+def actuators_of(result: Result, lattice: Lattice) -> list[Control]:
+    """The actuators a plan moves, as far as their names tell where they are.
+
+    Names are the walking robot's (blue, ...), or "(x, y, z) axis".
+    """
+    # The robot reads its parameters, which other lattices do without.
+    from drakebots.robots.voxels.model.robot import ACTUATORS
+
+    known = {actuator.name: actuator for actuator in ACTUATORS}
+    there = {tuple(node) for node in lattice.nodes.tolist()}
+    found = []
+    for name in map(str, result.data.actuator.values):
+        written = _NAMED.fullmatch(name)
+        if written:
+            actuator = Control(tuple(map(int, written.groups()[:3])), written[4])
+        elif result.model == "voxel" and name in known:
+            actuator = known[name]
+        else:
+            continue
+        if {actuator.node, actuator.other} <= there:
+            found.append(actuator)
+    return found

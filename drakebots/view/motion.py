@@ -1,0 +1,342 @@
+"""See a result: the recorded motion in one Meshcat page, or live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from pydrake.geometry import Meshcat, Rgba, Sphere
+from pydrake.math import RigidTransform, RollPitchYaw
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.files import replacing
+from drakebots.model.load import Model, available_models, load
+from drakebots.results import Result
+from drakebots.view.scene import ROOT, Scene, Stage, make_scene
+
+# Recordings in Meshcat: how fast they play, and their frames.
+
+
+def check_playback(**values: float) -> None:
+    """Refuses a speed, rate or magnification that is not > 0.
+
+    Raises:
+        InvalidInput: naming it.
+    """
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidInput(f"{name} must be > 0, got {value}")
+
+
+def frame_samples(
+    times: np.ndarray, slow: float, frames_per_second: float, most: int
+) -> tuple[float, np.ndarray]:
+    """The playback's rate [1/s], and the sample that each of its frames shows (n,).
+
+    Args:
+        times: of the samples (T,) [s].
+        slow: how many times slower than these to play.
+        frames_per_second: wanted; fewer when there would be too many frames.
+        most: of frames.
+    """
+    length = slow * float(times[-1] - times[0])
+    count = int(np.clip(length * frames_per_second, 2, most))
+    samples = np.searchsorted(times, np.linspace(times[0], times[-1], count))
+    return count / length, np.minimum(samples, len(times) - 1)
+
+
+def play(
+    meshcat: Meshcat,
+    rate: float,
+    count: int,
+    show: Callable[[int, float], None],
+    *,
+    publish: bool = True,
+) -> None:
+    """Records frames 0 .. count - 1.
+
+    Args:
+        meshcat: where.
+        rate: frames per second of the playback.
+        count: of frames.
+        show: called with the frame and its time [s].
+        publish: to the browsers that look on.
+    """
+    meshcat.StartRecording(rate, False)
+    for frame in range(count):
+        # Meshcat rounds the time down to a frame.
+        show(frame, (frame + 0.25) / rate)
+    meshcat.StopRecording()
+    if publish:
+        meshcat.PublishRecording()
+
+
+MAX_FRAMES = 1500
+"""A recording has at most so many frames."""
+
+_TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
+_CONTACT = Rgba(0.90, 0.20, 0.10, 0.85)
+_LINES = Rgba(0.62, 0.64, 0.68, 1.0)
+
+
+def model_of(result: Result) -> Model:
+    """The model a result was made with.
+
+    Raises:
+        UnknownName, ModelProblem: when it is not there any more.
+    """
+    if result.model in available_models():
+        return load(result.model)
+    files = list(result.provenance.get("files", {}))
+    if not files or not Path(files[0]).is_file():
+        raise UnknownName("model", result.model, available_models())
+    return load(files[0])
+
+
+def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
+    """The recorded positions (T, nq) in the order of the scene's plant.
+
+    Raises:
+        InvalidInput: when the result is of another model.
+    """
+    wanted = list(scene.plant.GetPositionNames(always_add_suffix=False))
+    have = [str(name) for name in data.coordinate.values]
+    recorded = data.position.values
+    base = _free_base(scene, data)
+    if base:
+        # The run may hold its base by other coordinates (a plan by roll, pitch
+        # and yaw); its pose says the same.
+        have, recorded = [*base, *have], np.hstack([*base.values(), recorded])
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        raise InvalidInput(
+            f"the result has no coordinate {missing[0]!r}: it is of another model or "
+            "another version of it; simulate again"
+        )
+    return recorded[:, [have.index(name) for name in wanted]]
+
+
+def _free_base(scene: Scene, data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Columns (T, 1) of the scene's only floating joint from the base's pose."""
+    plant = scene.plant
+    names = plant.GetPositionNames(always_add_suffix=False)
+    floating = [
+        plant.get_joint(i)
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).type_name() == "quaternion_floating"
+    ]
+    if len(floating) != 1 or "base_rpy" not in data:
+        return {}
+    start = floating[0].position_start()
+    own = names[start : start + 7]
+    if all(name in data.coordinate.values for name in own):
+        return {}
+    quaternions = [
+        RollPitchYaw(rpy).ToQuaternion().wxyz() for rpy in data.base_rpy.values
+    ]
+    columns = np.hstack([np.array(quaternions), data.base_position.values])
+    return {name: columns[:, [i]] for i, name in enumerate(own)}
+
+
+def record(
+    result: Result,
+    *,
+    model: Model | None = None,
+    slow: float | None = None,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+    colour: str | None = None,
+) -> Stage:
+    """Records a result's motion in a new Meshcat scene.
+
+    Shown are the robot, the path of its base, a red mark under each foot that
+    carries load, and lines on the ground in a round distance. A gecko's run is
+    shown by :func:`drakebots.robots.gecko.view.record_gecko`, a plan of a lattice's
+    actuators by :func:`drakebots.view.lattice.record.record_nodes`, a skinned
+    robot by :func:`drakebots.view.skin.record.record_skin`.
+
+    Args:
+        result: of a simulation.
+        model: that was simulated; found by the result's name if None.
+        slow: how many times slower than real; None chooses one so that a
+            stride takes half a second; a gecko is shown in real time.
+        frames_per_second: of the playback.
+        port: of the server.
+        colour: of a skin: "stress" or "displacement".
+
+    Raises:
+        InvalidInput: when the result holds no motion, or no skin to colour.
+        UnknownName: for a colour that is none.
+    """
+    data = result.data
+    if "skin_position" in data:
+        # Loaded only when needed.
+        from drakebots.view.skin.record import record_skin
+
+        return record_skin(
+            result,
+            colour=colour,
+            model=model,
+            slow=slow,
+            frames_per_second=frames_per_second,
+            port=port,
+        )
+    if colour is not None:
+        raise InvalidInput("only a result with a skin has a colour; leave it out")
+    if result.model == "voxel" and result.kind == "simulation":
+        from drakebots.robots.voxels.view import record_voxel
+
+        return record_voxel(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
+    if result.model == "gecko" and "alpha" in data:
+        # Loaded only when needed.
+        from drakebots.robots.gecko.view import record_gecko
+
+        return record_gecko(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
+    if "node_position" in data and "position" not in data:
+        from drakebots.view.lattice.record import record_nodes
+
+        return record_nodes(
+            result, slow=slow, frames_per_second=frames_per_second, port=port
+        )
+    if "position" not in data or data.sizes.get("time", 0) < 2:
+        raise InvalidInput("the result holds no motion to show")
+    if slow is None:
+        slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
+    check_playback(slow=slow, frames_per_second=frames_per_second)
+    times = data.time.values
+    scene = make_scene(
+        model or model_of(result),
+        positions=None,
+        ground_height=0.0,
+        port=port,
+    )
+    q = positions_in_order(scene, data)
+    draw_ground_lines(scene, data)
+    draw_trail(scene, data)
+    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
+    marks = _ContactMarks(scene, data)
+
+    def show(frame: int, time: float) -> None:
+        scene.show(q[samples[frame]], time)
+        marks.show(samples[frame], time)
+
+    play(scene.meshcat, rate, len(samples), show)
+    look_at_path(scene, data)
+    return scene
+
+
+class _ContactMarks:
+    """A mark under each foot, visible while it carries load."""
+
+    def __init__(self, scene: Scene, data: xr.Dataset):
+        self.scene, self.shown = scene, {}
+        self.active = "foot_force" in data and data.sizes.get("foot", 0) > 0
+        if not self.active:
+            return
+        self.loaded = data.foot_force.values[..., 2]
+        self.loaded = self.loaded > 0.01 * max(self.loaded.max(), 1e-12)
+        self.places = data.foot_position.values
+        self.paths = [f"{ROOT}/contact/{name}" for name in data.foot.values]
+        for path in self.paths:
+            scene.meshcat.SetObject(path, Sphere(0.022 * scene.reach), _CONTACT)
+
+    def show(self, k: int, time: float) -> None:
+        if not self.active:
+            return
+        for i, path in enumerate(self.paths):
+            state = bool(self.loaded[k, i])
+            if state:
+                pose = RigidTransform(self.places[k, i])
+                self.scene.meshcat.SetTransform(path, pose, time)
+            self.scene.meshcat.SetProperty(path, "visible", state, time)
+
+
+def draw_trail(scene: Scene, data: xr.Dataset) -> None:
+    """The base's way over the ground, from `base_position` (time, 3) [m]."""
+    path = data.base_position.values.copy()
+    # On the ground, where it hides nothing of the robot.
+    path[:, 2] = 0.002 * scene.reach
+    step = max(1, len(path) // 2000)
+    scene.meshcat.SetLine(
+        f"{ROOT}/path", np.asfortranarray(path[::step].T), 3.0, _TRAIL
+    )
+
+
+def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
+    """Lines across the way, one every round distance."""
+    spacing = round_distance(0.5 * scene.reach)
+    base = data.base_position.values
+    low = np.floor((base.min(axis=0) - 2 * scene.reach) / spacing)
+    high = np.ceil((base.max(axis=0) + 2 * scene.reach) / spacing)
+    z = 0.001 * scene.reach
+    starts, ends = [], []
+    for a, b in ((0, 1), (1, 0)):
+        for k in np.arange(low[a], high[a] + 1):
+            for point, side in ((starts, low), (ends, high)):
+                p = np.zeros(3)
+                p[a], p[b], p[2] = k * spacing, side[b] * spacing, z
+                point.append(p)
+    scene.meshcat.SetLineSegments(
+        f"{ROOT}/lines_every_{spacing * 1e3:g}_mm",
+        np.asfortranarray(np.array(starts).T),
+        np.asfortranarray(np.array(ends).T),
+        1.0,
+        _LINES,
+    )
+
+
+def round_distance(length: float) -> float:
+    """The largest 1, 2 or 5 times a power of ten that is <= length."""
+    power = 10.0 ** np.floor(np.log10(length))
+    return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
+
+
+def look_at_path(scene: Scene, data: xr.Dataset) -> None:
+    """Turns the camera to all of `base_position` (time, 3) [m]."""
+    base = data.base_position.values
+    low, high = base.min(axis=0), base.max(axis=0)
+    target = (low + high) / 2
+    target[2] = scene.middle[2]
+    distance = scene.reach + 0.42 * float(np.linalg.norm((high - low)[:2]))
+    scene.look(target + 2 * distance * np.array([0.35, -0.95, 0.55]), target)
+    spot = "/Lights/SpotLight"
+    middle = scene.scale * (target - scene.ground)[:2]
+    scene.meshcat.SetTransform(spot, RigidTransform([*middle, 0.0]))
+    # Far enough up to light the whole way with the cone it has.
+    far = max(1.0, 1.3 * scene.scale * (distance + scene.reach))
+    height = [0.5 * far, -1.0 * far, 3.0 * far]
+    scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
+
+
+def write_html(scene: Stage, path: str | Path) -> Path:
+    """Writes the scene as one self-contained page, atomically.
+
+    Raises:
+        FileProblem: when the folder cannot be written to.
+    """
+    path = Path(path)
+    with replacing(path) as part:
+        part.write_text(scene.html(), encoding="utf-8")
+    return path
+
+
+def serve(scene: Stage, *, seconds: float | None = None) -> None:
+    """Keeps the server up until Ctrl-C, or for some seconds.
+
+    What no animation of Meshcat can hold is played meanwhile (:meth:`Stage.at`).
+    """
+    start = time.monotonic()
+    try:
+        scene.begin()
+        while seconds is None or time.monotonic() < start + seconds:
+            scene.at(time.monotonic() - start)
+            time.sleep(0.1 if type(scene).at is Stage.at else 0.03)
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,235 @@
+"""A model in a Meshcat scene: scaled to a comfortable size, on a ground, lit.
+
+Meshcat's near plane, lights and shadows are made for robots of a metre. A
+model of any size is therefore shown under a scaled path; poses that are
+published keep their SI numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.geometry import (
+    Cylinder,
+    Meshcat,
+    MeshcatParams,
+    MeshcatVisualizer,
+    MeshcatVisualizerParams,
+    Rgba,
+    Role,
+)
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.systems.framework import Context, Diagram, DiagramBuilder
+
+from drakebots.core.errors import InvalidInput
+from drakebots.model.load import Model
+
+VIEW = (0.72, -0.90, 0.58)
+"""Direction of the default camera, in half diagonals of what is shown."""
+
+ROOT = "/drake"
+"""Everything in robot coordinates lies below this path."""
+
+_LIGHT = [  # with the model scaled to a half diagonal of 0.5 m
+    ("/Grid", "visible", False),
+    ("/Axes", "visible", False),
+    ("/Background/<object>", "top_color", [0.98, 0.98, 0.99]),
+    ("/Background/<object>", "bottom_color", [0.86, 0.87, 0.89]),
+    ("/Lights/AmbientLight/<object>", "intensity", 1.0),
+    ("/Lights/FillLight/<object>", "intensity", 0.5),
+    ("/Lights/PointLightPositiveX/<object>", "intensity", 3.0),
+    ("/Lights/PointLightNegativeX/<object>", "intensity", 4.0),
+    ("/Lights/SpotLight", "visible", True),
+    ("/Lights/SpotLight/<object>", "position", [0.5, -1.0, 3.0]),
+    ("/Lights/SpotLight/<object>", "decay", 0.0),
+    ("/Lights/SpotLight/<object>", "penumbra", 1.0),
+    ("/Lights/SpotLight/<object>", "intensity", 2.6),
+    ("/Lights/SpotLight/<object>", "castShadow", True),
+    ("/Lights/SpotLight/<object>", "shadow.mapSize.width", 2048.0),
+    ("/Lights/SpotLight/<object>", "shadow.mapSize.height", 2048.0),
+    ("/Lights/SpotLight/<object>", "shadow.bias", -0.0005),
+    ("/Lights/SpotLight/<object>", "shadow.radius", 5.0),
+    ("/Cameras/default/rotated/<object>", "fov", 40.0),
+]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A lit ground in Meshcat for things of a known size.
+
+    Attributes:
+        meshcat: the server.
+        low, high: corners of what is shown at first (3,) [m].
+        scale: of the scene.
+        ground: the point that is drawn at the scene's origin (3,) [m].
+    """
+
+    meshcat: Meshcat
+    low: np.ndarray
+    high: np.ndarray
+    scale: float
+    ground: np.ndarray
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Of what is shown (3,) [m]."""
+        return (self.low + self.high) / 2
+
+    @property
+    def reach(self) -> float:
+        """Half the diagonal of what is shown [m]."""
+        return float(np.linalg.norm(self.high - self.low)) / 2
+
+    def look(self, camera=None, target=None) -> None:
+        """Places the camera; both (3,) in the world [m]."""
+        target = self.middle if target is None else np.asarray(target, float)
+        if camera is None:
+            camera = target + 2 * self.reach * np.array(VIEW)
+        if not np.isfinite([*camera, *target]).all():
+            raise InvalidInput("camera and target must be finite, in m")
+        self.meshcat.SetCameraPose(
+            self.scale * (np.asarray(camera, float) - self.ground),
+            self.scale * (target - self.ground),
+        )
+
+    def begin(self) -> None:
+        """Called before the scene is served; draws what only then is seen."""
+
+    def at(self, elapsed: float) -> None:
+        """Called while served: draws what no animation holds, at `elapsed` [s]."""
+
+    def html(self) -> str:
+        """One self-contained page, with the published recording if any."""
+        return self.meshcat.StaticHtml()
+
+
+@dataclass(frozen=True)
+class Scene(Stage):
+    """A model shown in Meshcat.
+
+    Attributes:
+        plant: in SI, base as in the file.
+        diagram, context: to publish with.
+    """
+
+    plant: MultibodyPlant
+    diagram: Diagram
+    context: Context
+
+    def show(self, q: np.ndarray, time: float = 0.0) -> None:
+        """Publishes positions (nq,) in SI; recorded at `time` if recording."""
+        self.plant.SetPositions(self.plant.GetMyContextFromRoot(self.context), q)
+        self.context.SetTime(time)
+        self.diagram.ForcedPublish(self.context)
+
+
+def make_scene(
+    model: Model,
+    *,
+    positions: np.ndarray | None = None,
+    ground_height: float | None = None,
+    port: int | None = None,
+) -> Scene:
+    """Shows a model in a new Meshcat server.
+
+    Args:
+        model: from :func:`drakebots.load`.
+        positions: to show (nq,) in SI; None for the defaults.
+        ground_height: z of the ground [m]; None for the model's lowest point.
+        port: of the server; None for the first one free.
+
+    Raises:
+        InvalidInput: when the model has nothing to draw.
+    """
+    builder = DiagramBuilder()
+    plant, scene_graph = AddMultibodyPlantSceneGraph(builder, 1e-3)
+    model.add_to(plant, close_loops=False)
+    plant.Finalize()
+    meshcat = Meshcat(MeshcatParams(show_stats_plot=False, port=port))
+    params = MeshcatVisualizerParams()
+    params.role = role = _drawn_role(scene_graph)
+    MeshcatVisualizer.AddToBuilder(builder, scene_graph, meshcat, params)
+    diagram = builder.Build()
+    context = diagram.CreateDefaultContext()
+    if positions is not None:
+        plant.SetPositions(plant.GetMyContextFromRoot(context), positions)
+    low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context), role)
+    if not np.all(low < high):
+        raise InvalidInput(f"{model.path}: has no geometry to draw; give a <visual>")
+    stage = set_stage(meshcat, low, high, ground_height)
+    scene = Scene(**vars(stage), plant=plant, diagram=diagram, context=context)
+    scene.look()
+    diagram.ForcedPublish(context)
+    return scene
+
+
+def make_stage(
+    low, high, *, ground_height: float | None = None, port: int | None = None
+) -> Stage:
+    """An empty lit stage in a new Meshcat server, for things within a box.
+
+    Args:
+        low, high: corners of the box (3,) [m].
+        ground_height, port: as in :func:`make_scene`.
+
+    Raises:
+        InvalidInput: unless the corners are finite and low < high.
+    """
+    low, high = (np.array(corner, float) for corner in (low, high))
+    good = low.shape == high.shape == (3,) and np.isfinite([low, high]).all()
+    if not (good and np.all(low < high)):
+        raise InvalidInput(f"the stage needs corners low < high, got {low}, {high}")
+    stage = set_stage(
+        Meshcat(MeshcatParams(show_stats_plot=False, port=port)),
+        low,
+        high,
+        ground_height,
+    )
+    stage.look()
+    return stage
+
+
+def set_stage(meshcat: Meshcat, low, high, ground_height: float | None) -> Stage:
+    """Scales, grounds and lights a server for a box; as :func:`make_stage`."""
+    middle = (low + high) / 2
+    height = low[2] if ground_height is None else ground_height
+    ground = np.array([middle[0], middle[1], height])
+    scale = 1.0 / float(np.linalg.norm(high - low))
+    meshcat.SetTransform(ROOT, _scaling(scale, ground))
+    meshcat.SetObject("/ground", Cylinder(30.0, 0.01), Rgba(0.86, 0.87, 0.89))
+    meshcat.SetTransform("/ground", RigidTransform([0, 0, -0.0052]))
+    for path, name, value in _LIGHT:
+        meshcat.SetProperty(path, name, value)
+    meshcat.SetProperty("/Lights/SpotLight/<object>", "angle", 0.6)
+    return Stage(meshcat, low, high, scale, ground)
+
+
+def _drawn_role(scene_graph) -> Role:
+    """What to draw: visual geometry, or collision geometry where there is none."""
+    inspector = scene_graph.model_inspector()
+    has_visuals = bool(inspector.GetAllGeometryIds(Role.kIllustration))
+    return Role.kIllustration if has_visuals else Role.kProximity
+
+
+def _bounds(scene_graph, context, role) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner of all geometry drawn in the world (3,) [m]."""
+    query = scene_graph.get_query_output_port().Eval(context)
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for geometry in query.inspector().GetAllGeometryIds(role):
+        box = query.ComputeObbInWorld(geometry)
+        if box is None:  # a half space
+            continue
+        reach = np.abs(box.pose().rotation().matrix()) @ box.half_width()
+        low = np.minimum(low, box.center() - reach)
+        high = np.maximum(high, box.center() + reach)
+    return low, high
+
+
+def _scaling(scale: float, origin: np.ndarray) -> np.ndarray:
+    """The matrix (4, 4) that takes p to scale (p - origin)."""
+    matrix = scale * np.eye(4)
+    matrix[:3, 3] = -scale * origin
+    matrix[3, 3] = 1.0
+    return matrix

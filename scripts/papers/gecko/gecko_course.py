@@ -1,0 +1,78 @@
+"""The gecko's course of Fig. 12: every robot, epsilon and motion model, a table.
+
+python scripts/papers/gecko/gecko_course.py --plot course.png     # with Drake: a minute
+python scripts/papers/gecko/gecko_course.py --quick  # pose step, epsilon 10 cm
+
+The paper's robot took 45 to 51 steps (half cycles) from the small prototype.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.core.files import check_output
+from drakebots.plots.summary import plot_summary
+from drakebots.robots.gecko.simulate import GeckoSimulation, simulate_gecko
+
+PAPER_STEPS = "45..51"
+
+
+def cases(quick: bool) -> list[dict]:
+    """Options of the runs."""
+    if quick:
+        return [{"epsilon": 0.10}]
+    found = [
+        {"size": size, "epsilon": epsilon, "sum": which}
+        for size in ("small", "large")
+        for epsilon in (0.05, 0.10)
+        for which in ("corrected", "paper")
+    ]
+    found += [{"motion": motion} for motion in ("fit", "pose step")]
+    found += [{"pressure": True}]
+    return [*found, {"engine": "drake"}, {"engine": "drake", "pressure": True}]
+
+
+def main(argv: Sequence[str] | None = None) -> list[dict]:
+    """Runs the courses; prints a table and one JSON object, returns the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one run")
+    parser.add_argument("--plot", type=Path, help="of the first run (.png)")
+    args = parser.parse_args(argv)
+    if args.plot is not None:
+        check_output(args.plot)
+    rows = []
+    for options in cases(args.quick):
+        problem = GeckoSimulation(**options)
+        result = simulate_gecko(problem)
+        if not rows and args.plot is not None:
+            print(plot_summary(result, args.plot))
+        m = result.metrics
+        rows.append(
+            {
+                "engine": problem.engine,
+                "size": problem.size,
+                "epsilon_cm": m["epsilon_cm"],
+                "sum": problem.sum,
+                "motion": problem.motion,
+                "pressure": problem.pressure,
+                "verdict": str(result.verdict),
+                "targets_reached": m["targets_reached"],
+                "half_cycles": m["half_cycles"],
+                "way_cm": m["way_cm"],
+            }
+        )
+    print_table(
+        f"gecko, course of Fig. 12 (paper: {PAPER_STEPS} half cycles)",
+        {str(k): row for k, row in enumerate(rows)},
+    )
+    print(json.dumps(plain({"courses": rows})))
+    return rows
+
+
+if __name__ == "__main__":
+    with one_line_errors("gecko_course"):
+        main()

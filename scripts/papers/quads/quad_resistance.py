@@ -1,0 +1,157 @@
+"""How much torque the skins of the quad-robots take from their motors, joint by joint.
+
+python scripts/papers/quads/quad_resistance.py  # slopes at rest, all robots
+python scripts/papers/quads/quad_resistance.py cow --angles 15 20
+python scripts/papers/quads/quad_resistance.py cow --second-order
+python scripts/papers/quads/quad_resistance.py cow --fold-modulus
+
+A row a joint of the left limbs, in Markdown: the motor's torque, the slope at rest
+times 15 degrees, the static torques at each angle [N m].
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from drakebots.cli.output import one_line_errors
+from drakebots.core.errors import NoSolution
+from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
+from drakebots.design.robots import JOINTS
+from drakebots.skin.file.robot import load_skinned
+
+SLOPE = 15.0
+"""Degrees that the slope at rest is multiplied with."""
+
+HIPS = ("shoulder", "abduction", "flexion")
+
+SHARES = (0.15, 0.25, 0.4, 0.6, 1.0)
+"""Of the modulus, in the folds: between them slopes are interpolated."""
+
+
+def measure(name: str, angles: Sequence[float], second_order: bool, joints=()) -> list:
+    """Rows of one robot: joint, limit, slope, torques by signed angle [N m].
+
+    Args:
+        name: of the robot, or the path of its SDF.
+        angles: to turn to, both ways [degrees].
+        second_order: P2 tets everywhere, folds with the plain skin's modulus.
+        joints: parts of their names; all of the left limbs and the tail by default.
+    """
+    robot = load_skinned(name)
+    made, rows = {}, []
+    for k, joint in enumerate(robot.joints):
+        limb = joint.split("_")[0]
+        if limb in ("FR", "RR") or (joints and not any(j in joint for j in joints)):
+            continue
+        if limb not in made:
+            options = {}
+            if second_order:
+                options = {"second_order": robot.mesh.regions, "modulus": 1.0}
+            part = limb_skin(robot, joint, **options)
+            made[limb] = part, rest_stiffness(part)
+        part, slopes = made[limb]
+        torques = both_ways(part, joint, angles)
+        rows.append(
+            {
+                "joint": joint,
+                "limit_N_m": float(robot.effort_limits[k]),
+                "slope_N_m": float(slopes[k] * np.radians(SLOPE)),
+                "torques_N_m": torques,
+            }
+        )
+    return rows
+
+
+def both_ways(robot, joint: str, angles: Sequence[float]) -> dict:
+    """Static torques by signed angle [N m]; None from where none is found."""
+    torques = {}
+    for sign in (1, -1):
+        found = []
+        for count in range(len(angles), 0, -1):
+            turn = sign * np.radians(angles[:count])
+            try:
+                found = joint_resistance(robot, joint, turn).torques.tolist()
+            except NoSolution:
+                continue
+            break
+        found += [None] * (len(angles) - len(found))
+        torques |= {f"{sign * a:+g}": t for a, t in zip(angles, found)}
+    return torques
+
+
+def fold_modulus(name: str) -> dict:
+    """The modulus of P1 folds, over the skin's, with which slopes at rest are as P2's.
+
+    P2 everywhere, the skin's modulus in the folds. One number a robot: least squares
+    of log(P1/P2) over the hips of both left limbs, which decide whether a leg moves.
+
+    Returns:
+        the number, and P1/P2 with it by joint.
+    """
+    robot = load_skinned(name)
+    joints, first, second = [], [], []
+    for limb in ("FL", "RL"):
+        rows = [k for k, j in enumerate(robot.joints) if j.startswith(f"{limb}_")]
+        joint = robot.joints[rows[0]]
+        p1 = [rest_stiffness(limb_skin(robot, joint, modulus=f))[rows] for f in SHARES]
+        p2 = limb_skin(robot, joint, modulus=1.0, second_order=robot.mesh.regions)
+        joints += [robot.joints[k] for k in rows]
+        first += np.log(p1).T.tolist()
+        second += np.log(rest_stiffness(p2)[rows]).tolist()
+    trial = np.geomspace(SHARES[0], SHARES[-1], 200)
+    knots = np.log(SHARES)
+    away = np.array([np.interp(np.log(trial), knots, row) for row in first])
+    away -= np.array(second)[:, None]
+    hips = [k for k, joint in enumerate(joints) if joint.split("_")[1] in HIPS]
+    best = int(np.square(away[hips]).sum(axis=0).argmin())
+    ratios = dict(zip(joints, np.exp(away[:, best]).round(2).tolist()))
+    return {"fold_modulus": float(trial[best]), "p1_over_p2": ratios}
+
+
+def table(rows: Sequence[dict], angles: Sequence[float]) -> list[str]:
+    """Rows of `measure` in Markdown."""
+    ways = [f"{sign * angle:+g}" for angle in angles for sign in (1, -1)]
+    lines = [
+        "| joint | motor | "
+        + " | ".join([f"slope x {SLOPE:g}", *(f"{way} degrees" for way in ways)])
+        + " |",
+        "| --- " * (3 + len(ways)) + "|",
+    ]
+    for row in rows:
+        torques = [row["torques_N_m"][way] for way in ways]
+        cells = [row["limit_N_m"], row["slope_N_m"], *torques]
+        words = ["none found" if c is None else f"{c:.2f}" for c in cells]
+        lines.append(f"| {row['joint']} | " + " | ".join(words) + " |")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Prints the tables and one JSON object, which it returns."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("robots", nargs="*", help=f"{', '.join(JOINTS)}, or an SDF")
+    parser.add_argument("--angles", type=float, nargs="+", default=[], help="[degrees]")
+    parser.add_argument("--joints", nargs="+", default=[], help="parts of their names")
+    parser.add_argument("--second-order", action="store_true", help="P2 tets")
+    parser.add_argument("--fold-modulus", action="store_true", help="P1 against P2")
+    args = parser.parse_args(argv)
+    if args.fold_modulus:
+        result = {name: fold_modulus(name) for name in args.robots or JOINTS}
+        print(json.dumps(result))
+        return result
+    angles = sorted(args.angles)
+    result = {}
+    for name in args.robots or JOINTS:
+        rows = measure(name, angles, args.second_order, args.joints)
+        result[name] = rows
+        print(f"\n{name}\n", *table(rows, angles), sep="\n", flush=True)
+    print(json.dumps(result))
+    return result
+
+
+if __name__ == "__main__":
+    with one_line_errors("quad_resistance"):
+        main()

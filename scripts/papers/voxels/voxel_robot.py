@@ -1,0 +1,218 @@
+"""The walking robot: where its actuators and nodes are, its gait, what nodes do.
+
+Source of the layouts: Tebyani et al., "A Geometric Kinematic Model for Flexible
+Voxel-Based Robots" (2022), Figs. 5 to 7.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from voxel_numbers import RobotTemplates
+
+from drakebots.plots.file import check_ending, save
+from drakebots.plots.lattice import MM, draw_rods, draw_struts, frame, rod_colour
+from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, MARKERS
+
+_STYLES = {
+    "frame": {"color": "#8fb3de", "lw": 5, "solid_capstyle": "round"},
+    "planes": {"color": "#c0182a", "lw": 1.4, "ls": "--", "marker": "o", "ms": 3.5},
+}
+_MARKER = "#7a2fa0"
+_FEET_COLOURS = {"FL": "#e08e26", "FR": "#2a9d6f", "BL": "#1f5fa8", "BR": "#d1495b"}
+
+
+def plot_robot(templates: RobotTemplates, path: str | Path) -> Path:
+    """Fig. 5: the robot from aside and from above, its eight poses, its feet.
+
+    Args:
+        templates: of `robot_templates`.
+        path: to write to.
+    """
+    check_ending(path)
+    figure = Figure(figsize=(14, 7.8))
+    _draw_robot(figure.add_axes((0.0, 0.36, 0.4, 0.58), projection="3d"), templates)
+    _draw_above(figure.add_axes((0.46, 0.44, 0.27, 0.5)), templates)
+    _draw_traces(figure.add_axes((0.78, 0.44, 0.2, 0.5)), templates)
+    steps = len(templates.poses)
+    width = 0.94 / steps
+    for k in range(steps):
+        box = (0.035 + k * width, 0.0, 0.93 * width, 0.3)
+        _draw_pose(figure.add_axes(box), templates, k)
+    figure.text(
+        0.5,
+        0.31,
+        "poses 1 to 8 by planes of motion: back feet in x and y, nodes of the front "
+        "feet in z; arrows x 8",
+        ha="center",
+        fontsize=10,
+    )
+    return save(figure, path)
+
+
+def _draw_robot(axis, templates: RobotTemplates) -> None:
+    lattice = templates.robot.lattice
+    places = lattice.positions
+    draw_struts(axis, lattice, places)
+    draw_rods(axis, lattice, places, ACTUATORS)
+    for named, style in ((MARKERS, {"c": _MARKER}), (FEET, {"c": "#222"})):
+        at = MM * places[[lattice.node(n) for n in named.values()]]
+        axis.scatter(*at.T, s=46, depthshade=False, **style)
+        for name, point in zip(named, at):
+            lift = 12 if named is MARKERS else -16
+            axis.text(*(point + np.array([0, 0, lift])), name, fontsize=9, ha="center",
+                      color=style["c"], weight="bold")  # fmt: skip
+    frame(axis, places, zoom=1.05)
+    axis.set_title("2x2x2 core, two front voxels; it faces +x +y", fontsize=11)
+
+
+def _draw_above(axis, templates: RobotTemplates) -> None:
+    """The core and the front from above, with the actuators' planes."""
+    lattice = templates.robot.lattice
+    for beam in MM * lattice.positions[lattice.beams]:
+        axis.plot(*beam[:, :2].T, color="#c3c8d0", lw=0.8, zorder=1)
+    half = MM * lattice.pitch / 2
+    for i, a in enumerate(ACTUATORS):
+        colour = rod_colour(a.name, i)
+        x, y, _ = a.node
+        # It turns the squares across the axis that its push and even axis leave.
+        if x % 2 == 0:
+            axis.plot([0, 4 * half], [y * half] * 2, color=colour, lw=2.5, alpha=0.5)
+        else:
+            axis.plot([x * half] * 2, [0, 4 * half], color=colour, lw=2.5, alpha=0.5)
+        axis.plot(x * half, y * half, "o", color=colour, ms=13, mec="#222", zorder=4)
+    for name, at in MARKERS.items():
+        axis.plot(at[0] * half, at[1] * half, "o", color=_MARKER, ms=7, zorder=5)
+        axis.annotate(
+            name,
+            (at[0] * half, at[1] * half),
+            xytext=(-13, 7),
+            textcoords="offset points",
+            color=_MARKER,
+            fontsize=9,
+        )
+    for name, at in FEET.items():
+        axis.plot(at[0] * half, at[1] * half, "o", mfc="none", mec="#222", ms=14,
+                  ls="", mew=1.4, zorder=5)  # fmt: skip
+        axis.annotate(name, (at[0] * half, at[1] * half), xytext=(9, -13),
+                      textcoords="offset points", fontsize=9)  # fmt: skip
+    axis.set_aspect("equal")
+    axis.set(xlabel="x [mm]", ylabel="y [mm]")
+    axis.set_title("from above: actuators and their planes", fontsize=11)
+
+
+def _draw_traces(axis, templates: RobotTemplates) -> None:
+    count = len(templates.poses)
+    poses = MM * np.vstack([templates.poses, templates.poses[:1]])
+    moment = np.arange(1, count + 2)
+    reach = np.abs(poses).max()
+    for i, a in enumerate(ACTUATORS):
+        offset = -2.6 * reach * i
+        axis.axhline(offset, color="#bbb", lw=0.7)
+        axis.plot(moment, poses[:, i] + offset, "o-", color=rod_colour(a.name, i),
+                  ms=4, lw=2)  # fmt: skip
+    axis.set_yticks(
+        [-2.6 * reach * i + s * reach for i in range(4) for s in (-1, 0, 1)],
+        [f"{s * reach:+g}" if s else "0" for _ in range(4) for s in (-1, 0, 1)],
+        fontsize=8,
+    )
+    axis.set_xticks(moment, [*range(1, count + 1), 1])
+    axis.set(xlabel="pose", ylabel="lower node of the actuator [mm]")
+    axis.set_title("the gait", fontsize=11)
+    axis.grid(axis="x", alpha=0.3)
+
+
+def _draw_pose(axis, templates: RobotTemplates, k: int) -> None:
+    """Feet of a pose from above: arrows for the back, lift for the front."""
+    lattice, moved = templates.robot.lattice, MM * templates.planes[k]
+    places = MM * lattice.positions
+    axis.plot(0, 0, alpha=0)
+    for name, at in FEET.items():
+        row = lattice.node(at)
+        x, y = places[row, :2]
+        colour = _FEET_COLOURS[name]
+        axis.plot(x, y, "o", mfc="none", mec=colour, ms=9, mew=1.5)
+        if name in FRONT:
+            lift = moved[lattice.node(FRONT[name][1]), 2]
+            up = lift > 0.1
+            if abs(lift) > 0.1:
+                axis.plot(x, y, "^" if up else "v", color=colour, ms=8)
+            axis.text(x, y + 17, f"{name}\n{lift:+.0f}" if abs(lift) > 0.1 else name,
+                      ha="center", fontsize=8, color=colour)  # fmt: skip
+        else:
+            axis.annotate("", (x + 8 * moved[row, 0], y + 8 * moved[row, 1]), (x, y),
+                          arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2,
+                                      "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+            axis.text(x, y - 62, name, ha="center", fontsize=8, color=colour)
+    axis.set_xlim(-35, 235)
+    axis.set_ylim(-45, 260)
+    axis.set_aspect("equal")
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_title(f"pose {k + 1}", fontsize=10)
+
+
+def plot_templates(templates: RobotTemplates, path: str | Path) -> Path:
+    """Figs. 6 and 7: ways of the nodes, by planes of motion and by the frame.
+
+    Args:
+        templates: of `robot_templates`.
+        path: to write to.
+    """
+    check_ending(path)
+    figure = Figure(figsize=(14, 6.2), layout="constrained")
+    grid = figure.add_gridspec(2, 6, width_ratios=[1, 1, 1, 1, 0.08, 2.1])
+    reach = 1.45 * MM * templates.robot.stroke
+    for i, (name, row) in enumerate(templates.effectors.items()):
+        axis = figure.add_subplot(grid[i // 4, i % 4])
+        # Nodes that hold the front feet rise; all others move level.
+        a, b = 0, 1
+        if name.startswith("node"):
+            # From the side where they stray most.
+            a, b = int(np.ptp(templates.frame[:, row, :2], axis=0).argmax()), 2
+        for model, style in _STYLES.items():
+            way = MM * templates.path(row, model)
+            axis.plot(way[:, a], way[:, b], **style)
+        axis.set_xlim(-reach, reach)
+        axis.set_ylim(-reach, reach)
+        axis.set_aspect("equal")
+        axis.grid(alpha=0.3)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel(f"{'xyz'[a]} [mm]", fontsize=8)
+        axis.set_ylabel(f"{'xyz'[b]} [mm]", fontsize=8)
+        axis.tick_params(labelsize=7)
+        ticks = MM * templates.robot.stroke * np.array([-1, 0, 1])
+        axis.set_xticks(ticks)
+        axis.set_yticks(ticks)
+    _draw_agreement(figure.add_subplot(grid[:, 5]), templates)
+    return save(figure, path)
+
+
+def _draw_agreement(axis, templates: RobotTemplates) -> None:
+    rows = list(templates.effectors.values())
+    found = templates.agreement
+    for k, (name, colour) in enumerate(zip("xyz", ("#c0182a", "#1f944d", "#1f5fcc"))):
+        axis.plot(
+            MM * templates.planes[:, rows, k].ravel(),
+            MM * templates.frame[:, rows, k].ravel(),
+            "osd"[k],
+            color=colour,
+            ms=5,
+            alpha=0.6,
+            label=name,
+        )
+    reach = 1.2 * MM * templates.robot.stroke
+    axis.plot([-reach, reach], [-reach, reach], color="#888", lw=0.8, zorder=0)
+    axis.set_aspect("equal")
+    axis.set(xlabel="planes of motion [mm]", ylabel="frame [mm]")
+    axis.grid(alpha=0.3)
+    axis.plot([], [], **_STYLES["planes"], label="left: planes of motion")
+    axis.plot([], [], **_STYLES["frame"], label="left: frame")
+    axis.legend(fontsize=8, loc="upper left")
+    axis.set_title(
+        f"8 nodes, {len(templates.poses)} poses: slope {found.slope:.3f},\n"
+        f"rms {MM * found.rms:.2f} mm, max {MM * found.max:.2f} mm",
+        fontsize=11,
+    )

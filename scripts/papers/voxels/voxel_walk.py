@@ -1,0 +1,91 @@
+"""How far the voxel robot walks in a cycle: over friction, step size and timing.
+
+python scripts/papers/voxels/voxel_walk.py                  # some five minutes
+python scripts/papers/voxels/voxel_walk.py --quick          # one walk at 2 ms
+python scripts/papers/voxels/voxel_walk.py --plot walk.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.robots.voxels.walk.walk import VoxelWalk, run
+
+FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
+STEPS = (3e-3, 2e-3, 1e-3, 5e-4)
+
+VARIATIONS = {
+    "default": {},
+    "default, 2 ms": {"time_step": 2e-3},
+    "default, 0.5 ms": {"time_step": 5e-4},
+    "reverse": {"gait": "reverse"},
+    "stroke 2.5 mm": {"stroke": 2.5e-3},
+    "0.25 s a pose": {"pose_time": 0.25},
+    "0.5 s a pose": {"pose_time": 0.5},
+    "2 s a pose": {"pose_time": 2.0},
+    "front 0.8, back 0.15": {"friction_back": 0.15},
+    "front 1.2, back 0.1": {"friction_front": 1.2, "friction_back": 0.1},
+    "front 0.3, back 0.8": {"friction_front": 0.3, "friction_back": 0.8},
+    "no joint damping": {"joint_damping": 0.0},
+    "joint damping x 5": {"joint_damping": 1e-2},
+    "directional 0.03": {"directional": 0.03},
+    "directional 0.1": {"directional": 0.1},
+    "directional 0.3": {"directional": 0.3},
+    "directional 0.6": {"directional": 0.6},
+    "directional 0.3, reverse": {"directional": 0.3, "gait": "reverse"},
+    "point back feet": {"point_feet": True},
+    "point back feet, 0.5 s a pose": {"point_feet": True, "pose_time": 0.5},
+}
+"""Walks of 1 ms steps that differ from the default ones in one thing."""
+
+SHOWN = (
+    *("travel_mm_per_cycle", "travel_spread_mm", "left_mm_per_cycle"),
+    *("turn_deg_per_cycle", "marker_slope_vs_pom", "marker_max_error_mm"),
+    *("front_load_share", "tipped_over", "real_time_factor"),
+)
+
+
+def cases(quick: bool) -> dict[str, dict]:
+    """What to simulate, by a name."""
+    if quick:
+        return {"default, 2 ms": {"time_step": 2e-3, "cycles": 2}}
+    grid = {
+        f"mu {mu:g}, {1e3 * step:g} ms": {
+            "friction_front": mu,
+            "friction_back": mu,
+            "time_step": step,
+        }
+        for mu in FRICTIONS
+        for step in STEPS
+    }
+    return grid | VARIATIONS
+
+
+def main(argv: Sequence[str] | None = None) -> list[dict]:
+    """Runs the walks; prints a table and one JSON object, returns the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one short walk")
+    parser.add_argument("--plot", type=Path, default=None, help="picture to write")
+    args = parser.parse_args(argv)
+    rows, results = [], {}
+    for name, options in cases(args.quick).items():
+        result = results[name] = run(VoxelWalk(**options))
+        found = {key: result.metrics.get(key) for key in SHOWN}
+        rows.append({"case": name, "options": options, **found})
+    table = {r["case"]: {k: r[k] for k in SHOWN} for r in rows}
+    print_table("Voxel robot, travel per cycle", table)
+    if args.plot is not None:
+        from drakebots.robots.voxels.plots import plot_walks
+
+        plot_walks(args.plot, rows, next(iter(results.values())))
+    print(json.dumps(plain({"walks": rows})))
+    return rows
+
+
+if __name__ == "__main__":
+    with one_line_errors("voxel_walk"):
+        main()

@@ -1,0 +1,215 @@
+"""The command line: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from drakebots.cli import COMMANDS, inputs, main, parse
+from drakebots.results import load_result
+
+BOX = """<robot name="box"><link name="box">
+<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0"
+ixz="0" iyz="0"/></inertial>
+<visual><geometry><box size="0.2 0.2 0.2"/></geometry></visual>
+<collision><geometry><sphere radius="0.1"/></geometry></collision>
+</link></robot>"""
+
+
+def last_json(text: str) -> dict:
+    return json.loads(text.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One short trot through the command line, with all its files."""
+    folder = tmp_path_factory.mktemp("run")
+    files = {e: folder / f"run.{e}" for e in ("nc", "csv", "html", "png")}
+    argv = ["simulate", "hamr", "--cycles", "1", "-o", str(files["nc"]), "--json"]
+    argv += ["--csv", str(files["csv"]), "--html", str(files["html"])]
+    assert main([*argv, "--plot", str(files["png"])]) == 0
+    return files
+
+
+@pytest.fixture
+def box(tmp_path):
+    path = tmp_path / "box.urdf"
+    path.write_text(BOX)
+    return path
+
+
+def test_simulate_writes_all_its_files(run):
+    """Every file is there, and the folder holds nothing else."""
+    for path in run.values():
+        assert path.stat().st_size > 1000
+    assert {p.name for p in run["nc"].parent.iterdir()} == {
+        p.name for p in run.values()
+    }
+    assert load_result(run["nc"]).ok
+
+
+def test_report_gives_the_promised_names(run, capsys):
+    """`report --json` carries the figures other programs read."""
+    assert main(["report", str(run["nc"]), "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["verdict"] == "success"
+    assert facts["cycles"] == 1
+    assert 5 < facts["stride_mm_per_cycle"] < 12
+    assert 0 < facts["slip"] < 1
+    assert 0 < facts["loop_gap_max_mm"] < 1e-3
+
+
+def test_models_and_show(capsys):
+    """The model list and what HAMR contains."""
+    assert main(["models", "--json"]) == 0
+    names = [m["name"] for m in last_json(capsys.readouterr().out)["models"]]
+    assert "hamr" in names
+    assert main(["show", "hamr", "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["num_velocities"] == 38
+    assert facts["independent_loop_rows"] == 24
+    assert len(facts["feet"]) == 4
+
+
+def test_any_model_falls_and_rests(box, tmp_path, capsys):
+    """A user's own URDF comes to rest on the ground at its radius."""
+    out = tmp_path / "box.nc"
+    argv = ["simulate", str(box), "--duration", "1", "-o", str(out), "--json"]
+    assert main(argv) == 0
+    assert abs(last_json(capsys.readouterr().out)["final_height_m"] - 0.1) < 1e-3
+    assert main(["view", str(out), "--html", str(tmp_path / "box.html")]) == 0
+    assert main(["view", str(box), "--html", str(tmp_path / "model.html")]) == 0
+
+
+def test_live_view_serves_and_ends(box, capsys):
+    """Without --html a Meshcat server runs."""
+    assert main(["view", str(box), "--seconds", "0.2"]) == 0
+    assert "http://" in capsys.readouterr().out
+
+
+BAD = [
+    (["show", "hamrr"], "did you mean 'hamr'"),
+    (["show", "missing.urdf"], "no such file"),
+    (["show", "hamr", "--units", "inch"], "choose one of"),
+    (["show", "hamr", "--feet", "nose"], "unknown foot 'nose'"),
+    (["simulate", "hamr", "--gait", "trott"], "did you mean 'trot'"),
+    (["simulate", "hamr", "--surface", "ice"], "card, sandpaper, teflon"),
+    (["simulate", "hamr", "--frequency", "0"], "must be > 0 Hz"),
+    (["simulate", "hamr", "--frequency", "nan"], "must be > 0 Hz"),
+    (["simulate", "hamr", "--frequency", "-3"], "must be > 0 Hz"),
+    (["simulate", "hamr", "--swing-voltage", "200"], "0..225 V"),
+    (["simulate", "hamr", "--friction", "nan"], "friction"),
+    (["simulate", "hamr", "--friction", "-1"], "friction"),
+    (["simulate", "hamr", "--cycles", "0"], "cycles"),
+    (["simulate", "hamr", "--time-step", "0.01"], "time step"),
+    (["simulate", "hamr", "--duration", "1"], "does not apply"),
+    (["simulate", "hamr", "--gait", "jump", "--frequency", "3"], "not periodic"),
+    (["report", "missing.nc"], "missing.nc"),
+    (["view", "missing.nc"], "missing.nc"),
+    (["view", "hamr", "--port", "80"], "1024..65535"),
+]
+
+
+@pytest.mark.parametrize(("argv", "word"), BAD, ids=lambda x: " ".join(x)[:40])
+def test_bad_input_is_one_line(argv, word, tmp_path, monkeypatch, capsys):
+    """One line that names the item, exit 2, nothing left behind."""
+    monkeypatch.chdir(tmp_path)
+    if argv[0] == "simulate":
+        argv = [*argv, "-o", "out.nc"]
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert word in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["-o", "--html", "--plot", "--csv"])
+def test_unwritable_output_is_found_before_the_work(option, capsys):
+    """The folder is checked before anything is simulated."""
+    code = main(["simulate", "hamr", "--cycles", "100000", option, "/nowhere/x.nc"])
+    assert code == 2
+    assert "/nowhere" in capsys.readouterr().err
+
+
+def test_truncated_result_is_one_line(run, tmp_path, capsys):
+    """A result cut in half is refused, by name."""
+    cut = tmp_path / "cut.nc"
+    cut.write_bytes(run["nc"].read_bytes()[:20000])
+    assert main(["report", str(cut)]) == 2
+    err = capsys.readouterr().err
+    assert "cut.nc" in err
+    assert err.count("\n") == 1
+
+
+def test_time_limit_keeps_what_was_reached(tmp_path, capsys):
+    """A run out of time exits 1 and its result loads, marked so."""
+    out = tmp_path / "late.nc"
+    argv = ["simulate", "hamr", "--cycles", "50", "--time-limit", "0.3"]
+    assert main([*argv, "-o", str(out)]) == 1
+    assert "time limit" in capsys.readouterr().err
+    result = load_result(out)
+    assert result.verdict == "time limit"
+    assert result.data.sizes["time"] > 1
+
+
+BY_NAME = {c.name: c for c in COMMANDS}
+FORMS = [(c.name, v) for c in COMMANDS for v in (c, *c.variants)]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda x: getattr(x, "help", x))
+def test_help_has_an_example_that_parses(name, form, capsys, monkeypatch):
+    """Every command's help ends with an example the parser takes."""
+    if name in ("track", "export") and form is BY_NAME[name].skin:
+        plan = SimpleNamespace(metrics={"system": "skinned"})
+        monkeypatch.setattr(inputs, "load_result", lambda path: plan)
+    words = shlex.split(form.example)[1:]
+    robot = [words[1]] if form.example != BY_NAME[name].example else []
+    with pytest.raises(SystemExit):
+        main([name, *robot, "--help"])
+    assert form.example in " ".join(capsys.readouterr().out.split())
+    assert parse(words).command == name
+
+
+PRESSED = """
+import os, signal, sys
+from drakebots.cli import main
+from drakebots.core.run import CtrlC
+
+checks, check = 0, CtrlC.check
+
+def press(self):
+    global checks
+    checks += 1
+    if checks == 30:
+        os.kill(os.getpid(), signal.SIGINT)
+    check(self)
+
+CtrlC.check = press
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, where Ctrl-C comes once the run is well on its way."""
+
+
+def test_ctrl_c_keeps_what_was_reached(tmp_path):
+    """SIGINT in a long run: exit 130, and a result marked interrupted."""
+    out = tmp_path / "cut.nc"
+    argv = ["simulate", "hamr", "--cycles", "2000", "-o", str(out)]
+    child = subprocess.run(
+        [sys.executable, "-c", PRESSED, *argv],
+        capture_output=True,
+        timeout=300,
+        # A parent that ignores SIGINT must not make the child ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    err = child.stderr
+    assert child.returncode == 130, err
+    assert b"interrupted" in err
+    result = load_result(out)
+    assert result.verdict == "interrupted"
+    assert result.data.sizes["time"] > 10

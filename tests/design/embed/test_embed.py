@@ -1,0 +1,178 @@
+"""Embedding a template into a surface; bracing vertices."""
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.design.bracing.glue import brace_vertices
+from drakebots.design.embed.embed import TOLERANCE, embed, value_of, with_values
+from drakebots.design.embed.limits import link_points, scaled_template
+from drakebots.design.skeleton.parameters import edit
+from drakebots.design.skeleton.table1 import GLUE, table1_template
+from tests.helpers.robot_fields import capsule_field, surface_points
+
+LANDMARKS = [f"{limb}_{j}" for limb in ("FL", "RL") for j in ("hip", "knee", "ankle")]
+
+
+def _joints(template):
+    skeleton = template.skeleton()
+    ends = {"hip": "upper", "knee": "lower", "ankle": "foot"}
+    places = {}
+    for name in LANDMARKS:
+        limb, joint = name.split("_")
+        places[name] = skeleton.link(f"{limb}_{ends[joint]}").p_WA
+    return places
+
+
+@pytest.fixture(scope="module")
+def recovered():
+    truth = table1_template("beetle")
+    field = capsule_field(truth.skeleton())
+    start = edit(
+        scaled_template(truth, 0.9),
+        {
+            "front.upper_pitch": truth.front.upper_pitch + 0.15,
+            "hind.lower_pitch": truth.hind.lower_pitch - 0.15,
+            "front.x": truth.front.x + 0.02,
+        },
+    )
+    return truth, field, embed(start, field, _joints(truth))
+
+
+def test_recovers_a_template_from_its_own_capsules(recovered):
+    truth, _, found = recovered
+    assert max(found.landmark_error.values()) < 2e-3
+    for name in ("front.upper", "front.lower", "hind.upper", "hind.lower", "front.y"):
+        assert value_of(found.template, name) == pytest.approx(
+            value_of(truth, name), abs=3e-3
+        )
+    for name in ("front.upper_pitch", "hind.lower_pitch"):
+        assert value_of(found.template, name) == pytest.approx(
+            value_of(truth, name), abs=0.04
+        )
+
+
+def test_everything_lies_inside_the_skin(recovered):
+    _, field, found = recovered
+    build = found.template.build
+    for link in found.skeleton.links:
+        depth = -field(link_points(link)).max()
+        foot = link.name.endswith("_foot")
+        assert depth >= (build.sole_skin if foot else build.skin + 0.002) - TOLERANCE
+        assert min(found.margin.values()) >= -TOLERANCE
+
+
+def test_hardware_keeps_its_size(recovered):
+    truth, _, found = recovered
+    assert found.template.build == truth.build
+    assert found.template.torso.battery == truth.torso.battery
+
+
+def test_thin_limbs_are_named_with_the_scale_that_fits():
+    template = table1_template("beetle")
+    thin = capsule_field(template.skeleton(), radius=0.036)
+    with pytest.raises(NoSolution) as failure:
+        embed(template, thin)
+    text = str(failure.value)
+    assert "front limbs do not fit" in text and "sticks out" in text
+    k = float(text.split("scale the surface by ")[1])
+    assert 1.0 < k < 1.5
+
+    def larger(points):
+        return k * thin(points / k)
+
+    # The scale is of the surface; the torso is not asked here.
+    try:
+        embed(template, larger, say_scale=False)
+    except NoSolution as error:
+        assert "limbs do not fit" not in str(error)
+
+
+def test_limits_hold_and_are_named():
+    template = table1_template("cow")
+    field = capsule_field(template.skeleton(), radius=0.06, torso_margin=0.03)
+    limits = {"front.upper": (0.11, 0.112), "hind.splay": (0.0, 0.0), "scale": (1, 1)}
+    found = embed(template, field, limits=limits)
+    assert 0.11 <= found.template.front.upper <= 0.112
+    assert found.template.hind.splay == 0
+    assert found.scale == 1
+    with pytest.raises(UnknownName, match=r"front\.uper"):
+        embed(template, field, limits={"front.uper": (0, 1)})
+    with pytest.raises(InvalidInput, match="leave nothing"):
+        embed(template, field, limits={"front.upper": (0.2, 0.1)})
+
+
+def test_bad_fields_and_landmarks():
+    template = table1_template("beetle")
+    with pytest.raises(InvalidInput, match="field"):
+        embed(template, lambda p: np.zeros(3))
+    with pytest.raises(InvalidInput, match="field"):
+        embed(template, lambda p: np.full(len(p), np.nan))
+    with pytest.raises(UnknownName, match="FL_toe"):
+        embed(template, lambda p: p[:, 0], {"FL_toe": np.zeros(3)})
+    with pytest.raises(InvalidInput, match="FL_hip"):
+        embed(template, lambda p: p[:, 0], {"FL_hip": [0, np.inf, 0]})
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.3])
+def test_scaling_keeps_motors_working(scale):
+    template = table1_template("monster")
+    scaled = scaled_template(template, scale)
+    build = scaled.build
+    assert build == template.build
+    assert scaled.front.upper == max(scale * template.front.upper, build.shortest)
+    assert with_values(scaled, ["torso.size[1]"], [0.1]).torso.size[1] == 0.1
+
+
+@pytest.fixture(scope="module", params=list(GLUE))
+def skin(request):
+    """Points on a surface around each robot."""
+    skeleton = table1_template(request.param).skeleton()
+    field = capsule_field(skeleton, radius=0.05)
+    low = [-0.8, -0.4, -0.01]
+    return skeleton, surface_points(field, low, [0.8, 0.4, 0.8], 14000)
+
+
+def test_glue_counts_of_table_1(skin):
+    skeleton, points = skin
+    glue = brace_vertices(points, skeleton, GLUE[skeleton.name])
+    ids = np.concatenate(list(glue.values()))
+    assert len(ids) == GLUE[skeleton.name] == len(np.unique(ids))
+    wanted = {"torso"} | {
+        link.name
+        for link in skeleton.links
+        if link.parent and not link.name.endswith("_hip")
+    }
+    assert set(glue) == wanted
+    again = brace_vertices(points, skeleton, GLUE[skeleton.name])
+    assert all(np.array_equal(glue[name], again[name]) for name in glue)
+
+
+def test_glue_keeps_out_of_folds_and_on_soles(skin):
+    skeleton, points = skin
+    glue = brace_vertices(points, skeleton, GLUE[skeleton.name], joint_clearance=0.02)
+    for hinge in skeleton.hinges:
+        for name in (hinge.parent, hinge.child):
+            link = skeleton.link(name)
+            if link.parent is None or name.endswith("_foot") or name not in glue:
+                continue
+            d = (link.p_WB - link.p_WA) / link.length
+            away = np.abs((points[glue[name]] - hinge.p_WJ) @ d)
+            assert away.min() > 0.02
+    for sole in skeleton.soles:
+        p = points[glue[sole.link]] - skeleton.link(sole.link).origin - sole.p_BP[4]
+        assert (np.abs(p[:, :2]) <= np.array(sole.size) / 2 + 0.0121).all()
+        assert (p[:, 2] < 0.02).all()
+
+
+def test_bracing_refuses():
+    skeleton = table1_template("beetle").skeleton()
+    few = skeleton.corners()[0][:50]
+    with pytest.raises(InvalidInput, match="140 are asked for"):
+        brace_vertices(few, skeleton, 140)
+    with pytest.raises(InvalidInput, match="target"):
+        brace_vertices(few, skeleton, 0)
+    with pytest.raises(InvalidInput, match="shape"):
+        brace_vertices(np.zeros((3, 2)), skeleton, 5)
+    with pytest.raises(InvalidInput, match="inner"):
+        brace_vertices(few, skeleton, 5, inner=np.ones(3, bool))

@@ -1,0 +1,101 @@
+"""The four robots in models/ against the paper's Table 1, and that they stand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS
+from drakebots.design.skeleton.table1 import GLUE, MASSES
+from drakebots.fem.mesh.check import tet_quality
+from drakebots.model.load import package_root
+from drakebots.skin.file.robot import load_skinned
+from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+
+NAMES = tuple(JOINTS)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def robot(request):
+    return load_skinned(request.param)
+
+
+def test_numbers_of_table_1(robot):
+    name, report = robot.model.name, robot.report()
+    assert report["joints"] == JOINTS[name]
+    assert report["skin_vertices"] == pytest.approx(VERTICES[name], rel=0.05)
+    assert report["glue_vertices"] == pytest.approx(GLUE[name], rel=0.05)
+    assert report["mass_kg"] == pytest.approx(WEIGHTS[name], rel=0.05)
+    assert report["skeleton_mass_kg"] == pytest.approx(MASSES[name][0], rel=0.05)
+    assert report["skin_mass_kg"] == pytest.approx(MASSES[name][1], rel=0.05)
+    np.testing.assert_allclose(report["size_m"], SIZES[name], rtol=0.05)
+
+
+def test_tets_are_good_and_the_skin_stands_on_the_ground(robot):
+    mesh = robot.mesh
+    assert mesh.volumes.min() > 0
+    assert tet_quality(mesh.vertices, mesh.tets).min() >= 0.1
+    assert mesh.vertices[:, 2].min() == pytest.approx(0.0, abs=1e-3)
+
+
+def test_skin_mass_is_volume_times_density(robot):
+    volume = robot.mesh.volumes.sum()
+    assert robot.skin_mass == pytest.approx(volume * robot.skin.material.density)
+
+
+def test_patches_lie_under_the_feet(robot):
+    plant, context = robot.plant, robot.context
+    assert len(robot.skin.patches) == 4
+    for patch in robot.skin.patches:
+        frame = plant.GetFrameByName(patch.body)
+        p = plant.CalcPointsPositions(
+            context, frame, patch.p_BC.T.copy(), plant.world_frame()
+        )
+        np.testing.assert_allclose(p[2], 0.0, atol=1e-6)
+        assert p.shape[1] == 5
+
+
+def test_glue_is_where_the_skin_lies(robot):
+    """At rest the links hold the glue just where the mesh has it."""
+    state = robot.stepper(5e-3).start()
+    away = state.skin.positions - robot.fem.rest
+    assert np.abs(away).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loads_with_the_stock_parser(name):
+    plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 1e-3)
+    Parser(plant).AddModels(str(package_root() / name / f"{name}.sdf"))
+    plant.Finalize()
+    assert plant.num_actuators() == JOINTS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_small(name):
+    folder = package_root() / name
+    assert sum(f.stat().st_size for f in folder.iterdir()) < 2e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_stands_for_two_seconds(name):
+    """Servos hold the rest pose; the torso sinks less than 1 cm and stays level."""
+    result = simulate_skinned(
+        SkinSimulation(
+            model=name,
+            duration=2.0,
+            time_step=1e-2,
+            motion="hold",
+            link_collision=False,
+            self_collision=False,
+        )
+    )
+    assert result.ok, result.message
+    q = result.data.position.values
+    assert np.abs(q[-1, 6] - q[0, 6]) < 0.01
+    assert np.linalg.norm(q[-1, 1:4]) < 0.02
+    com = result.data.com.values
+    assert np.abs(com[-1] - com[-20]).max() < 1e-3

@@ -1,0 +1,67 @@
+"""The locking estimate against the table and against a bent plate of our own."""
+
+import numpy as np
+import pytest
+
+from drakebots.fem.assembly.assembly import build_model
+from drakebots.fem.locking import locking, plate_factor, wall_size
+from drakebots.fem.material.materials import Material
+from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
+from drakebots.fem.solver.newton import Prescribed
+from drakebots.fem.statics import equilibrium
+
+
+def test_the_table_is_met_and_bounded():
+    assert np.isclose(plate_factor(2.15, 0.46), 8.1)
+    assert np.isclose(plate_factor(0.5, 0.3), 1.7)
+    assert plate_factor(100.0, 0.499) == pytest.approx(15.0)
+    assert 1 < plate_factor(0.05, 0.46) < 1.05
+    assert 5.7 < plate_factor(2.15, 0.4) < 8.1
+
+
+def test_wall_size_of_a_capsule():
+    mesh = hollow_capsule(4279)
+    edge, thickness = wall_size(mesh, np.ones(len(mesh.tets), bool))
+    assert abs(thickness / 4e-3 - 1) < 0.01 and 0.008 < edge < 0.016
+
+
+def test_each_region_has_its_estimate():
+    mesh = hollow_capsule(2000)
+    fold = np.abs(mesh.vertices[mesh.tets].mean(axis=1)[:, 2]) < 0.03
+    mesh = TetMesh(mesh.vertices, mesh.tets, fold.astype(int))
+    wall, ring = locking(build_model(mesh, Material(), quadratic=(1,)))
+    assert (wall.order, ring.order) == (1, 2)
+    assert wall.factor > 6 and ring.factor == 1
+    assert abs(ring.thickness / 4e-3 - 1) < 0.05
+    assert "use P2 there" in str(wall) and "P2" in str(ring)
+    assert "use P2" not in str(ring)
+
+
+def plate_ratio(h, nu):
+    """Plate-bending stiffness of P1 over P2 of a 4 mm strip, 60 x 24 mm."""
+    t, length, width = 4e-3, 0.06, 0.024
+    cells = (round(length / h), round(width / h), max(1, round(t / h)))
+    mesh = box_mesh((length, width, t), cells)
+    sag = []
+    for quadratic in ((), (0,)):
+        model = build_model(
+            mesh, Material(youngs_modulus=1e6, poisson_ratio=nu), quadratic=quadratic
+        )
+        held = np.flatnonzero(model.rest[:, 0] < 1e-9)
+        tip = np.flatnonzero(model.rest[:, 0] > length - 1e-9)
+        load = np.zeros_like(model.rest)
+        load[tip, 2] = 1e-5 / len(tip)
+        end = equilibrium(
+            model, Prescribed(held, model.rest[held]), forces=load, gravity=(0, 0, 0)
+        )
+        assert end.converged
+        sag.append((end.positions - model.rest)[tip, 2].mean())
+    return sag[1] / sag[0]
+
+
+@pytest.mark.parametrize("h, nu", [(8e-3, 0.46), (4e-3, 0.3), (2e-3, 0.46)])
+def test_the_table_holds_for_our_own_plate(h, nu):
+    """Another cut of the cells, other edges: the size of the error is the same."""
+    found = plate_ratio(h, nu)
+    assert 0.5 < found / plate_factor(h / 4e-3, nu) < 2.0

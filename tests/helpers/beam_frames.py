@@ -1,0 +1,38 @@
+"""A straight beam as a frame, at any turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drakebots.lattice.frame.all import Frame, Load, Supports
+from drakebots.lattice.frame.solve import solve_frame
+from drakebots.lattice.shape.lattice import Strut
+
+STEEL = Strut(0.02, 0.03, 2.1e11, 0.3, 7800.0)
+
+
+def turn(seed: int) -> np.ndarray:
+    """A random rotation."""
+    q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))
+    return q * np.sign(np.linalg.det(q))
+
+
+def cantilever(count=4, length=1.5, shear=False, seed=1):
+    """A straight beam of `count` pieces, clamped at node 0, and its axes."""
+    R = turn(seed)  # columns x, y, z of the beam
+    along = np.linspace(0, length, count + 1)
+    positions = along[:, None] * R[:, 0]
+    beams = np.column_stack([np.arange(count), np.arange(1, count + 1)])
+    frame = Frame(positions, beams, STEEL, R[:, 1], shear)
+    held = np.zeros((count + 1, 6), bool)
+    held[0] = True
+    return frame, Supports(held), R
+
+
+def tip(frame, supports, R, force=(0, 0, 0), moment=(0, 0, 0)):
+    """Motion of the tip in the beam's axes, (3,) and (3,), and the solution."""
+    six = np.r_[R @ np.array(force, float), R @ np.array(moment, float)]
+    load = Load(force=frame.at_nodes({len(frame) - 1: six}))
+    solution = solve_frame(frame, supports, load)
+    u = solution.displacement[-1]
+    return R.T @ u[:3], R.T @ u[3:], solution

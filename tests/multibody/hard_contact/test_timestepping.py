@@ -1,0 +1,340 @@
+"""Time stepping with hard contact: the HAMR authors' trajectories, textbook
+problems, and the complementarity solver."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import drakebots
+from drakebots import build_robot
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.units import MM_G_MS
+from drakebots.multibody.hard_contact.timestepping import TimeStepper, solve_lcp
+from drakebots.robots.hamr.model.parameters import parameters
+from drakebots.robots.hamr.model.piezo import bender
+from drakebots.robots.hamr.model.sdf import hamr_sdf
+from tests.helpers.scripts import DATA
+
+GRAVITY = 9.81
+
+
+def table(name):
+    """Column names and rows of a data file of the HAMR authors' simulator."""
+    path = DATA / "hamr" / name
+    if not path.is_file():
+        pytest.skip(f"{path} is absent")
+    with path.open() as file:
+        names = file.readline().strip().split(",")
+    return names, np.loadtxt(path, delimiter=",", skiprows=1)
+
+
+@pytest.fixture(scope="module")
+def variant():
+    """HAMR as the authors' simulator V2 has it: softer lift actuators."""
+    text = hamr_sdf(parameters())
+    assert "1694.6" in text
+    text = text.replace("1694.6", "1155.6")
+    return dataclasses.replace(drakebots.load("hamr"), text=text)
+
+
+@pytest.fixture(scope="module")
+def floating(variant):
+    return build_robot(variant, scaling=MM_G_MS, base="euler", time_step=0)
+
+
+@pytest.fixture(scope="module")
+def trot(floating):
+    """(q, v, forces) of the 60 Hz trot, in the plant's order."""
+    names, rows = table("contact_trot60hz_dt0.25ms.csv")
+    known = [name.removeprefix("q_") for name in names[17:55]]
+    order = [
+        known.index(name.replace("hamr_", "").replace("Chassis_", ""))
+        for name in floating.plant.GetVelocityNames(always_add_suffix=False)
+    ]
+    return rows[:, 17:55][:, order], rows[:, 55:93][:, order], rows[:, 9:17]
+
+
+def test_white_noise_in_air(variant):
+    """5001 steps of 0.4 ms under white-noise voltages, chassis held: actuator
+    positions and velocities are the authors' to nine digits."""
+    _, rows = table("whitenoise_inair_dt0.4ms.csv")
+    robot = build_robot(variant, scaling=MM_G_MS, base="fixed", time_step=0)
+    stepper = TimeStepper(robot, 0.4)
+    tips = np.argmax(stepper.actuation, axis=0)
+    piezo = bender(parameters(), 0.065e-3)
+    mount = np.array([-1, -1, 1, 1, -1, -1, 1, 1.0])
+    gain, softening = piezo.force_per_volt, piezo.softening * 1e-3  # N/V, N/(V mm)
+    q, v, ours = np.zeros(32), np.zeros(32), []
+    for voltage in rows[:, 1:9]:
+        ours.append(np.r_[q[tips], v[tips]])
+        push = mount * gain * (225 - 2 * voltage) - 225 * softening * q[tips]
+        q, v, _ = stepper.step(q, v, push)
+    assert len(ours) == 5001
+    error, theirs = np.array(ours) - rows[:, 9:], rows[:, 9:]
+    assert np.abs(theirs[:, :8]).max() > 0.1  # mm: it moves
+    for part in (slice(0, 8), slice(8, 16)):
+        rms = np.sqrt((error[:, part] ** 2).mean() / (theirs[:, part] ** 2).mean())
+        assert rms < 1e-9
+
+
+def test_trot_satisfies_the_scheme(floating, trot):
+    """Every step of the authors' 60 Hz trot balances momentum, keeps the loops
+    and obeys the contact law, to the tolerance of their LCP solver."""
+    q, v, force = trot
+    stepper = TimeStepper(floating, 0.25, friction=1.0)
+    assert len(q) - 1 == 666
+    worst = np.max(
+        [
+            dataclasses.astuple(stepper.residual(q[k], v[k], force[k], v[k + 1]))
+            for k in range(len(q) - 1)
+        ],
+        axis=0,
+    )
+    names = ("momentum", "contact_law", "loops", "penetration", "limits")
+    worst = dict(zip(names, worst))
+    assert worst["momentum"] < 1e-10  # N, N mm
+    assert worst["contact_law"] < 1e-5  # N
+    assert worst["loops"] < 2e-7  # mm
+    assert worst["penetration"] < 1e-6 and worst["limits"] < 1e-6  # mm
+    np.testing.assert_allclose(q[1:], q[:-1] + 0.25 * v[1:], atol=1e-9)
+
+
+def test_residual_sees_a_wrong_friction(floating, trot):
+    """The trot's feet push harder than friction 0.2 allows: the contact law is
+    broken by millinewtons, while the momentum still balances."""
+    q, v, force = trot
+    stepper = TimeStepper(floating, 0.25, friction=0.2)
+    residuals = [stepper.residual(q[k], v[k], force[k], v[k + 1]) for k in range(200)]
+    assert max(r.contact_law for r in residuals) > 1e-3
+    assert max(r.momentum for r in residuals) < 1e-10
+
+
+def test_own_steps_satisfy_the_scheme(floating, trot):
+    """Our step solves the equations its own residual checks, on the trot."""
+    q, v, force = trot
+    stepper = TimeStepper(floating, 0.25, friction=1.0)
+    touched = 0
+    for k in range(0, 666, 18):
+        after, v_next, forces = stepper.step(q[k], v[k], force[k])
+        r = stepper.residual(q[k], v[k], force[k], v_next)
+        assert r.momentum < 1e-10 and r.loops < 1e-10
+        assert r.contact_law < 1e-8 and r.penetration < 1e-8 and r.limits < 1e-8
+        np.testing.assert_allclose(after, q[k] + 0.25 * v_next, atol=1e-14)
+        assert (forces.normal >= 0).all()
+        sideways = np.abs(forces.friction).sum(axis=1)
+        assert (sideways <= forces.normal + 1e-8).all()
+        touched += (forces.normal > 1e-6).any()
+    assert touched > 10
+
+
+# ------------------------------------------------------------- textbook problems
+def block(folder, radius=0.0):
+    """A block of 2 kg with one foot at its centre of mass: a point mass."""
+    (folder / "block.sdf").write_text(
+        """<sdf version="1.9"><model name="block"><link name="block"><inertial>
+        <mass>2</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia>
+        </inertial></link></model></sdf>"""
+    )
+    (folder / "block.drakebots.yaml").write_text(
+        f"feet: {{foot: {{body: block, p: [0, 0, 0], radius: {radius}}}}}\n"
+    )
+    return drakebots.load(folder / "block.sdf")
+
+
+@pytest.fixture(scope="module")
+def mass_point(tmp_path_factory):
+    model = block(tmp_path_factory.mktemp("block"))
+    return build_robot(model, base="euler", time_step=0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("mu", [0.0, 0.3, 0.9])
+def test_sliding_block(mass_point, mu, axis, sign):
+    """Coulomb friction brakes a block by mu g until it stops and stays; after n
+    steps x = n h v0 - mu g h^2 n (n+1)/2 exactly."""
+    h, v0, steps = 1e-3, 1.0, 400
+    stepper = TimeStepper(mass_point, h, friction=mu)
+    q, v = np.zeros(6), np.zeros(6)
+    v[axis] = sign * v0
+    for n in range(1, steps + 1):
+        q, v, forces = stepper.step(q, v, np.zeros(0))
+        speed = v0 - mu * GRAVITY * h * n
+        if speed > 0:
+            expected = n * h * v0 - mu * GRAVITY * h**2 * n * (n + 1) / 2
+            assert v[axis] == pytest.approx(sign * speed, abs=1e-10)
+            assert q[axis] == pytest.approx(sign * expected, abs=1e-10)
+            assert forces.friction[0, axis] == pytest.approx(
+                -sign * mu * 2 * GRAVITY, abs=1e-9
+            )
+        elif speed < -mu * GRAVITY * h:
+            assert abs(v[axis]) < 1e-10
+        assert forces.normal[0] == pytest.approx(2 * GRAVITY, abs=1e-9)
+        assert abs(q[2]) < 1e-12 and abs(q[1 - axis]) < 1e-10
+    if mu:  # slides v0^2/(2 mu g), to the step's order
+        assert abs(q[axis]) == pytest.approx(v0**2 / (2 * mu * GRAVITY), abs=h * v0)
+
+
+@pytest.mark.parametrize("slope, sticks", [(0.25, True), (0.35, False)])
+def test_stiction_under_a_push(mass_point, slope, sticks):
+    """A block pushed by m g tan(slope) sticks while tan(slope) < mu (0.3) and
+    otherwise accelerates by g (tan(slope) - mu)."""
+    stepper = TimeStepper(mass_point, 1e-3, friction=0.3)
+    pull = 2 * GRAVITY * np.tan(slope)
+    generalized = stepper.generalized_forces
+    stepper.generalized_forces = lambda q, v, u: (
+        generalized(q, v, u) + pull * np.eye(6)[0]
+    )
+    q, v = np.zeros(6), np.zeros(6)
+    for _ in range(100):
+        q, v, forces = stepper.step(q, v, np.zeros(0))
+    if sticks:
+        assert np.abs(v).max() < 1e-10
+        assert forces.friction[0, 0] == pytest.approx(-pull, abs=1e-9)
+    else:
+        expected = 0.1 * GRAVITY * (np.tan(slope) - 0.3)
+        assert v[0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.05])
+def test_dropped_ball(tmp_path, radius):
+    """A ball falls freely, lands without penetrating or bouncing, and rests on
+    a normal force of m g."""
+    robot = build_robot(block(tmp_path, radius), base="euler", time_step=0)
+    h, height = 2e-3, 0.5
+    stepper = TimeStepper(robot, h, friction=0.5)
+    q, v = np.zeros(6), np.zeros(6)
+    q[2] = height + radius
+    for n in range(1, 301):
+        q, v, forces = stepper.step(q, v, np.zeros(0))
+        assert q[2] >= radius - 1e-10
+        fall = GRAVITY * h**2 * n * (n + 1) / 2
+        if fall < height:
+            assert q[2] == pytest.approx(height + radius - fall, abs=1e-11)
+            assert forces.normal[0] == pytest.approx(0, abs=1e-9)
+    assert q[2] == pytest.approx(radius, abs=1e-10) and np.abs(v).max() < 1e-10
+    assert forces.normal[0] == pytest.approx(2 * GRAVITY, abs=1e-9)
+
+
+def test_momentum_without_ground(mass_point):
+    """Without ground nothing stops the fall: v = -g t, straight through z=0."""
+    stepper = TimeStepper(mass_point, 0.01)
+    q, v = np.zeros(6), np.zeros(6)
+    for _ in range(50):
+        q, v, forces = stepper.step(q, v, np.zeros(0))
+    assert v[2] == pytest.approx(-GRAVITY * 0.5) and q[2] < -1
+    assert forces.normal.size == 0
+
+
+def test_joint_limit_holds(tmp_path):
+    """A slider pulled down by gravity stops at its lower limit, which then
+    carries its weight."""
+    path = tmp_path / "slider.sdf"
+    body = """<inertial><mass>0.5</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz>
+      </inertia></inertial>"""
+    path.write_text(
+        f"""<sdf version="1.9"><model name="m"><link name="a">{body}</link>
+        <link name="b">{body}</link><joint name="rail" type="prismatic">
+        <parent>a</parent><child>b</child><axis><xyz>0 0 1</xyz><limit>
+        <lower>-0.1</lower><upper>1</upper><effort>0</effort></limit></axis></joint></model></sdf>"""
+    )
+    robot = build_robot(drakebots.load(path), base="fixed", time_step=0)
+    stepper = TimeStepper(robot, 1e-3)
+    q, v = np.zeros(1), np.zeros(1)
+    for _ in range(400):
+        before = q, v
+        q, v, forces = stepper.step(q, v, np.zeros(0))
+        assert q[0] >= -0.1 - 1e-12
+    assert q[0] == pytest.approx(-0.1, abs=1e-10) and abs(v[0]) < 1e-10
+    assert forces.limits[0] == pytest.approx(0.5 * GRAVITY)
+    residual = stepper.residual(*before, np.zeros(0), v)
+    assert max(dataclasses.astuple(residual)) < 1e-10
+
+
+@pytest.mark.parametrize("base", ["quaternion", "rpy"])
+def test_bases_without_rates_are_refused(mass_point, base):
+    """q+ = q + h v+ needs velocities that are the rates of the positions."""
+    robot = build_robot(mass_point.model, base=base, time_step=0)
+    with pytest.raises(InvalidInput, match="euler"):
+        TimeStepper(robot, 1e-3)
+
+
+@pytest.mark.parametrize("time_step", [0.0, -1e-3, np.nan])
+def test_bad_time_steps_are_refused(mass_point, time_step):
+    """Time runs forward."""
+    with pytest.raises(InvalidInput, match="time step"):
+        TimeStepper(mass_point, time_step)
+
+
+@pytest.mark.parametrize("which", ["q", "v", "u"])
+def test_not_a_number_is_no_state(mass_point, which):
+    """A state or input that is NaN raises; it does not end the process (as
+    Drake's own check would) or come back as the next state."""
+    stepper = TimeStepper(mass_point, 1e-3, friction=0.5)
+    state = {"q": np.zeros(6), "v": np.zeros(6), "u": np.zeros(1)}
+    state[which][-1] = np.nan
+    with pytest.raises(InvalidInput, match="finite"):
+        stepper.step(*state.values())
+
+
+# --------------------------------------------------------------- complementarity
+def assert_solves(Z, z0, z, tolerance=1e-8):
+    size = 1 + np.abs(z0).max()
+    slack = Z @ z + z0
+    assert (z >= 0).all()
+    assert slack.min() > -tolerance * size
+    assert np.abs(z * slack).max() < tolerance * size
+
+
+def test_lcp_by_hand():
+    """2 z1 + z2 >= 5, z1 + 2 z2 >= 6 meet at z = (4/3, 7/3); with z0 >= 0 the
+    answer is 0; with one row slack its unknown is 0."""
+    Z = np.array([[2.0, 1], [1, 2]])
+    np.testing.assert_allclose(solve_lcp(Z, np.array([-5.0, -6])), [4 / 3, 7 / 3])
+    np.testing.assert_allclose(solve_lcp(Z, np.array([1.0, 2])), 0, atol=1e-12)
+    z = solve_lcp(Z, np.array([-4.0, 1]))
+    np.testing.assert_allclose(z, [2, 0], atol=1e-12)
+
+
+def test_lcp_without_solution():
+    """0 z - 1 >= 0 and -z - 1 >= 0 have none with z >= 0: an error, no NaN."""
+    for diagonal in (0.0, -1.0):
+        with pytest.raises(NoSolution, match="not solved"):
+            solve_lcp(np.array([[diagonal]]), np.array([-1.0]))
+
+
+numbers = st.floats(-2, 2, width=32)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), n=st.integers(1, 6))
+def test_lcp_random(data, n):
+    """Z = A A' + I/10 has one solution whatever z0 is; it is found."""
+    A = data.draw(arrays(float, (n, n), elements=numbers))
+    z0 = data.draw(arrays(float, n, elements=numbers))
+    Z = A @ A.T + 0.1 * np.eye(n)
+    assert_solves(Z, z0, solve_lcp(Z, z0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**31), n=st.integers(2, 6), rank=st.integers(1, 3))
+def test_lcp_random_singular(seed, n, rank):
+    """Redundant contacts (Z singular): a problem known to have a solution is
+    solved, whichever of its solutions it gives."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, min(rank, n)))
+    Z = A @ A.T
+    z, w = rng.uniform(0.1, 2, (2, n))
+    on = rng.random(n) < 0.5
+    z0 = np.where(on, 0, w) - Z @ np.where(on, z, 0)
+    assert_solves(Z, z0, solve_lcp(Z, z0))
+
+
+def test_lcp_without_an_answer_is_refused():
+    """z0 = -1 against a singular Z: Lemke claims success, we do not."""
+    with pytest.raises(NoSolution):
+        solve_lcp(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([-1.0, -1.0]))

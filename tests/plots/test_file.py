@@ -1,0 +1,39 @@
+"""Figures come out in the format their file names, whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.plots.file import save
+
+
+def drawn() -> Figure:
+    figure = Figure(figsize=(2, 2))
+    figure.subplots().plot([0, 1], [0, 1])
+    return figure
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("a.png", b"\x89PNG"),
+        ("a.PNG", b"\x89PNG"),
+        ("a.pdf", b"%PDF"),
+        ("a.svg", b"<?"),
+    ],
+)
+def test_format_is_the_endings(tmp_path, name, start):
+    path = save(drawn(), tmp_path / name)
+    assert path.read_bytes().startswith(start)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_what_cannot_be_written(tmp_path):
+    for name in ("a.txt", "a", "a.png.gz"):
+        with pytest.raises(InvalidInput, match="ends in"):
+            save(drawn(), tmp_path / name)
+    with pytest.raises(FileProblem):
+        save(drawn(), tmp_path / "none" / "a.png")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,263 @@
+"""The gecko in Drake walks as the lightweight model says."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import load_result
+from drakebots.robots.gecko.drake.pressure import saturate
+from drakebots.robots.gecko.drake.run import DrakeGecko, build, run
+from drakebots.robots.gecko.drake.sequencer import PhaseTimes
+from drakebots.robots.gecko.model.kinematics import fixation
+from drakebots.robots.gecko.model.parameters import gecko
+from drakebots.robots.gecko.pose_step.gait import cycle_motion
+from tests.helpers.scripts import load_script
+
+
+@cache
+def walked(q1, q2, **options):
+    return run(DrakeGecko(q1=np.radians(q1), q2=q2, cycles=2, **options))
+
+
+def compare(result, q1, q2, robot=None, saturate=None):
+    """Errors of distance and of rotation per cycle, relative."""
+    robot = robot or gecko()
+    expected = cycle_motion(robot, np.radians(q1), q2, settle=1, saturate=saturate)
+    distance = np.hypot(expected.forward, expected.left)
+    metrics = result.metrics
+    rotation = metrics["rotation_per_cycle_rad"] - expected.rotation
+    rotation *= np.sign(expected.rotation) or 1.0
+    return (
+        metrics["distance_per_cycle_m"] / distance - 1,
+        rotation / max(abs(expected.rotation), np.radians(1.0)),
+    )
+
+
+@pytest.mark.parametrize("q1, q2", [(80, 0.0), (50, -0.5), (70, 0.3), (90, 0.5)])
+def test_gaits_agree_with_the_pose_step(q1, q2):
+    result = walked(q1, q2)
+    assert result.ok
+    distance, rotation = compare(result, q1, q2)
+    assert abs(distance) < 0.05
+    assert abs(rotation) < 0.10
+    # A foot that holds stays.
+    assert max(result.residuals.values()) < 0.5e-3
+
+
+def test_straight_gait_in_figures():
+    metrics = walked(80, 0.0).metrics
+    assert metrics["forward_per_cycle_m"] == pytest.approx(0.1157, rel=0.01)
+    assert abs(metrics["rotation_per_cycle_rad"]) < np.radians(0.1)
+    assert metrics["half_cycles"] == 4
+
+
+def test_mirrored_steering_mirrors_the_turn():
+    left, right = walked(50, -0.5).metrics, walked(50, 0.5).metrics
+    turns = [m["rotation_per_cycle_rad"] for m in (left, right)]
+    assert turns[0] == pytest.approx(-turns[1], rel=0.03)
+    assert turns[0] > 0.3
+
+
+def test_large_robot_by_the_generator():
+    robot = gecko("large")
+    distance, rotation = compare(walked(70, 0.0, robot=robot), 70, 0.0, robot)
+    assert abs(distance) < 0.05 and abs(rotation) < 0.1
+
+
+@pytest.mark.parametrize("segments", [3])
+def test_fewer_segments_do_nearly_as_well(segments):
+    distance, rotation = compare(walked(70, 0.0, segments=segments), 70, 0.0)
+    assert abs(distance) < 0.03 and abs(rotation) < 0.1
+
+
+def test_springs_and_beams_turn_less_but_walk_as_far():
+    result = walked(70, 0.3, cups="spring", limb_law="beam")
+    distance, rotation = compare(result, 70, 0.3)
+    assert abs(distance) < 0.05
+    assert -0.3 < rotation < -0.05
+
+
+def test_pressure_saturates_and_turns_less():
+    q1, q2 = 80, 0.3
+    result = walked(q1, q2, pressure=True)
+    data = result.data
+    assert np.abs(data.pressure).max() <= 1.1e5 + 1e-3
+    assert np.abs(data.pressure).max() > 1.09e5
+    assert np.abs(data.valve).max() <= 1.0
+    turn = abs(result.metrics["rotation_per_cycle_rad"])
+    full = abs(cycle_motion(gecko(), np.radians(q1), q2).rotation)
+    limited = cycle_motion(gecko(), np.radians(q1), q2, saturate=saturate)
+    assert turn < 0.85 * full
+    assert abs(limited.rotation) < full
+
+
+def test_dataset(tmp_path):
+    result = walked(80, 0.0)
+    data = result.data
+    for name, units in {
+        "marker_position": "m",
+        "heading": "rad",
+        "alpha": "rad",
+        "alpha_ref": "rad",
+        "fixation": "1",
+        "foot_drift": "m",
+        "cup_twist": "rad",
+        "q1": "rad",
+        "q2": "1",
+    }.items():
+        assert data[name].attrs["units"] == units
+        assert np.isfinite(data[name]).all()
+    move = data.sel(time=1.25, method="nearest")
+    assert (move.fixation.values == fixation(1)).all()
+    np.testing.assert_allclose(move.alpha, move.alpha_ref, atol=0.02)
+    assert float(move.q1) == pytest.approx(np.radians(80))
+    assert (data.sel(time=0.1, method="nearest").fixation == 1).all()
+    assert load_result(result.save(tmp_path / "run.nc")) == result
+
+
+def test_beginning_is_where_it_was_put():
+    problem = DrakeGecko(heading=0.7, position=(0.4, -0.1), q2=0.2)
+    built = build(problem)
+    simulator = built.simulator(problem.start())
+    plant = built.body.plant
+    context = plant.GetMyContextFromRoot(simulator.get_context())
+    found = built.body.markers(context)
+    np.testing.assert_allclose(found, problem.start().markers, atol=4e-4)
+
+
+class Fake:
+    """Straight on, as often as it is told."""
+
+    def __init__(self, times):
+        self.left, self.seen = times, []
+
+    def decide(self, position, heading):
+        self.seen.append((*position, heading))
+        self.left -= 1
+        if self.left < 0:
+            return None
+        return SimpleNamespace(q1=np.radians(80), q2=0.0, target=0, distance=0.2)
+
+
+QUICK = PhaseTimes(0.1, 0.05, 0.5)
+
+
+def test_closed_loop_with_a_fake():
+    fake = Fake(2)
+    problem = DrakeGecko(targets=((1.0, 0.0),), half_cycles=9, times=QUICK)
+    result = run(problem, generator=fake)
+    assert result.ok and "every target was reached" in result.message
+    assert len(fake.seen) == 3
+    assert result.metrics["half_cycles"] == 2
+    end = result.data.marker_position.sel(marker="front")[-1]
+    np.testing.assert_allclose(fake.seen[-1][:2], end, atol=1e-3)
+    assert float(end[0]) == pytest.approx(0.1157, rel=0.05)
+
+
+def test_closed_loop_reaches_a_target():
+    target = (0.3, 0.08)
+    result = run(DrakeGecko(targets=(target,), half_cycles=14, times=QUICK))
+    assert result.ok, result.message
+    end = result.data.marker_position.sel(marker="front")[-1]
+    assert np.linalg.norm(end - target) < 0.06
+    assert max(result.residuals.values()) < 0.5e-3
+    assert {float(abs(q)) > 0 for q in result.data.q1[-5:]} == {True}
+
+
+def test_targets_out_of_reach_fail_with_what_was_reached():
+    problem = DrakeGecko(targets=((3.0, 0.0),), half_cycles=1, times=QUICK)
+    result = run(problem)
+    assert result.verdict is Verdict.FAILED and "1 half cycles" in result.message
+    assert result.data.time[-1] == pytest.approx(0.65, abs=0.03)
+
+
+def test_time_limit_keeps_what_was_reached():
+    result = run(DrakeGecko(cycles=50, time_limit=0.3))
+    assert result.verdict is Verdict.TIME_LIMIT
+    assert 0 < float(result.data.time[-1]) < 60
+
+
+def test_camera_noise_repeats_with_its_seed():
+    noise = {"position_noise": 0.002, "heading_noise": 0.02}
+    runs = [Fake(2) for seed in (1, 1, 2)]
+    for seed, fake in zip((1, 1, 2), runs):
+        problem = DrakeGecko(
+            targets=((1.0, 0.0),), half_cycles=2, times=QUICK, seed=seed, **noise
+        )
+        run(problem, generator=fake)
+    assert runs[0].seen == runs[1].seen != runs[2].seen
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        ({"q1": 0.0}, "q1"),
+        ({"q1": np.nan}, "q1"),
+        ({"q2": 3.0}, "q2"),
+        ({"cycles": 0}, "cycles"),
+        ({"cycles": 1.5}, "cycles"),
+        ({"half_cycles": 0}, "half_cycles"),
+        ({"time_step": 0.0}, "time_step"),
+        ({"time_step": 0.01}, "time step"),
+        ({"time_step": np.nan}, "time_step"),
+        ({"log_period": -1.0}, "log_period"),
+        ({"incline": 2.0}, "incline"),
+        ({"targets": ()}, "targets"),
+        ({"targets": ((0.0, 1.0, 2.0),)}, "targets"),
+        ({"targets": ((0.0, np.nan),)}, "finite"),
+        ({"alpha": (0.0, 1.0)}, "alpha"),
+        ({"heading": np.nan}, "heading"),
+        ({"position": (np.inf, 0.0)}, "position"),
+        ({"torsion": -1.0, "cups": "spring"}, "torsion"),
+        ({"segments": 0}, "segments"),
+        ({"position_noise": -1.0, "targets": ((1.0, 0.0),)}, "noise"),
+    ],
+)
+def test_bad_problems_are_refused_before_any_work(options, word):
+    with pytest.raises(InvalidInput, match=word) as caught:
+        build(DrakeGecko(**options))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_generator_needs_targets():
+    with pytest.raises(InvalidInput, match="targets"):
+        build(DrakeGecko(), Fake(1))
+
+
+@pytest.mark.parametrize("options", [{"cups": "glue"}, {"limb_law": "rod"}])
+def test_unknown_laws_are_refused(options):
+    with pytest.raises(UnknownName):
+        build(DrakeGecko(**options))
+
+
+def test_model_is_what_its_parameters_make(tmp_path, capsys):
+    script = load_script("make_gecko_model.py")
+    assert script.main(["--check"]) == 0
+    large = tmp_path / "large.sdf"
+    assert script.main(["--size", "large", "--sdf", str(large)]) == 0
+    assert large.is_file()
+    assert script.main(["--size", "huge", "--sdf", str(large)]) == 2
+    assert "large, small" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_velocity_space_of_the_pose_step():
+    errors = []
+    for q1 in (50, 60, 70, 80, 90):
+        for q2 in (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5):
+            errors.append(compare(walked(q1, q2), q1, q2))
+    distance, rotation = np.abs(errors).T
+    assert distance.max() < 0.05
+    assert np.median(rotation) < 0.05 and rotation.max() < 0.10
+
+
+def test_real_time():
+    # A generous bound; the figure for an idle machine is in docs/gecko.md.
+    factors = [walked(*gait).metrics["real_time_factor"] for gait in ((80, 0.0),)]
+    assert max(factors) > 0.3

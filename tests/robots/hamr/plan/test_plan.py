@@ -1,0 +1,197 @@
+"""Planning HAMR's gaits: sizes, physics of a solved plan, bad input."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import load_result
+from drakebots.robots.hamr.model.piezo import hamr_benders
+from drakebots.robots.hamr.plan.plan import (
+    plan_gait,
+    plan_jump,
+    plan_reference,
+    stored_plan,
+)
+from drakebots.robots.hamr.plan.programs import (
+    GaitPlan,
+    JumpPlan,
+    gait_program,
+    jump_program,
+)
+from drakebots.robots.hamr.plan.system import hamr_system
+from drakebots.robots.hamr.plan.voltages import export_voltages, sampled_voltages
+from drakebots.robots.hamr.plan.warm_start import packed, simulated_gait
+from drakebots.robots.hamr.track.track import Tracking, track
+
+POSE = np.zeros(38)
+
+
+@pytest.fixture(scope="module")
+def coarse():
+    """A 10 Hz trot on card, 17 knots."""
+    return plan_gait(GaitPlan(knots=17))
+
+
+def test_the_programs_have_the_papers_sizes():
+    assert gait_program(GaitPlan(), POSE)[1].num_variables == 5676
+    assert gait_program(GaitPlan(knots=31), POSE)[1].num_variables == 3436
+    assert jump_program(JumpPlan())[1].num_variables == 6796
+
+
+def test_voltage_inputs_are_the_actuators_law():
+    system, law = hamr_system(), hamr_benders()
+    twin, unit = system.twin, system.robot.scaling
+    random = np.random.default_rng(0)
+    q, u = 0.1 * random.standard_normal(38), random.uniform(0, 225, 8)
+    symbols = [ca.SX.sym("q", 38), ca.SX.sym("v", 38), ca.SX.sym("u", 8)]
+    force = ca.Function("f", symbols, [system.inputs(twin, *symbols)])(q, 0 * q, u)
+    tips = system.inputs.tips
+    expected = law.force(u, q[tips] * unit.length) / unit.force
+    assert np.allclose(np.array(force).ravel()[tips], expected, rtol=1e-12)
+
+
+def test_rows_have_exact_jacobians():
+    _, program = gait_program(GaitPlan(knots=5), POSE)
+    random = np.random.default_rng(2)
+    x = 0.1 * random.standard_normal(program.num_variables)
+    x[program.variables["h"].indices] = 25.0
+    J = program.jacobian(x)
+    for i in random.choice(program.num_variables, 60, replace=False):
+        step = 1e-5 * np.eye(len(x))[i]
+        slope = (program.values(x + step) - program.values(x - step)) / 2e-5
+        assert np.allclose(J[:, [i]].toarray().ravel(), slope, atol=1e-6)
+
+
+def test_a_plan_satisfies_its_physics(coarse):
+    m = coarse.metrics
+    assert coarse.ok, coarse.message
+    assert m["complementarity_max"] <= 1e-6
+    assert m["del_residual_max"] <= 1e-8
+    assert m["momentum_defect"] <= 1e-8
+    assert m["loop_gap_max"] <= 1e-9
+    assert m["penetration_max"] <= 1e-8
+    assert m["stride_mm"] >= 9.5
+    assert m["flexure_max_deg"] <= 45
+    assert -1e-6 <= m["voltage_min"] <= m["voltage_max"] <= 225 + 1e-6
+
+
+def test_impulses_of_contact_carry_the_weight(coarse):
+    """Over a period the ground's impulse is the weight's: momentum repeats."""
+    data = coarse.data
+    h = np.diff(data.time.values)
+    impulse = (data.foot_force.values[1:].sum(axis=1) * h[:, None]).sum(axis=0)
+    mass = hamr_system().robot.model.summary.mass
+    weight = mass * 9.81 * h.sum()
+    assert impulse[2] == pytest.approx(weight, rel=1e-6)
+    assert np.abs(impulse[:2]).max() < 1e-6 * weight
+
+
+def test_friction_stays_in_the_pyramid(coarse):
+    force = coarse.data.foot_force.values
+    tangential = np.abs(force[..., :2]).sum(axis=-1)
+    assert (tangential <= coarse.metrics["friction"] * force[..., 2] + 1e-9).all()
+
+
+def test_a_plan_is_stored_and_executed(coarse, tmp_path):
+    path = coarse.save(tmp_path / "plan.nc")
+    reference = plan_reference(load_result(path))
+    assert reference.periodic and len(reference.time) == 17
+    run = track(Tracking(reference, cycles=2))
+    assert run.ok
+    assert run.metrics["stride_mm_per_cycle"] > 0.5 * coarse.metrics["stride_mm"]
+
+
+def test_a_plan_starts_another(coarse):
+    x = coarse.data.decision.values
+    again = plan_gait(
+        replace(
+            GaitPlan(knots=17), weights=replace(GaitPlan().weights, slack=(500.0,))
+        ),
+        x0=x,
+    )
+    assert again.ok
+    assert again.metrics["iterations"] < 60
+
+
+def test_a_time_limit_returns_the_best_iterate():
+    result = plan_gait(GaitPlan(knots=9), time_limit=8.0)
+    assert result.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
+    assert np.isfinite(result.data.position.values).all()
+
+
+def test_voltages_for_a_drive(coarse, tmp_path):
+    reference = plan_reference(coarse)
+    times, values = sampled_voltages(reference, rate=2500.0, cycles=2, ramp=1.0)
+    assert len(times) == round(2500 * 2 * reference.duration)
+    assert values.min() >= 0 and values.max() <= 225
+    assert np.allclose(values[0], 112.5)
+    path = export_voltages(reference, tmp_path / "v.csv", rate=2500.0)
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("time_s,FLs_V,FLl_V")
+    assert len(lines) == 1 + round(2500 * reference.duration)
+    with pytest.raises(InvalidInput, match="rate"):
+        sampled_voltages(reference, rate=10.0)
+
+
+def test_the_warm_start_is_periodic_and_straight():
+    guess = simulated_gait(GaitPlan(knots=21))
+    drift = guess.q[-1] - guess.q[0]
+    assert drift[0] > 2.0
+    assert np.abs(drift[1:]).max() < 1e-12
+    _, program = gait_program(GaitPlan(knots=21), guess.q[-1])
+    assert np.isfinite(packed(program, guess)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"gait": "gallop"}, UnknownName, "trot"),
+        ({"gait": "jump"}, InvalidInput, "--jump"),
+        ({"surface": "ice"}, UnknownName, "card"),
+        ({"friction": -1.0}, InvalidInput, "friction"),
+        ({"friction": float("nan")}, InvalidInput, "friction"),
+        ({"knots": 3}, InvalidInput, "knots"),
+        ({"stride": 9.5}, InvalidInput, "stride"),
+        ({"frequency": 0.0}, InvalidInput, "frequency"),
+    ],
+)
+def test_bad_plans_are_refused(change, error, words):
+    with pytest.raises(error, match=words):
+        GaitPlan(**change)
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(FileProblem, match="no such"):
+        plan_gait(GaitPlan(knots=9), resume=tmp_path / "none.npz")
+
+
+def test_only_plans_can_be_executed(coarse):
+    run = track(Tracking(plan_reference(coarse), cycles=1))
+    with pytest.raises(DrakebotsError, match="no plan"):
+        plan_reference(run)
+
+
+@pytest.fixture(scope="module")
+def coarse_jump():
+    """The jump on card, 15 knots."""
+    return plan_jump(JumpPlan(knots=15))
+
+
+def test_a_coarse_jump_leaves_the_ground(coarse_jump):
+    m = coarse_jump.metrics
+    assert m["apex_rise_mm"] == pytest.approx(12.0, abs=0.2)
+    assert m["crouch_mm"] > 1.0
+    assert m["del_residual_max"] < 1e-9
+    assert m["complementarity_max"] < 1e-5
+    data = coarse_jump.data
+    assert data.foot_position.values[-1, :, 2].min() > 1e-3
+    assert m["spring_energy_mJ"][0] == pytest.approx(0, abs=0.05)
+
+
+def test_a_jump_starts_from_a_stored_plan():
+    with pytest.raises(InvalidInput, match="time limit"):
+        plan_jump(resume=stored_plan("jump"), time_limit=1e-6)

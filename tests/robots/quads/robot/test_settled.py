@@ -1,0 +1,134 @@
+"""Deviations die away over frames; soles stay above the ground between steps."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drakebots.core.errors import InvalidInput
+from drakebots.robots.quads.frames.objective import settling_step
+from drakebots.robots.quads.frames.planner import FramePlanner
+from drakebots.robots.quads.frames.problem import FrameGoal, FrameOptions
+from drakebots.robots.quads.frames.rollout import FramePlan, rollout
+from drakebots.robots.quads.motion.library import library_motion
+from drakebots.robots.quads.space_time import blocks
+from drakebots.robots.quads.space_time.problem import SpaceTime
+from tests.helpers.skinned_quad import LOWER
+
+ON = np.ones(4, bool)
+
+
+@given(
+    st.floats(1e-3, 0.2),
+    st.floats(1e-4, 0.05),
+    st.floats(-0.1, 0.1),
+    st.floats(-1.0, 1.0),
+)
+def test_a_deviation_dies_away_as_critically_damped(settling, dt, d0, rate):
+    """What follows the step has d_k = (d_0 + k (d_1/p - d_0)) p^k, wherever the
+    motion goes."""
+    p = np.exp(-dt / settling)
+    motion = np.sin(np.arange(22) + rate)
+    q, before, found = motion[0] - d0, None, []
+    for k in range(20):
+        away = np.array([motion[k] - q])
+        found.append(away[0])
+        error = np.array([motion[k + 1] - q])
+        q = q + settling_step(error, away, before, dt, settling)[0]
+        before = away
+    k = np.arange(20)
+    expected = (d0 + k * (found[1] / p - d0)) * p**k
+    assert np.allclose(found, expected, atol=1e-9)
+
+
+def test_no_settling_is_equation_14():
+    e, d = np.array([0.3, -0.1]), np.array([0.2, 0.4])
+    assert np.array_equal(settling_step(e, d, None, 5e-3, 0.0), e)
+    # Nor does it matter on the motion itself.
+    zero = np.zeros(2)
+    assert np.array_equal(settling_step(e, zero, zero, 5e-3, 0.02), e)
+
+
+@pytest.mark.parametrize("bad", [-0.01, np.nan, np.inf])
+def test_a_settling_time_that_cannot_be(bad):
+    with pytest.raises(InvalidInput, match="settling"):
+        FrameOptions(settling=bad)
+
+
+def leaning(quad, way):
+    """The standing pose, its body moved back over its feet."""
+    q, bend = quad.q0.copy(), np.arcsin(way / LOWER)
+    q[4] -= way
+    q[6] -= LOWER * (1 - np.cos(bend))
+    for leg in quad.feet.names:
+        for name, sign in (("knee", -1), ("ankle", 1)):
+            joint = quad.plant.GetJointByName(f"{leg}_{name}")
+            q[joint.position_start()] += sign * bend
+    return q
+
+
+def test_torques_do_not_jump(quad):
+    """Half a centimetre aside: there in the end, by smaller jumps."""
+    goal = leaning(quad, 5e-3)
+    plan = FramePlan(np.tile(goal, (51, 1)), np.ones((51, 4), bool), skin_every=0)
+    jumps, left = {}, {}
+    for settling in (0.0, 0.025):
+        options = FrameOptions(settling=settling)
+        planner = FramePlanner(quad.stepper(), quad.feet, quad.limits, options)
+        begin = planner.stepper.start(quad.q0, np.zeros(18))
+        data = rollout(planner, plan, initial=begin).data
+        tau = data.torque.values[1:]
+        jumps[settling] = np.abs(np.diff(tau, axis=0)).sum()
+        left[settling] = abs(data.position.values[-1, 4] - goal[4])
+    assert jumps[0.025] < 0.5 * jumps[0.0]
+    assert left[0.025] < 1e-5
+
+
+def test_the_planner_remembers_the_deviation(quad):
+    options = FrameOptions(settling=0.02)
+    planner = FramePlanner(quad.stepper(), quad.feet, quad.limits, options)
+    state = planner.stepper.start(quad.q0, np.zeros(18))
+    goal = quad.q0.copy()
+    goal[4] += 1e-3
+    first = planner.step(
+        state, planner.start(state), FrameGoal(goal, ON, ON, ON, quad.q0)
+    )
+    assert first.ok and np.allclose(first.memory.away, 0, atol=1e-12)
+    second = planner.step(first.state, first.memory, FrameGoal(goal, ON, ON, ON, goal))
+    moved = first.state.q[4] - quad.q0[4]
+    assert second.memory.away[3] == pytest.approx(1e-3 - moved, abs=1e-9)
+    # Without a pose for now, eq. (14).
+    free = planner.step(state, planner.start(state), FrameGoal(goal, ON, ON, ON))
+    assert free.memory.away is None
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", ["sprawled", "upright"])
+def test_heights_of_corners_are_drakes(quads, name):
+    """In random poses, against the plant's own kinematics."""
+    quad = quads[name]
+    block = blocks.clearance_block(quad)
+    plant, rng = quad.robot.plant, np.random.default_rng(2)
+    context, world = plant.CreateDefaultContext(), plant.world_frame()
+    for _ in range(5):
+        q = quad.rest + rng.normal(0, 0.3, quad.nv)
+        plant.SetPositions(context, q)
+        expected = []
+        for sole in quad.soles:
+            corners = np.pad(sole.corners, ((0, 0), (0, 1)))
+            p_B = sole.p_BF[:, None] + sole.R_BS @ corners.T
+            frame = plant.GetBodyByName(sole.body).body_frame()
+            p = plant.CalcPointsPositions(context, frame, p_B, world)
+            expected += list(p[2])
+        assert np.allclose(block.value_function(q, []).full().ravel(), expected)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_soles_in_the_air_have_rows(cow):
+    """Corners of feet in the air are bounded below, those of others are not."""
+    problem = SpaceTime(cow, library_motion("walk", cow))
+    program = problem.program()
+    low = program.rows["clear"].lower
+    up = ~np.repeat(problem.contact, [len(s.corners) for s in cow.soles], axis=1)
+    assert up.any() and np.array_equal(low == 0, up)
+    assert np.isneginf(low[~up]).all()

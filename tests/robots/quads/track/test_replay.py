@@ -1,0 +1,266 @@
+"""Plans replayed: standing carries the weight, falls are seen, servos get angles."""
+
+import csv
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from quad_kinematic_plan import step_back
+
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import Result, load_result
+from drakebots.robots.quads.track.reference import Judge, plan_reference
+from drakebots.robots.quads.track.replay import Replay, replay
+from drakebots.robots.quads.track.sap import SapReplay, replay_sap
+from drakebots.robots.quads.track.servo_file import (
+    Channel,
+    channels_of,
+    model_channels,
+    read_channels,
+    servo_table,
+    write_servos,
+)
+from tests.helpers.small_quad import planned_lift
+
+G = 9.81
+
+
+@pytest.fixture(scope="module")
+def run(plan):
+    return replay(Replay(plan))
+
+
+@pytest.fixture(scope="module")
+def sap(plan):
+    return replay_sap(SapReplay(plan))
+
+
+def quiet(run):
+    """Rows while all feet are down and nothing moves yet."""
+    return (run.data.time.values > 0.1) & (run.data.time.values < 0.2)
+
+
+def test_the_ground_carries_the_weight(run, robot):
+    assert run.ok, run.message
+    load = run.data.patch_force.values[quiet(run), :, 2].sum(axis=1)
+    assert np.allclose(load.mean(), robot.mass * G, rtol=0.02)
+    at = quiet(run)
+    cop, com = run.data.cop.values[at], run.data.com.values[at, :2]
+    assert np.abs((cop - com).mean(axis=0)).max() < 2e-3
+
+
+def test_sap_carries_skeleton_and_recorded_skin(sap, robot):
+    """The recorded wrenches weigh what the skin weighs."""
+    assert sap.ok, sap.message
+    load = sap.data.patch_force.values[quiet(sap), :, 2].sum(axis=1)
+    assert np.allclose(load.mean(), robot.mass * G, rtol=0.02)
+
+
+def test_sap_without_skin_carries_the_skeleton(plan, robot):
+    bare = replay_sap(SapReplay(plan, skin=False))
+    load = bare.data.patch_force.values[quiet(bare), :, 2].sum(axis=1)
+    assert np.allclose(load.mean(), robot.skinned.skeleton_mass * G, rtol=0.02)
+    assert "skin_position" not in bare.data
+
+
+def test_both_end_where_they_began(run, sap, plan):
+    for result in (run, sap):
+        m = result.metrics
+        assert m["com_drift_m"] < 0.01
+        assert m["planned_distance_m"] < 0.01 and m["distance_m"] == 0.0
+        assert m["peak_torque_share"] <= 1 + 1e-9
+        gap = result.data.position.values - plan.data.position.values
+        assert np.abs(gap).max() < 0.2
+
+
+def test_a_lifted_foot_bears_nothing(run, sap, plan):
+    middle = np.abs(plan.data.time.values - 0.5) < 0.05
+    for result in (run, sap):
+        force = result.data.patch_force.values[middle]
+        assert np.abs(force[:, :5]).max() == 0
+        assert force[:, 5:, 2].sum(axis=1).min() > 1.0
+
+
+def test_the_skin_goes_with_its_links(sap, run):
+    """SAP's shapes are the plan's carried along: as near to the links as those."""
+    a = sap.data.skin_position.values[-1].mean(axis=0)
+    k = int(np.abs(run.data.skin_time.values - sap.data.skin_time.values[-1]).argmin())
+    b = run.data.skin_position.values[k].mean(axis=0)
+    assert np.abs(a - b).max() < 0.01
+
+
+def test_joints_of_a_periodic_motion_repeat(plan, robot):
+    once = plan_reference(plan, robot)
+    again = replace(once, periodic=True)
+    end = once.times[-1]
+    for t in (0.03, 0.31, 0.77):
+        assert np.allclose(again.at(t + end)[0], again.at(t)[0], atol=1e-9)
+    assert np.allclose(once.at(end + 3.0)[0], once.joints[0][-1])
+    assert not once.at(end + 3.0)[1].any()
+
+
+def test_a_fall_is_seen(plan, robot):
+    judge = Judge(robot, plan_reference(plan, robot))
+    q = plan.data.position.values[0].copy()
+    assert judge.fell(q, 0.0) == ""
+    low = q.copy()
+    low[6] *= 0.3
+    assert "sank" in judge.fell(low, 0.0)
+    tipped = q.copy()
+    tipped[:4] = np.cos(0.6), np.sin(0.6), 0, 0
+    assert "rolled" in judge.fell(tipped, 0.0)
+
+
+def test_a_slippery_floor_is_another_floor(plan, run):
+    """Less friction moves the feet more."""
+    ice = replay(Replay(plan, friction=0.02))
+
+    def slip(result):
+        feet = result.data.patch_position.values[:, 5:, :2]
+        return np.abs(feet - feet[0]).max()
+
+    assert slip(ice) > 1.5 * slip(run)
+    force = ice.data.patch_force.values
+    assert (
+        np.linalg.norm(force[..., :2], axis=-1) <= 0.021 * force[..., 2] + 1e-6
+    ).all()
+
+
+def test_time_limit_and_bad_input(plan):
+    cut = replay(Replay(plan, time_limit=1e-3))
+    assert cut.verdict is Verdict.TIME_LIMIT and len(cut.data.time) == 2
+    for options in (
+        {"cycles": 0},
+        {"friction": -1.0},
+        {"time_step": 0.0},
+        {"settle": np.nan},
+        {"stiffness": 0.0},
+    ):
+        with pytest.raises(InvalidInput, match=next(iter(options))):
+            Replay(plan, **options)
+    with pytest.raises(InvalidInput, match="time_step"):
+        SapReplay(plan, time_step=-1.0)
+
+
+def test_what_is_no_plan(plan, run, robot):
+    with pytest.raises(InvalidInput, match="no plan of a quad"):
+        plan_reference(run, robot)
+    bare = plan.data.drop_vars("skin_force")
+    fields = {
+        name: getattr(plan, name)
+        for name in (
+            *("kind", "model", "verdict", "message"),
+            *("residuals", "timings", "metrics", "provenance"),
+        )
+    }
+    with pytest.raises(InvalidInput, match="skin_force"):
+        SapReplay(Result(data=bare, **fields))
+    fields["provenance"] = {"files": {}}
+    lost = Result(data=plan.data, **fields)
+    with pytest.raises(InvalidInput, match="--model"):
+        Replay(lost).robot  # noqa: B018
+
+
+def test_steps_back():
+    """3 forward, 1 back, 2 forward: 1."""
+    x = np.array([0.0, 0.3, 0.2, 0.4])
+    com = np.stack([x, 0 * x, 0 * x], axis=1)
+    axis = ("time", "axis")
+
+    class Run:
+        data = xr.Dataset({"com": (axis, com), "planned_com": (axis, com)})
+
+    assert np.isclose(step_back(Run), 0.1)
+
+
+# --- angles for a board ------------------------------------------------------
+
+
+def board(plan, zero=90.0, limit=90.0):
+    return [
+        Channel(str(j), k, 1 if k % 2 else -1, zero, -limit, limit)
+        for k, j in enumerate(plan.data.joint.values)
+    ]
+
+
+def test_shaft_angles(plan, robot):
+    """zero + direction x angle, at the plan's own times."""
+    channels = board(plan)
+    times, values = servo_table(plan, channels, rate=200.0)
+    assert np.allclose(times, plan.data.time.values)
+    at = [
+        robot.skinned.plant.GetJointByName(c.joint).position_start() for c in channels
+    ]
+    angle = np.degrees(plan.data.position.values[:, at])
+    signs = [c.direction for c in channels]
+    assert np.allclose(values, 90.0 + angle * signs, atol=1e-9)
+
+
+@lru_cache
+def stored():
+    return load_result(planned_lift()[1])
+
+
+@given(st.floats(300, 900), st.floats(1000, 3000))
+def test_pulses_are_linear(low, high):
+    plan = stored()
+    channels = board(plan)
+    _, degrees = servo_table(plan, channels)
+    _, pulse = servo_table(plan, channels, units="us", pulse=(low, high))
+    assert np.allclose(pulse, low + (high - low) * degrees / 180.0)
+
+
+def test_a_file_for_the_board(plan, tmp_path):
+    channels = board(plan)[::-1]
+    times, values = servo_table(plan, channels, rate=50.0)
+    path = write_servos(tmp_path / "s.csv", channels, times, values, "deg")
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert rows[0][0] == "time" and rows[0][1] == f"ch0_{channels[-1].joint}_deg"
+    assert len(rows) == 52 and float(rows[-1][0]) == 1.0
+    assert np.allclose([float(x) for x in rows[1][1:]], values[0, ::-1], atol=1e-3)
+
+
+def test_a_board_that_does_not_fit(plan, tmp_path):
+    channels = board(plan)
+    with pytest.raises(InvalidInput, match=r"turns to .* deg at .* s, beyond"):
+        servo_table(plan, board(plan, limit=0.1))
+    with pytest.raises(InvalidInput, match=f"no channel for joint {channels[3].joint}"):
+        servo_table(plan, [c for c in channels if c is not channels[3]])
+    with pytest.raises(InvalidInput, match="no joint 'tail'"):
+        servo_table(plan, [*channels, Channel("tail", 30, 1, 90.0, -90, 90)])
+    with pytest.raises(InvalidInput, match="do not end as they begin"):
+        servo_table(plan, channels, cycles=2)
+    with pytest.raises(UnknownName, match="turns"):
+        servo_table(plan, channels, units="turns")
+    with pytest.raises(InvalidInput, match="rate"):
+        servo_table(plan, channels, rate=0.0)
+    with pytest.raises(InvalidInput, match="pulse"):
+        servo_table(plan, channels, pulse=(2500.0, 500.0))
+    row = {"joint": "a", "channel": 1, "direction": 1, "zero_deg": 90}
+    with pytest.raises(InvalidInput, match="lower_deg"):
+        channels_of([row])
+    row |= {"lower_deg": -1, "upper_deg": "x"}
+    with pytest.raises(InvalidInput, match="line 2"):
+        channels_of([row])
+    row["upper_deg"] = 1
+    with pytest.raises(InvalidInput, match="channel 1 is there twice"):
+        channels_of([row, row])
+    with pytest.raises(InvalidInput, match="direction"):
+        channels_of([row | {"direction": 2}])
+    with pytest.raises(InvalidInput, match="--map"):
+        model_channels("small", tmp_path)
+    with pytest.raises(FileProblem):
+        read_channels(tmp_path / "none.csv")
+
+
+def test_the_map_of_a_design_of_table_1():
+    """Twelve servos on the beetle, its joints by name."""
+    channels = model_channels("beetle")
+    assert len(channels) == 12
+    assert {c.joint for c in channels} >= {"FL_shoulder", "RR_ankle"}
+    assert sorted(c.number for c in channels) == list(range(12))

@@ -1,0 +1,236 @@
+"""The paper's robot: golden numbers, its gait, the frame beside it, gait files."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
+from drakebots.lattice.pom.validity import agreement, frame_motion, without_rigid_motion
+from drakebots.lattice.shape.lattice import Strut
+from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, VoxelRobot
+from drakebots.robots.voxels.walk.gait import (
+    NAMES,
+    PAPER_WISHES,
+    Gait,
+    gait,
+    paper_gait,
+    read_gait,
+)
+
+ROBOT = VoxelRobot()
+GAIT = paper_gait()
+D = 5e-3
+TEMPLATE = {  # Fig. 5, in strokes
+    "BL": [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)],
+    "BR": [(-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1)],
+}
+GOLDEN = [  # blue, yellow, red, green -> yr, gr, yb, gb in mm (x, y)
+    ((5, -5, 0, 0), ((0, 5), (0, 0), (5, -5), (-5, 0))),
+    ((0, 0, 5, -5), ((5, 0), (-5, 5), (0, 0), (0, -5))),
+    ((5, -5, 5, -5), ((5, 5), (-5, 5), (5, -5), (-5, -5))),
+    ((-5, 5, 5, -5), ((5, -5), (-5, 5), (-5, 5), (5, -5))),
+]
+
+
+@pytest.mark.parametrize(("u", "wanted"), GOLDEN)
+@pytest.mark.parametrize("ideality", [1.0, 0.8])
+def test_golden_markers(u, wanted, ideality):
+    markers = VoxelRobot(ideality=ideality).markers(np.array(u) * 1e-3)
+    for name, (x, y) in zip(("yr", "gr", "yb", "gb"), wanted):
+        expected = ideality * 1e-3 * np.array([[x, y, 0]])
+        assert np.allclose(markers[name], expected, atol=1e-15), name
+
+
+def test_gait_template():
+    feet = ROBOT.feet(GAIT.poses)
+    for name, wanted in TEMPLATE.items():
+        assert np.allclose(feet[name][:, :2], D * np.array(wanted), atol=1e-15)
+        assert not feet[name][:, 2].any()
+    blue, yellow, red, green = GAIT.poses.T
+    assert np.array_equal(blue, -yellow) and np.array_equal(red, -green)
+    lift = {
+        name: ROBOT.displacements(GAIT.poses, [FRONT[name][1]])[:, 0, 2]
+        for name in FRONT
+    }
+    assert np.allclose(lift["FL"], D * PAPER_WISHES["FL"])
+    assert np.allclose(lift["FR"], D * PAPER_WISHES["FR"])
+    assert (np.flatnonzero(lift["FL"] > 0) + 1).tolist() == [2, 3, 4]
+    assert (np.flatnonzero(lift["FR"] > 0) + 1).tolist() == [6, 7, 8]
+
+
+def test_back_feet_move_as_the_markers_above():
+    feet, markers = ROBOT.feet(GAIT.poses), ROBOT.markers(GAIT.poses)
+    assert np.array_equal(feet["BL"], markers["yr"])
+    assert np.array_equal(feet["BR"], markers["gb"])
+
+
+def test_inverse_kinematics_recovers_the_gait():
+    found = ROBOT.inverse({name: D * w for name, w in PAPER_WISHES.items()})
+    assert np.abs(found.controls - GAIT.poses).max() < 1e-15
+    assert not found.conflicts
+    markers = np.stack(list(ROBOT.markers(GAIT.poses).values()), axis=1)
+    assert np.allclose(found.effectors, markers, atol=1e-15)
+
+
+def test_inverse_reports():
+    found = ROBOT.inverse({"FL": [0.0, 6e-3]})
+    assert {c.kind for c in found.conflicts} == {"stroke", "undetermined"}
+    assert "at pose 1" in next(c.text for c in found.conflicts if c.kind == "stroke")
+    with pytest.raises(UnknownName, match="did you mean 'BL y'"):
+        ROBOT.inverse({"BLy": [0.0]})
+    with pytest.raises(InvalidInput, match="one length"):
+        ROBOT.inverse({"FL": [0.0], "FR": [0.0, 1.0]})
+    with pytest.raises(InvalidInput, match="one length"):
+        ROBOT.inverse({})
+
+
+def test_reaching_with_the_feet():
+    wishes = [Control(FEET[n], a, f"{n} {a}") for n, a in (("FL", "z"), ("BR", "x"))]
+    found = ROBOT.reach(wishes, [[0.01, 0.0], [0.0, -2e-3]])
+    assert found.residual < 1e-15 and not found.conflicts
+    again = ROBOT.displacements(found.controls, [w.node for w in wishes])
+    assert np.allclose(again[:, 0, 2], [0.01, 0]) and np.allclose(
+        again[:, 1, 0], [0, -2e-3]
+    )
+    up = ROBOT.reach([Control(FEET["BR"], "z", "heel")], [1e-3])
+    assert "z of 'heel' is missed by 0.001 m: no actuator" in up.conflicts[0].text
+    far = ROBOT.reach(wishes[:1], [[0.0], [0.02]])
+    assert far.conflicts[0].kind == "stroke" and far.conflicts[0].pose == 1
+    # The foot's height and its forward swing are one motion of one plane.
+    both = [Control(FEET["FL"], "z", "up"), Control(FEET["FL"], "y", "swing")]
+    assert "others ask against" in ROBOT.reach(both, [0.01, -0.01]).conflicts[-1].text
+
+
+def test_front_feet_carry_their_lever():
+    """Facts 2.7: node 5 mm, foot 10.3 mm, tip 15.6 mm by the frame."""
+    u = np.array([0, 0, D, -D])
+    nodes = [(3, 4, 1), (3, 5, 0), (3, 6, 1)]
+    node, foot, tip = ROBOT.displacements(u, nodes)[0]
+    assert np.allclose(node, [0, 0, D])
+    assert np.allclose(foot, [-D, D, 2 * D]) and np.allclose(tip, [0, 0, 3 * D])
+    true = frame_motion(ROBOT.lattice, ACTUATORS, u).displacement
+    rows = [ROBOT.lattice.node(n) for n in nodes]
+    assert true[rows[1], 2] == pytest.approx(10.3e-3, abs=5e-5)
+    assert true[rows[2], 2] == pytest.approx(15.6e-3, abs=5e-5)
+    assert np.degrees(true[rows[0], 3]) == pytest.approx(7.97, abs=0.02)
+
+
+def test_front_voxels_stay_rigid():
+    from drakebots.lattice.shape.rigidity import rigidity_matrix
+
+    assert np.abs(rigidity_matrix(ROBOT.lattice) @ ROBOT.J).max() < 1e-14
+
+
+@pytest.mark.parametrize(("ratio", "slope"), [(42.43, 0.998), (27, 0.994), (18, 0.987)])
+def test_templates_against_the_frame(ratio, slope):
+    """Facts 2.9d: eight effectors in eight poses, by relative extension."""
+    d = ROBOT.lattice.beam_length / ratio
+    nodes = [(1, 3, 4), (1, 1, 4), (3, 1, 4), (3, 3, 4)]
+    nodes += [(1, 3, 0), (3, 1, 0), (4, 3, 1), (3, 4, 1)]
+    rows = [ROBOT.lattice.node(n) for n in nodes]
+    core = [ROBOT.lattice.node(n) for n in ROBOT.core.nodes]
+    wanted = ROBOT.displacements(GAIT.poses)
+    actual = []
+    for u, pose in zip(GAIT.poses, wanted):
+        moved = frame_motion(ROBOT.lattice, ACTUATORS, u, Strut(d, d)).displacement
+        moved = without_rigid_motion(ROBOT.lattice, moved[:, :3], pose, core)
+        actual.append(moved[rows])
+    found = agreement(wanted[:, rows], np.array(actual))
+    assert found.slope == pytest.approx(slope, abs=6e-4)
+    assert found.rms == pytest.approx(0.115e-3, abs=1e-5)
+    assert found.max == pytest.approx(0.62e-3, abs=2e-5)
+
+
+def test_lattice_and_bad_robots():
+    assert len(ROBOT.lattice.voxels) == 10 and len(ROBOT.core.nodes) == 36
+    assert ROBOT.pitch == pytest.approx(0.0762) and ROBOT.stroke == D
+    for values in ({"pitch": 0.0}, {"stroke": -1.0}, {"ideality": 0.0}):
+        with pytest.raises(InvalidInput):
+            VoxelRobot(**values)
+    with pytest.raises(InvalidInput, match="no node at"):
+        ROBOT.displacements(GAIT.poses, [(0, 0, 0)])
+    model = PlanesOfMotion(ROBOT.core, [Control((2, 1, 1), "z")])
+    assert model.planes.all == ROBOT.core_model.planes.all
+
+
+def test_gaits_by_name():
+    assert np.array_equal(gait("backward").poses, gait("forward").poses[::-1])
+    assert np.array_equal(GAIT.reversed.poses, gait("backward").poses)
+    assert len(GAIT) == 8 and paper_gait(2e-3).poses.max() == 2e-3
+    with pytest.raises(UnknownName, match="forward"):
+        gait("forwards")
+
+
+def test_between_poses():
+    at = GAIT.at([0, 1 / 8, 1 / 16, 1.0, 7 / 8], start=np.zeros(4))
+    assert not at[0].any()
+    assert np.allclose(at[1], GAIT.poses[0]) and np.allclose(at[2], GAIT.poses[0] / 2)
+    assert np.allclose(at[3], GAIT.poses[7]) and np.allclose(at[4], GAIT.poses[6])
+    looped = GAIT.at(np.linspace(0, 3, 200))
+    assert np.abs(looped).max() <= D and np.abs(np.diff(looped, axis=0)).max() < D / 4
+    with pytest.raises(InvalidInput, match="cycles"):
+        GAIT.at(-1)
+
+
+def test_files_round_trip(tmp_path):
+    GAIT.write(tmp_path / "walk.csv")
+    again = read_gait(tmp_path / "walk.csv")
+    assert again.name == "walk" and np.allclose(again.poses, GAIT.poses, atol=1e-15)
+    order = "green [mm], red [m],blue[mm],yellow [um]\n\n-5,0.005,0,1000\n"
+    (tmp_path / "mixed.csv").write_text(order)
+    assert np.allclose(read_gait(tmp_path / "mixed.csv").poses, [[0, 1e-3, D, -D]])
+    text = "unit: mm\nposes: [[5, -5, 0, 0], [0, 0, 5, -5]]\n"
+    (tmp_path / "two.yaml").write_text(text)
+    assert np.allclose(read_gait(tmp_path / "two.yaml").poses, GAIT.poses[[0, 2]])
+
+
+BAD = {
+    "over.csv": ("blue [mm],yellow,red,green\n1,0,0,0\n6,0,0,0\n", "pose 2 asks blue"),
+    "name.csv": ("blue,yellow,red,gren\n0,0,0,0\n", "did you mean 'green'"),
+    "twice.csv": ("blue,blue,red,green\n0,0,0,0\n", "two columns"),
+    "missing.csv": ("blue,red,green\n0,0,0\n", "no column for yellow"),
+    "short.csv": ("blue,yellow,red,green\n0,0,0\n", "line 2 has 3 cells"),
+    "word.csv": ("blue,yellow,red,green\n0,0,x,0\n", "line 2 holds"),
+    "nan.csv": ("blue,yellow,red,green\n0,0,nan,0\n", "pose 0 holds"),
+    "unit.csv": ("blue [s],yellow,red,green\n0,0,0,0\n", "unit of length 's'"),
+    "empty.csv": ("", "a line for each pose"),
+    "head.csv": ("blue [mm,yellow,red,green\n0,0,0,0\n", "head"),
+    "list.yaml": ("- 1\n", "needs a mapping"),
+    "row.yaml": ("poses: [[1, 2]]\n", "pose 1 must be"),
+    "none.yaml": ("poses: []\n", "at least one pose"),
+    "broken.yaml": ("poses: [[1,\n", "is not YAML"),
+    "names.yaml": ("poses: [[1]]\nactuators: 3\n", "list of names"),
+    "kind.txt": ("", ".csv, .yaml or .yml"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(name, tmp_path):
+    text, words = BAD[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FileProblem, match=words) as caught:
+        read_gait(tmp_path / name)
+    assert "\n" not in str(caught.value) and name in str(caught.value)
+
+
+def test_missing_file_and_stroke(tmp_path):
+    with pytest.raises(FileProblem, match="cannot be read"):
+        read_gait(tmp_path / "none.csv")
+    GAIT.write(tmp_path / "walk.csv")
+    with pytest.raises(FileProblem, match=r"pose 1 asks blue for 5 mm.*4 mm"):
+        read_gait(tmp_path / "walk.csv", stroke=4e-3)
+    with pytest.raises(InvalidInput, match="stroke must be"):
+        Gait(GAIT.poses, stroke=0.0)
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=80), st.sampled_from([".csv", ".yaml"]))
+def test_any_text_gives_a_gait_or_one_line(tmp_path_factory, text, ending):
+    path = tmp_path_factory.mktemp("gait") / f"any{ending}"
+    path.write_text(text)
+    try:
+        assert read_gait(path).poses.shape[1] == len(NAMES)
+    except FileProblem as problem:
+        assert "\n" not in str(problem)

@@ -1,0 +1,189 @@
+"""Voxel pages and recordings: what is drawn is the data."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape.io import LatticeSpec
+from drakebots.lattice.shape.lattice import block
+from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
+from drakebots.robots.voxels.plan import plan_robot
+from drakebots.robots.voxels.walk.gait import paper_gait
+from drakebots.view.lattice.page import (
+    LATTICE,
+    Colours,
+    balls,
+    lattice_stage,
+    show_lattice,
+    tubes,
+)
+from drakebots.view.lattice.record import _Body, record_lattice
+from drakebots.view.motion import record, write_html
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_robot([("foot", "x", 5e-3), ("FL", "z", 8e-3)])
+
+
+def test_meshes_are_where_they_should_be():
+    starts, ends = np.zeros((2, 3)), np.array([[0, 0, 2.0], [1, 1, 0]])
+    corners, faces = tubes(starts, ends, 0.1, 6)
+    assert np.allclose(corners.mean(axis=2), np.stack([starts, ends], axis=1))
+    assert np.allclose(np.linalg.norm(corners[:, 0], axis=-1), 0.1)
+    assert faces.shape == (24, 3) and faces.max() == corners[..., 0].size - 1
+    for fine, triangles in ((True, 80), (False, 8)):
+        corners, faces = balls(ends, 0.3, fine)
+        assert faces.shape == (2 * triangles, 3)
+        assert np.allclose(np.linalg.norm(corners - ends[:, None], axis=-1), 0.3)
+        flat = corners.reshape(-1, 3)[faces[:triangles]] - ends[0]
+        normals = np.cross(flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0])
+        assert (np.einsum("fk,fk->f", normals, flat.mean(axis=1)) > 0).all()
+
+
+def test_page_of_a_large_block_is_small(tmp_path):
+    spec = LatticeSpec(block(8, 8, 8))
+    push = Control((8, 7, 7), 2)
+    moved = PlanesOfMotion(spec.lattice, [push]).displacements([5e-3])
+    for path in (
+        show_lattice(spec, tmp_path / "rest.html"),
+        show_lattice(spec, tmp_path / "moved.html", moved, actuators=[push]),
+    ):
+        assert 1e6 < path.stat().st_size < 6e6
+    text = (tmp_path / "moved.html").read_text()
+    assert "5 mm" in text and 'id="legend"' in text
+    assert 'id="legend"' not in (tmp_path / "rest.html").read_text()
+
+
+def test_legend_and_colours():
+    up = Colours.of(np.array([0.0, 2e-3]), "moved")
+    assert up.limits == (0.0, 2e-3) and "2 mm" in up.legend()
+    both = Colours.of(np.array([-1e-3, 3e-3]), "height")
+    assert both.limits == (-3e-3, 3e-3) and "-3 mm" in both.legend()
+    assert both.rgb.shape == (2, 3) and not np.allclose(*both.rgb)
+    assert np.isfinite(Colours.of(np.zeros(3), "still").rgb).all()
+    assert "<script>" not in Colours.of(np.ones(2), "<script>").legend()
+
+
+def test_pages_refuse(tmp_path):
+    spec, path = LatticeSpec(block(2, 1, 1)), tmp_path / "a.html"
+    count = len(spec.lattice.nodes)
+    still = np.zeros((count, 3))
+    for bad in (still[1:], still + np.nan, still.T):
+        with pytest.raises(InvalidInput, match="displacement"):
+            show_lattice(spec, path, bad)
+    with pytest.raises(InvalidInput, match="colour"):
+        show_lattice(spec, path, still, np.zeros(3))
+    with pytest.raises(InvalidInput, match="magnify"):
+        show_lattice(spec, path, still, magnify=0)
+    with pytest.raises(InvalidInput, match="actuator"):
+        show_lattice(spec, path, actuators=[Control((4, 1, 1), 2)])
+    assert not path.exists()
+    with pytest.raises(FileProblem):
+        show_lattice(spec, tmp_path / "none" / "a.html")
+
+
+def test_stage_holds_all(tmp_path):
+    spec = LatticeSpec(block(2, 1, 1))
+    stage = lattice_stage(spec, np.full((len(spec.lattice.nodes), 3), 0.02))
+    assert (stage.low < 0).all() and (stage.high > spec.lattice.positions.max(0)).all()
+    for name in ("struts", "nodes", "rest"):
+        assert stage.meshcat.HasPath(f"{LATTICE}/{name}")
+
+
+def animations(page: str) -> int:
+    """Pages hold the commands as base64; an animation's starts with its type."""
+    found = re.findall(r"base64,([A-Za-z0-9+/=]+)", page)
+    return sum(b"set_animation" in base64.b64decode(part) for part in found)
+
+
+def test_recording_of_a_plan(tmp_path, plan):
+    stage = record(plan)
+    path = write_html(stage, tmp_path / "plan.html")
+    assert animations(path.read_text()) == 1
+    count = len(VoxelRobot().lattice.beams)
+    assert stage.meshcat.HasPath(f"{LATTICE}/strut/{count - 1}")
+    assert not stage.meshcat.HasPath(f"{LATTICE}/strut/{count}")
+    assert stage.meshcat.HasPath(f"{LATTICE}/sleeve/3")
+
+
+class Seen:
+    """Stands in for Meshcat and keeps the last pose of everything."""
+
+    def __init__(self):
+        self.pose = {}
+
+    def SetObject(self, path, shape, rgba):
+        pass
+
+    def SetTransform(self, path, pose, time):
+        self.pose[path] = pose
+
+
+def test_everything_moves_with_the_nodes():
+    """Struts lie between their nodes; rods and sleeves overlap on one line."""
+    robot, seen = VoxelRobot(), Seen()
+    lattice = robot.lattice
+    body = _Body(seen, lattice, ACTUATORS, 1e-3)
+    for u in paper_gait().poses:
+        places = lattice.positions + robot.displacements(u)[0]
+        body.show(places, 0.0)
+        for i, (first, second) in enumerate(lattice.beams):
+            pose = seen.pose[f"{LATTICE}/strut/{i}"]
+            along = places[second] - places[first]
+            along /= np.linalg.norm(along)
+            assert np.allclose(pose.translation(), (places[first] + places[second]) / 2)
+            assert np.allclose(pose.rotation().matrix()[:, 2], along, atol=1e-9)
+        for i, actuator in enumerate(ACTUATORS):
+            low, high = (
+                places[lattice.node(n)] for n in (actuator.node, actuator.other)
+            )
+            sleeve, rod = (seen.pose[f"{LATTICE}/{n}/{i}"] for n in ("sleeve", "rod"))
+            half = 0.325 * lattice.pitch
+            gap = np.linalg.norm(sleeve.translation() - rod.translation())
+            assert gap < 2 * half
+            for pose, end in ((sleeve, low), (rod, high)):
+                assert np.linalg.norm(pose.translation() - end) == pytest.approx(half)
+
+
+def test_recording_of_a_gait():
+    robot, cycles = VoxelRobot(), np.linspace(0, 1, 9)
+    moved = robot.displacements(paper_gait().at(cycles))
+    stage = record_lattice(
+        robot.lattice,
+        robot.lattice.positions + moved,
+        4 * cycles,
+        actuators=ACTUATORS,
+        trails=MARKERS.values(),
+    )
+    assert animations(stage.html()) == 1
+    assert stage.meshcat.HasPath(f"{LATTICE}/trails/3")
+
+
+def test_recordings_refuse(plan):
+    lattice = block(2, 1, 1)
+    places = np.stack([lattice.positions] * 2)
+    times = np.array([0.0, 1.0])
+    for bad in (
+        {"node_positions": places[:, 1:]},
+        {"node_positions": places * np.nan},
+        {"times": times[::-1]},
+        {"times": times[:1]},
+        {"times": times * np.nan},
+        {"slow": 0.0},
+        {"magnify": -1.0},
+        {"frames_per_second": np.nan},
+        {"trails": [(0, 0, 0)]},
+    ):
+        with pytest.raises(InvalidInput):
+            record_lattice(
+                **({"lattice": lattice, "node_positions": places, "times": times} | bad)
+            )
+    with pytest.raises(InvalidInput, match="slow"):
+        record(plan, slow=-1.0)

@@ -1,0 +1,83 @@
+"""The search for a gait: its waves, its bookkeeping, how it ends."""
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Verdict
+from drakebots.robots.voxels.walk import search as gait_search
+from drakebots.robots.voxels.walk.search import BOUNDS, PAPER, GaitSearch, search, wave
+
+
+class Walked:
+    """What a walk would return, for a travel that the gait decides."""
+
+    def __init__(self, problem):
+        table = np.array(problem.gait) / problem.stroke
+        # Best where red lags blue by a quarter of a cycle.
+        lag = np.abs(np.roll(table[:, 0], 2) - table[:, 2]).mean()
+        self.metrics = {
+            "travel_mm_per_cycle": 5 - lag,
+            "turn_deg_per_cycle": 0.0,
+            "tipped_over": False,
+        }
+
+
+@pytest.fixture
+def walked(monkeypatch):
+    monkeypatch.setattr(gait_search, "run", Walked)
+
+
+def test_waves_stay_within_the_stroke():
+    random = np.random.default_rng(0)
+    low, high = np.array(BOUNDS).T
+    for _ in range(50):
+        table = wave(random.uniform(low, high), 8)
+        assert table.shape == (8, 4)
+        assert np.abs(table).max() <= 1
+    assert np.allclose(wave(PAPER)[:, 1], -wave(PAPER)[:, 0])
+
+
+def test_the_search_finds_what_travels(walked):
+    few = search(GaitSearch(walks=12))
+    many = search(GaitSearch(walks=400))
+    assert many.verdict is Verdict.SUCCESS
+    assert many.metrics["walks"] == 400
+    assert many.metrics["travel_mm_per_cycle"] > few.metrics["travel_mm_per_cycle"]
+    assert many.metrics["travel_mm_per_cycle"] > 4.7
+    best = max(many.metrics["travel_mm_of_each_walk"])
+    assert many.metrics["travel_mm_per_cycle"] == best
+
+
+def test_a_seed_repeats(walked):
+    a, b = (search(GaitSearch(walks=40, seed=3)) for _ in range(2))
+    assert np.array_equal(a.data.control, b.data.control)
+
+
+def test_a_time_limit_keeps_the_best(walked):
+    result = search(GaitSearch(walks=10**6, time_limit=0.2))
+    assert result.verdict is Verdict.TIME_LIMIT
+    assert result.metrics["walks"] > 10
+
+
+def test_an_interruption_keeps_the_best(monkeypatch):
+    def interrupted(problem):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gait_search, "run", interrupted)
+    assert search(GaitSearch()).verdict is Verdict.INTERRUPTED
+
+
+def test_a_real_walk():
+    result = search(GaitSearch(walks=1))
+    assert result.metrics["walks"] == 1
+    assert abs(result.metrics["travel_mm_per_cycle"]) < 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"walks": 0}, {"poses": 2}, {"population": 3}, {"turn_weight": -1.0}],
+)
+def test_bad_searches_are_named(options):
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        GaitSearch(**options)

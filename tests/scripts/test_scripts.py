@@ -1,0 +1,272 @@
+"""Every script runs in its quick form and gives the figures it promises."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from drakebots.cli.output import one_line_errors
+from drakebots.core.errors import InvalidInput
+from drakebots.view.browser import find_browser
+from tests.helpers.scripts import ROOT, find_script, load_script
+
+
+def test_bench_simulate(capsys):
+    """The last line is one JSON object of {value, unit, target}."""
+    result = load_script("simulate.py").main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    names = {"system_overhead_ratio", "wall_s_per_simulated_s", "leg_map_s"}
+    assert set(last) == names
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert result["system_overhead_ratio"]["value"] > 0
+
+
+@pytest.mark.parametrize("gcc", [False, True], ids=["interpreted", "compiled"])
+def test_bench_derivatives(capsys, monkeypatch, gcc):
+    """Both Jacobians agree, or it ends; without gcc it interprets."""
+    bench = load_script("derivatives.py")
+    if gcc and bench.shutil.which("gcc") is None:
+        pytest.skip("no gcc on this machine")
+    if not gcc:
+        monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+    result = bench.main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    best = result["twin_vs_autodiff_ratio"]
+    assert np.isfinite(best["value"])
+    assert ("compile_s" in result) == gcc
+
+
+def test_bench_contact(capsys):
+    """Hard contact and SAP both walk forward."""
+    result = load_script("contact.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    strides = [row["stride_mm"] for row in result["trot"]["value"].values()]
+    assert len(strides) == 2
+    assert min(strides) > 5
+
+
+def test_bench_scaling(capsys):
+    """The table has exponents, and times that are times."""
+    result = load_script("scaling.py").main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert all(row["value"] > 0 for row in last.values() if row["unit"] == "ms")
+    # Exponents are of times, which a busy machine bends.
+    exponents = [row["value"] for name, row in result.items() if "exponent" in name]
+    assert exponents and np.isfinite(exponents).all()
+
+
+def test_hamr_walk(capsys):
+    """One row, walking forward."""
+    (row,) = load_script("hamr_walk.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert 5 < row["stride_mm_per_cycle"] < 12
+
+
+def test_littledog_stepup(capsys, tmp_path):
+    """One start is valid; figures, pictures and the stored optimum are there."""
+    stepup = load_script("littledog_stepup.py")
+    try:
+        stepup.data_folder(None)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    result = stepup.main(["--quick", "--json", "--output", str(tmp_path)])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last["littledog_valid_of_12"] == 1
+    assert last["littledog_best_objective"] < 52.07
+    assert last["littledog_median_s"] == result["littledog_median_s"]
+    assert last["stored"]["objective"] == pytest.approx(52.070460532893584)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "littledog.json",
+        "littledog_starts.png",
+        "littledog_motion.png",
+    }
+
+
+def test_falling_brick(capsys, tmp_path):
+    """Second and first order in flight; midpoint is nearer through impacts."""
+    out = tmp_path / "brick.png"
+    argv = ["--quick", "--samples", "1", "--json", "-o", str(out)]
+    result = load_script("falling_brick.py").main(argv)
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last["samples"] == 1
+    flight, drop = result["flight"], result["drop"]
+    assert abs(flight["midpoint_slope"] - 2) < 0.1
+    assert abs(flight["euler_slope"] - 1) < 0.1
+    assert all(m < e for m, e in zip(drop["midpoint"], drop["euler"]))
+    assert out.stat().st_size > 5000
+
+
+def test_render_model_names_bad_input(capsys, tmp_path):
+    """An unknown model is one line and exit 2."""
+    code = load_script("render_model.py").main(["hamrr", "-o", str(tmp_path / "x.png")])
+    assert code == 2
+    assert "did you mean" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+def test_render_model(tmp_path):
+    """A picture of HAMR is made."""
+    out = tmp_path / "hamr.png"
+    argv = ["hamr", "-o", str(out), "--size", "450", "300"]
+    assert load_script("render_model.py").main(argv) == 0
+    assert out.stat().st_size > 5000
+
+
+def test_readme_program(tmp_path, monkeypatch, capsys):
+    """README's first program runs as printed, with one cycle for fifteen."""
+    import re
+
+    text = (ROOT / "README.md").read_text()
+    program = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    assert len([line for line in program.splitlines() if line.strip()]) <= 15
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program.replace("cycles=15", "cycles=1"), "README", "exec"), {})
+    assert "mm per cycle" in capsys.readouterr().out
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "trot.nc",
+        "trot.png",
+        "trot.html",
+    }
+
+
+def test_bench_contact_implicit(capsys):
+    """The recipe's rows agree with ours; exact Hessians are fast and succeed."""
+    bench = load_script("contact_implicit.py")
+    result = bench.main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert all({"value", "unit", "target"} <= set(row) for row in last.values())
+    assert result["recipe_disagreement"]["value"] < 1e-8
+    methods = result["quadruped"]["value"]
+    assert set(methods) == set(bench.METHODS)
+    assert methods["exact"]["success"] == 1
+    assert np.isfinite(last["exact_vs_recipe_ratio"]["value"])
+
+
+def test_hamr_gaits_and_perturbed(tmp_path, capsys):
+    """One coarse gait planned, executed, and executed by a robot that slips."""
+    argv = ["--quick", "-o", str(tmp_path), "--json"]
+    rows = load_script("hamr_gaits.py").main(argv)
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == rows
+    names = "gait frequency_hz surface seconds stride_mm slip complementarity_max"
+    names += " del_residual_max executed_stride_mm"
+    assert set(names.split()) <= set(rows[0])
+    assert rows[0]["verdict"] == "success"
+    assert rows[0]["executed_stride_mm"] > 5
+    assert (tmp_path / "gaits.png").stat().st_size > 5000
+    found = load_script("hamr_perturbed.py").main([str(tmp_path), "--quick"])
+    assert found[0]["friction -20 %"] > 3
+
+
+@pytest.mark.slow
+def test_hamr_jump(tmp_path, capsys):
+    """The jump in its quick form leaves the ground in plan and execution."""
+    argv = ["--quick", "-o", str(tmp_path), "--json"]
+    facts = load_script("hamr_jump.py").main(argv)
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == facts
+    assert facts["verdict"] == "success"
+    assert facts["apex_rise_mm"] > 11
+    assert facts["executed_apex_rise_mm"] > 6
+    assert facts["spring_energy_most_mJ"] > 10 * facts["spring_energy_at_start_mJ"]
+    assert (tmp_path / "jump.png").stat().st_size > 5000
+
+
+def test_bench_gecko(capsys):
+    """The last line is one JSON object; SLSQP is slower and never better."""
+    result = load_script("gecko.py").main(["--quick"])
+    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert last == result
+    assert set(last) == {
+        "pose_step_ms",
+        "planner_ms",
+        "drake_real_time_factor",
+        "pose_step_vs_slsqp_ratio",
+    }
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert np.isfinite(last["pose_step_vs_slsqp_ratio"]["value"])
+
+
+def test_gecko_course(capsys, tmp_path):
+    """All four targets, in about as many steps as the paper's robot."""
+    picture = tmp_path / "course.png"
+    rows = load_script("gecko_course.py").main(["--quick", "--plot", str(picture)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows[0]["targets_reached"] == 4
+    assert 30 < rows[0]["half_cycles"] < 60
+    assert picture.stat().st_size > 20000
+
+
+def test_gecko_figures(capsys, tmp_path):
+    """Fig. 10's minima, with the sum as printed."""
+    facts = load_script("gecko_figures.py").main(["--quick", "-o", str(tmp_path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    back = facts["fig10"]["B, paper"]
+    assert (back["q1_deg"], back["q2"]) == (50, -0.5)
+    assert back["d_cm"] == pytest.approx(46.2, abs=0.1)
+    assert facts["fig10"]["C, paper"]["q2"] == 0.5
+    assert (tmp_path / "gecko_fig10.png").stat().st_size > 20000
+
+
+def test_gecko_climb(capsys):
+    """Up 84 degrees with enough suction, down with too little."""
+    rows = load_script("gecko_climb.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows[0]["verdict"] == "success"
+    assert rows[0]["forward_cm_per_cycle"] > 5
+    assert rows[1]["verdict"] == "failed"
+
+
+def test_make_gecko_model(capsys):
+    """The model's files are those that its parameters give."""
+    assert not load_script("make_gecko_model.py").main(["--check"])
+
+
+def test_make_skinned_leg(capsys):
+    """Skeleton, skin and mesh are those that the parameters give."""
+    assert not load_script("make_skinned_leg.py").main(["--check"])
+
+
+def test_voxel_walk(capsys):
+    """The robot walks forward and, reversed, backward."""
+    rows = load_script("voxel_walk.py").main(["--quick"])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert rows
+
+
+def test_voxel_gait_search(capsys, tmp_path):
+    """A few walks, and a table that can be walked."""
+    path = tmp_path / "best.csv"
+    facts = load_script("voxel_gait_search.py").main(["--quick", "-o", str(path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts["walks"] == 3
+    assert len(path.read_text().splitlines()) == 9
+
+
+def test_voxel_figures(capsys, tmp_path):
+    """The quick ones are drawn, and their numbers are those of the facts."""
+    facts = load_script("voxel_figures.py").main(["--quick", "-o", str(tmp_path)])
+    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts
+    assert len(list(tmp_path.glob("*.png"))) >= 1
+
+
+def test_scripts_end_with_one_line(capsys):
+    """An error of ours: one line that names the script, and the error's exit code."""
+    with pytest.raises(SystemExit) as ended, one_line_errors("walk"):
+        raise InvalidInput("speed: 0 m/s; take one above 0")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "walk: speed: 0 m/s; take one above 0\n"
+    path = str(find_script("quad_reduced.py"))
+    run = subprocess.run(
+        [sys.executable, path, "-o", "picture.txt"], capture_output=True, text=True
+    )
+    assert run.returncode == 2
+    assert run.stderr.strip().splitlines()[-1].startswith("quad_reduced: picture.txt")
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,132 @@
+"""Voxel pictures: files are what they say; the lattice behind a result."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from voxel_loss import plot_dissipation, plot_loss_table
+from voxel_planes import plot_numbering
+from voxel_plots import FIGURES, draw_figures
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape.io import LatticeSpec
+from drakebots.lattice.shape.lattice import Lattice, block
+from drakebots.plots.lattice import draw_nodes, plot_lattice
+from drakebots.plots.summary import plot_summary
+from drakebots.robots.voxels.model.robot import ACTUATORS, VoxelRobot
+from drakebots.robots.voxels.plan import plan_lattice, plan_robot
+from drakebots.view.lattice.record import actuators_of, lattice_of, lattice_of_nodes
+from tests.helpers.scripts import is_picture, load_script
+
+CENTRE = Control((4, 3, 3), 2)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_robot([("foot", "x", 5e-3), ("FL", "z", 8e-3)])
+
+
+def test_quick_figures_by_the_script(tmp_path, capsys):
+    script = load_script("voxel_figures.py")
+    facts = script.main(["-o", str(tmp_path), "--quick"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        f"voxel_{name}.png" for name in FIGURES
+    )
+    assert all(is_picture(path) for path in tmp_path.iterdir())
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed["fig6"]["slope"] == pytest.approx(0.998, abs=1e-3)
+    assert printed["fig2"]["max_loss"][1][1] == pytest.approx(0.0461, abs=1e-4)
+    assert facts["fig1"]["signs_right"] is True
+
+
+def test_figures_need_a_folder(tmp_path):
+    with pytest.raises(FileProblem):
+        draw_figures(tmp_path / "none")
+
+
+def test_nodes_are_drawn_in_their_place():
+    """In mm, with the values given and a scale that holds them."""
+    lattice = block(2, 1, 2)
+    axis = Figure().add_subplot(projection="3d")
+    values = np.linspace(-3, 2, len(lattice.nodes))
+    dots = draw_nodes(axis, lattice, lattice.positions, values)
+    assert np.allclose(np.transpose(dots._offsets3d), 1e3 * lattice.positions)
+    assert np.array_equal(dots.get_array(), values) and dots.get_clim() == (-3, 3)
+
+
+def test_lattice_pictures(tmp_path):
+    spec = LatticeSpec(block(4, 4, 4))
+    moved = PlanesOfMotion(spec.lattice, [CENTRE]).displacements([5e-3])
+    paths = [
+        plot_lattice(spec, tmp_path / "a.png"),
+        plot_lattice(spec, tmp_path / "b.png", moved, actuators=[CENTRE], magnify=2),
+    ]
+    assert all(is_picture(path) for path in paths)
+    with pytest.raises(InvalidInput, match="displacement"):
+        plot_lattice(spec, tmp_path / "c.png", moved[1:])
+    for bad in ("c.txt", "c"):
+        with pytest.raises(InvalidInput, match="ends in"):
+            plot_lattice(spec, tmp_path / bad)
+        with pytest.raises(InvalidInput, match="ends in"):
+            plot_numbering(tmp_path / bad)
+    with pytest.raises(InvalidInput, match="ends in"):
+        plot_loss_table([], tmp_path / "t.txt")
+    with pytest.raises(InvalidInput, match="block"):
+        plot_dissipation({}, None, tmp_path / "t.png")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_plan_pictures(tmp_path, plan):
+    assert is_picture(plot_summary(plan, tmp_path / "plan.png"))
+    spec = LatticeSpec(block(2, 2, 2))
+    free = plan_lattice(spec, [((1, 3, 4), "x", 5e-3)])
+    assert is_picture(plot_summary(free, tmp_path / "lattice.png"))
+
+
+def test_lattice_of_a_plan(plan):
+    robot = VoxelRobot()
+    lattice = lattice_of(plan)
+    assert {tuple(v) for v in lattice.voxels} == {
+        tuple(v) for v in robot.lattice.voxels
+    }
+    assert lattice.pitch == pytest.approx(robot.pitch)
+    assert actuators_of(plan, lattice) == list(ACTUATORS)
+
+
+def test_actuators_of_a_lattices_plan():
+    asked = [Control((2, 3, 1), 2), Control((1, 2, 1), 2)]
+    result = plan_lattice(LatticeSpec(block(2, 2, 2)), [((1, 3, 4), "x", 5e-3)], asked)
+    assert actuators_of(result, lattice_of(result)) == asked
+
+
+def test_gaps_between_voxels_stay_gaps():
+    """Nodes a strut's length apart that no voxel joins; a hole of two voxels."""
+    corner = Lattice(np.array([(0, 0, 0), (1, 1, 0), (0, 1, 0)]), 0.05)
+    holed = np.ones((4, 3, 3), int)
+    holed[1:3, 1, 1] = 0
+    for lattice in (corner, Lattice(np.argwhere(holed)), block(1, 1, 1)):
+        found = lattice_of_nodes(lattice.positions)
+        assert np.array_equal(
+            np.unique(found.voxels, axis=0), np.unique(lattice.voxels, axis=0)
+        )
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        np.zeros((0, 3)),
+        np.zeros((6, 3)),
+        np.eye(6, 3) * np.nan,
+        np.arange(30.0).reshape(10, 3) ** 1.5,
+        block(2, 1, 1).positions[::-1],
+        block(2, 1, 1).positions[1:],
+        block(2, 1, 1).positions + 1e-2,
+    ],
+)
+def test_other_points_are_no_lattice(nodes):
+    with pytest.raises(InvalidInput, match="not a lattice"):
+        lattice_of_nodes(nodes)

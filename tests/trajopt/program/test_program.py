@@ -1,0 +1,147 @@
+"""Blocks and programs: every derivative against finite differences or CasADi's
+own, sums over rows, names, and bad input."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.trajopt.program.assemble import assemble
+from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program.builder import ProgramBuilder
+
+
+def chain_block(name="link"):
+    a, b, d = ca.SX.sym("a", 2), ca.SX.sym("b", 2), ca.SX.sym("d")
+    rows = {
+        "first": ca.vertcat(a[0] * b[1] - ca.sin(a[1]), b[0] - d * a[0] ** 2),
+        "second": ca.exp(a[0] * b[0]),
+    }
+    return Block(name, {"a": a, "b": b}, rows, d)
+
+
+def chain_program(count=5):
+    b = ProgramBuilder("chain")
+    x = b.add_variables("x", count, ["p", "q"], scale=[2.0, 0.5])
+    rows = b.add_rows("link", count - 1, ["r", "s"], lower=0, upper=0, scale=3.0)
+    shared = b.add_rows("shared", 1, [""], upper=50.0)
+    b.add_term(
+        chain_block(),
+        {"a": x.indices[:-1], "b": x.indices[1:]},
+        {"first": rows.indices, "second": shared.indices},
+        signs={"first": -1.0},
+        data=np.linspace(0.5, 1.5, count - 1)[:, None],
+    )
+    a = ca.SX.sym("a", 2)
+    b.add_cost(Block("norm", {"a": a}, {"norm": ca.dot(a, a) ** 2}), {"a": x.indices})
+    return b.build()
+
+
+@pytest.fixture(scope="module")
+def program():
+    return chain_program()
+
+
+def test_jacobian_agrees_with_central_differences(program):
+    x = np.random.default_rng(0).standard_normal(program.num_variables)
+    J = program.jacobian(x).toarray()
+    step = 1e-6
+    for i in range(len(x)):
+        e = step * np.eye(len(x))[i]
+        column = (program.values(x + e) - program.values(x - e)) / (2 * step)
+        assert np.allclose(J[:, i], column, atol=1e-7)
+
+
+def test_assembled_functions_agree_with_casadis_own_derivatives(program):
+    functions = assemble(program, threads=2)
+    n, m = program.num_variables, program.num_rows
+    random = np.random.default_rng(1)
+    y, lam = random.standard_normal(n), random.standard_normal(m)
+    X = ca.MX.sym("X", n)
+    f, g = functions.objective(X, []), functions.rows(X, [])
+    peer = ca.Function(
+        "peer",
+        [X],
+        [
+            ca.gradient(f, X),
+            ca.jacobian(g, X),
+            ca.hessian(1.7 * f + ca.dot(ca.DM(lam), g), X)[0],
+        ],
+    )
+    gradient, jacobian, hessian = (np.array(o) for o in peer(y))
+    assert np.allclose(np.array(functions.gradient(y, [])[1]), gradient, atol=1e-12)
+    assert np.allclose(np.array(functions.jacobian(y, [])[1]), jacobian, atol=1e-12)
+    ours = np.array(functions.hessian(y, [], 1.7, lam))
+    assert np.allclose(ours, np.triu(hessian), atol=1e-12)
+    x = y * program.x_scale
+    assert np.allclose(
+        np.array(functions.rows(y, [])).ravel(), program.values(x) / program.row_scale
+    )
+    assert float(functions.objective(y, [])) == pytest.approx(program.objective(x))
+
+
+def test_shared_rows_sum_over_all_uses(program):
+    x = np.zeros(program.num_variables)
+    assert program.values(x)[-1] == pytest.approx(4.0)  # exp(0) of four links
+
+
+def test_rows_of_no_interest_are_left_out():
+    b = ProgramBuilder("partial")
+    x = b.add_variables("x", 3, ["p", "q"])
+    rows = b.add_rows("link", 1, ["r", "s"], lower=0, upper=0)
+    where = np.vstack([rows.indices, np.full((1, 2), -1)])
+    b.add_term(
+        chain_block("partial_link"),
+        {"a": x.indices[:-1], "b": x.indices[1:]},
+        {"first": where, "second": np.full((2, 1), -1)},
+        data=np.ones((2, 1)),
+    )
+    program = b.build()
+    x = np.arange(6.0)
+    assert program.values(x) == pytest.approx([0 * 3 - np.sin(1), 2 - 0])
+    functions = assemble(program)
+    lam = np.array([1.0, -2.0])
+    jacobian = np.array(functions.jacobian(x, [])[1])
+    assert np.allclose(jacobian, program.jacobian(x).toarray())
+    hessian = np.array(functions.hessian(x, [], 0.0, lam))
+    assert not hessian[4:, 4:].any()
+
+
+def test_names_of_entries_and_residuals(program):
+    assert program.variables["x"].label(3) == "x[1].q"
+    assert program.rows["shared"].label(8) == "shared"
+    worst = program.residuals(np.full(program.num_variables, 2.0))
+    assert next(iter(worst)) == "shared"
+    assert "chain: 10 variables, 9 rows" in str(program)
+
+
+def test_pack_and_view_are_inverse(program):
+    x = np.arange(10.0)
+    assert (program.pack(program.view(x)) == x).all()
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        ({"y": 0.0}, UnknownName, "x"),
+        ({"x": np.zeros((3, 2))}, InvalidInput, "shape"),
+        ({"x": np.nan}, InvalidInput, "not finite"),
+    ],
+)
+def test_pack_refuses(program, parts, error, words):
+    with pytest.raises(error, match=words):
+        program.pack(parts)
+
+
+def test_bounds_that_exclude_each_other_are_named():
+    b = ProgramBuilder("impossible")
+    b.add_variables("x", 3, ["p", "q"], lower=0.0, upper=1.0)
+    b.bound("x", 1, lower=2.0, labels=["q"])
+    with pytest.raises(InvalidInput, match=r"x\[1\]\.q.*relax"):
+        b.build()
+
+
+def test_a_block_with_a_stray_symbol_is_refused():
+    a, c = ca.SX.sym("a"), ca.SX.sym("stray")
+    with pytest.raises(InvalidInput, match="stray"):
+        Block("bad", {"a": a}, {"r": a * c})
