@@ -9,8 +9,8 @@ from drakebots.core.errors import (
     ResultProblem,
     UnknownName,
 )
-from drakebots.model.load import Model, available_models, load
-from drakebots.multibody.plant import Ground, Robot, build_robot
+from drakebots.model import Model, available_models, load
+from drakebots.multibody import Ground, Robot, build_robot
 
 __version__ = "0.1.0"
 

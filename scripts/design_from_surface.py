@@ -23,22 +23,30 @@ import numpy as np
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar, stage_bar
-from drakebots.design.folder import write_design
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import (
+from drakebots.design import (
+    DesignProblem,
+    SkinSettings,
+    design_robot,
+    draw_cut,
+    draw_skeleton,
+    draw_skin,
+    draw_surface,
+    write_design,
+)
+from drakebots.design.geometry import (
+    DistanceGrid,
     Ellipsoid,
     HalfSpaceCut,
     Implicit,
     RoundCone,
+    Surface,
     mirrored,
+    read_surface,
+    write_surface,
 )
-from drakebots.design.geometry.surface import Surface, read_surface, write_surface
-from drakebots.design.pictures import draw_cut, draw_skeleton, draw_skin, draw_surface
-from drakebots.design.pipeline import design_robot
-from drakebots.design.problem import DesignProblem, SkinSettings
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.design.skin.fold import FoldSettings
-from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+from drakebots.design.skeleton import table1_template
+from drakebots.design.skin import FoldSettings
+from drakebots.skin import SkinSimulation, simulate_skinned
 
 
 def stout_dog() -> Surface:

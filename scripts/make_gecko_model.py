@@ -15,9 +15,8 @@ from pathlib import Path
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model.load import package_root
-from drakebots.robots.gecko.model.parameters import gecko
-from drakebots.robots.gecko.model.sdf import gecko_scene, gecko_sdf, gecko_sidecar
+from drakebots.model import package_root
+from drakebots.robots.gecko.model import gecko, gecko_scene, gecko_sdf, gecko_sidecar
 
 
 def texts(folder: Path) -> dict[Path, str]:

@@ -15,9 +15,8 @@ from hamr_visuals.draw import hamr_visuals, mesh_texts
 from made_files import made_files
 
 from drakebots.cli.output import one_line_errors
-from drakebots.model.load import package_root
-from drakebots.robots.hamr.model.parameters import load_parameters
-from drakebots.robots.hamr.model.sdf import hamr_sdf, hamr_sidecar
+from drakebots.model import package_root
+from drakebots.robots.hamr.model import hamr_sdf, hamr_sidecar, load_parameters
 
 
 def texts(folder: Path) -> dict[Path, str]:

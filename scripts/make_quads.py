@@ -17,13 +17,18 @@ import yaml
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import stage_bar
 from drakebots.core.files import replacing
-from drakebots.design.folder import write_design
-from drakebots.design.pictures import draw_skin
-from drakebots.design.pipeline import design_robot
-from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS, table1_problem
-from drakebots.design.skeleton.table1 import GLUE, MASSES
-from drakebots.model.load import package_root
-from drakebots.skin.file.robot import load_skinned
+from drakebots.design import (
+    JOINTS,
+    VERTICES,
+    WEIGHTS,
+    design_robot,
+    draw_skin,
+    table1_problem,
+    write_design,
+)
+from drakebots.design.skeleton import GLUE, MASSES, SIZES
+from drakebots.model import package_root
+from drakebots.skin.file import load_skinned
 
 
 def rows(names: Sequence[str]) -> list[str]:

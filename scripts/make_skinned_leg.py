@@ -18,17 +18,10 @@ from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.units import si_factor
-from drakebots.fem.mesh.io import read_mesh, write_mesh
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import wall_mesh
-from drakebots.model.load import package_root
+from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
+from drakebots.model import package_root
 from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose, model_sdf
-from drakebots.skin.file.description import (
-    GlueRadius,
-    ServoGains,
-    SkinDescription,
-    write_skin,
-)
+from drakebots.skin.file import GlueRadius, ServoGains, SkinDescription, write_skin
 
 FOLDER = package_root() / "skinned_leg"
 MADE = "Written by scripts/make_skinned_leg.py from params.yaml; SI."

@@ -14,8 +14,8 @@ from pathlib import Path
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model.load import package_root
-from drakebots.robots.voxels.model.walker import (
+from drakebots.model import package_root
+from drakebots.robots.voxels.model import (
     walker_lattice,
     walker_scene,
     walker_sdf,

@@ -18,8 +18,7 @@ import matplotlib.image
 from drakebots import load
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import replacing
-from drakebots.view.browser import screenshot
-from drakebots.view.scene import make_scene
+from drakebots.view import make_scene, screenshot
 
 
 def main(argv: Sequence[str] | None = None) -> int:

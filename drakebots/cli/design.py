@@ -11,21 +11,24 @@ from drakebots.cli.options import check_folder, output_argument
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import stage_bar
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.design.fabrication.fabricate import fabricate
-from drakebots.design.file import read_design
-from drakebots.design.folder import write_design
-from drakebots.design.geometry.surface import SUFFIXES, read_surface
-from drakebots.design.pictures import (
+from drakebots.design import (
+    JOINTS,
+    Design,
+    DesignProblem,
+    SkinSettings,
+    design_robot,
     draw_cut,
     draw_fabrication,
     draw_skeleton,
     draw_skin,
+    read_design,
+    table1_problem,
+    write_design,
 )
-from drakebots.design.pipeline import design_robot
-from drakebots.design.problem import Design, DesignProblem, SkinSettings
-from drakebots.design.robots import JOINTS, table1_problem
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.multibody.limbs.limbs import read_limbs, write_limbs
+from drakebots.design.fabrication import fabricate
+from drakebots.design.geometry import SUFFIXES, read_surface
+from drakebots.design.skeleton import table1_template
+from drakebots.multibody.limbs import read_limbs, write_limbs
 
 # `drakebots limbs`: soft limbs on any robot; parsing only.
 

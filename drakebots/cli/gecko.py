@@ -15,12 +15,12 @@ from drakebots.cli.options import field_options, given, output_arguments, switch
 from drakebots.cli.output import finish
 from drakebots.cli.progress import counter
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.course import MOTIONS
-from drakebots.robots.gecko.generator.velocity_space import (
+from drakebots.robots.gecko import ENGINES, GeckoSimulation, simulate_gecko
+from drakebots.robots.gecko.generator import (
+    MOTIONS,
     VelocitySpace,
     simulate_velocity_space,
 )
-from drakebots.robots.gecko.simulate import ENGINES, GeckoSimulation, simulate_gecko
 
 # --- simulate ---------------------------------------------------------------
 

@@ -13,11 +13,11 @@ import numpy as np
 from drakebots.cli.output import SYSTEMS
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.units import si_factor
-from drakebots.lattice.shape.io import ENDINGS as LATTICES
-from drakebots.model.load import ENDINGS as MODELS
-from drakebots.model.load import Model, find_model, load, package_root
+from drakebots.lattice.shape import ENDINGS as LATTICES
+from drakebots.model import ENDINGS as MODELS
+from drakebots.model import Model, find_model, load, package_root
 from drakebots.results import Result, load_result
-from drakebots.skin.file.description import skin_path
+from drakebots.skin.file import skin_path
 
 # Numbers on the command line: "5mm" as 0.005, lists, points.
 

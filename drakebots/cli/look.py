@@ -29,9 +29,9 @@ from drakebots.cli.output import (
 from drakebots.cli.skin import SKIN_SHOW
 from drakebots.cli.voxels import LATTICE_SHOW
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import available_models, load
-from drakebots.plots.summary import plot_summary
-from drakebots.view.motion import make_scene, record, serve, write_html
+from drakebots.model import available_models, load
+from drakebots.plots import plot_summary
+from drakebots.view import make_scene, record, serve, write_html
 
 # --- models, show -----------------------------------------------------------
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model.load import Model
-from drakebots.plots.file import check_ending
-from drakebots.plots.summary import plot_summary
+from drakebots.model import Model
+from drakebots.plots import check_ending, plot_summary
 from drakebots.results import Result
-from drakebots.view.motion import record, write_html
+from drakebots.view import record, write_html
 
 # --- fields and switches ----------------------------------------------------
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from drakebots.cli.options import wanted
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.units import MM_G_MS, SI, Scaling
-from drakebots.model.load import Model
+from drakebots.model import Model
 from drakebots.results import Result
 
 # What commands do with what they have found: write files, print, exit code.

@@ -31,14 +31,19 @@ from drakebots.cli.quads import QUAD_EXPORT, QUAD_PLAN, QUAD_TRACK
 from drakebots.cli.voxels import LATTICE_PLAN, VOXEL_PLAN
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model.load import load
-from drakebots.plots.plan import plot_convergence
-from drakebots.robots.hamr.plan.plan import plan_gait, plan_jump, plan_reference
-from drakebots.robots.hamr.plan.programs import GaitPlan, JumpPlan
-from drakebots.robots.hamr.plan.voltages import export_voltages
-from drakebots.robots.hamr.track.track import Tracking, track
-from drakebots.trajopt.locomotion.plan import LocomotionPlan, plan_locomotion
-from drakebots.trajopt.program.checkpoint import read_checkpoint
+from drakebots.model import load
+from drakebots.plots import plot_convergence
+from drakebots.robots.hamr.plan import (
+    GaitPlan,
+    JumpPlan,
+    export_voltages,
+    plan_gait,
+    plan_jump,
+    plan_reference,
+)
+from drakebots.robots.hamr.track import Tracking, track
+from drakebots.trajopt.locomotion import LocomotionPlan, plan_locomotion
+from drakebots.trajopt.program import read_checkpoint
 
 # --- plan -------------------------------------------------------------------
 

@@ -18,17 +18,18 @@ from drakebots.cli.options import (
 from drakebots.cli.output import finish, tell
 from drakebots.cli.progress import progress_bar, stages
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.model.load import load
-from drakebots.robots.quads.motion.library import MOTIONS
-from drakebots.robots.quads.plan import QuadPlan, plan_quad
-from drakebots.robots.quads.plots import plot_contacts
-from drakebots.robots.quads.track.reference import plan_model
-from drakebots.robots.quads.track.replay import Replay, replay
-from drakebots.robots.quads.track.sap import SapReplay, replay_sap
-from drakebots.robots.quads.track.servo_file import (
+from drakebots.model import load
+from drakebots.robots.quads import QuadPlan, plan_quad, plot_contacts
+from drakebots.robots.quads.motion import MOTIONS
+from drakebots.robots.quads.track import (
     UNITS,
+    Replay,
+    SapReplay,
     model_channels,
+    plan_model,
     read_channels,
+    replay,
+    replay_sap,
     servo_table,
     write_servos,
 )

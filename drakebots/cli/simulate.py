@@ -14,7 +14,7 @@ from drakebots.cli.progress import progress_bar
 from drakebots.cli.skin import SKIN_SIMULATE
 from drakebots.cli.voxels import VOXEL_SIMULATE
 from drakebots.results import Result
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
+from drakebots.robots.hamr import HamrSimulation, simulate
 from drakebots.robots.passive import PassiveSimulation, simulate_passive
 
 _SHARED = {

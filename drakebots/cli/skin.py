@@ -12,14 +12,19 @@ from drakebots.cli.output import finish, model_table, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output
-from drakebots.fem.material.materials import Material
-from drakebots.model.load import load
-from drakebots.multibody.plant import build_robot
-from drakebots.skin.file.attach import Attachment, attach
-from drakebots.skin.file.description import GlueRadius, skin_path, write_skin
-from drakebots.skin.file.robot import actuated_joints, load_skinned
-from drakebots.skin.motion import MOTIONS, read_motion_file
-from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+from drakebots.fem.material import Material
+from drakebots.model import load
+from drakebots.multibody import build_robot
+from drakebots.skin import MOTIONS, SkinSimulation, read_motion_file, simulate_skinned
+from drakebots.skin.file import (
+    Attachment,
+    GlueRadius,
+    actuated_joints,
+    attach,
+    load_skinned,
+    skin_path,
+    write_skin,
+)
 
 # --- simulate ---------------------------------------------------------------
 

@@ -19,14 +19,12 @@ from drakebots.cli.options import (
 from drakebots.cli.output import finish, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control
-from drakebots.lattice.shape.check import check_lattice
-from drakebots.lattice.shape.io import ENDINGS, load_lattice
-from drakebots.lattice.shape.mechanisms import find
-from drakebots.robots.voxels.plan import plan_lattice, plan_robot
-from drakebots.robots.voxels.walk.gait import read_gait
-from drakebots.robots.voxels.walk.walk import VoxelWalk, run
-from drakebots.view.lattice.page import plot_lattice, show_lattice
+from drakebots.lattice.pom import Control
+from drakebots.lattice.shape import ENDINGS, check_lattice, find, load_lattice
+from drakebots.plots import plot_lattice
+from drakebots.robots.voxels import plan_lattice, plan_robot
+from drakebots.robots.voxels.walk import VoxelWalk, read_gait, run
+from drakebots.view.lattice import show_lattice
 
 # --- simulate ---------------------------------------------------------------
 

@@ -1,17 +1,31 @@
-"""Files: written whole or not at all, and YAML read with every failure named."""
+"""Files: written whole or not at all, and read with every failure named.
+
+with replacing("table.csv") as part:
+    part.write_text(text)
+
+top = Fields(read_yaml(path), "the file", known=("name", "mass"))
+mass = top.number("mass", 1.0)
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+
+REQUIRED = object()
+"""The default of an entry that must be there."""
+
+TOP = "the file"
+"""Where the outermost mapping of a file stands."""
 
 
 def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
@@ -46,6 +60,111 @@ def parse_yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidInput(f"is not YAML: {error}") from error
+
+
+class Fields:
+    """The entries of one mapping of a file of ours, read strictly.
+
+    Args:
+        raw: a parsed node.
+        where: it stands in the file, for messages, e.g. "limb 2".
+        known: its entries; None: any.
+
+    Raises:
+        InvalidInput: for what is no mapping.
+        UnknownName: for an entry that is not known.
+    """
+
+    def __init__(self, raw: Any, where: str, known: Iterable[str] | None = None):
+        if not isinstance(raw, Mapping):
+            raise InvalidInput(f"{where}: needs `name: value` entries")
+        if known is not None:
+            known = tuple(known)
+            for key in raw:
+                if key not in known:
+                    raise UnknownName(f"entry of {where}", str(key), known)
+        self.raw, self.where = raw, where
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(map(str, self.raw))
+
+    def get(self, key: str, default: Any = REQUIRED) -> Any:
+        """An entry as it is.
+
+        Raises:
+            InvalidInput: when it is missing and has no default; so do the others.
+        """
+        if key in self.raw:
+            return self.raw[key]
+        if default is REQUIRED:
+            raise InvalidInput(f"{self.where}: needs `{key}`")
+        return default
+
+    def number(self, key: str, default: Any = REQUIRED) -> float:
+        """A finite number."""
+        return number(self.get(key, default), self._place(key))
+
+    def integer(self, key: str, default: Any = REQUIRED) -> int:
+        """A whole number."""
+        return integer(self.get(key, default), self._place(key))
+
+    def flag(self, key: str, default: Any = REQUIRED) -> bool:
+        """True or false."""
+        value = self.get(key, default)
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{self._place(key)}: must be true or false: {value!r}")
+        return value
+
+    def text(self, key: str, default: Any = REQUIRED) -> str:
+        """A text; numbers are taken as they are written."""
+        value = self.get(key, default)
+        if value is None or isinstance(value, Mapping | list):
+            raise InvalidInput(f"{self._place(key)}: must be a text, got {value!r}")
+        return str(value)
+
+    def items(self, key: str) -> list:
+        """A list; empty where there is none."""
+        value = self.get(key, [])
+        if not isinstance(value, list):
+            raise InvalidInput(f"{self._place(key)}: needs a list, got {value!r}")
+        return value
+
+    def fields(self, key: str, known: Iterable[str] | None = None) -> Fields:
+        """A mapping; empty where there is none."""
+        return Fields(self.get(key, {}), self._place(key), known)
+
+    def _place(self, key: str) -> str:
+        return key if self.where == TOP else f"{self.where} {key}"
+
+
+def number(value: Any, where: str) -> float:
+    """A finite number of a file.
+
+    Raises:
+        InvalidInput: for anything else.
+    """
+    # YAML reads 8e5 without a point as text.
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if isinstance(value, bool) or not math.isfinite(found):
+        raise InvalidInput(f"{where}: {value!r} must be a finite number")
+    return found
+
+
+def integer(value: Any, where: str) -> int:
+    """A whole number of a file.
+
+    Raises:
+        InvalidInput: for anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(f"{where}: {value!r} must be an integer")
+    return value
 
 
 _part_numbers = itertools.count()

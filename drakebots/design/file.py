@@ -18,13 +18,12 @@ from typing import Any
 import yaml
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.design.geometry.surface import UNITS, read_surface
+from drakebots.design.geometry import UNITS, read_surface
 from drakebots.design.problem import DesignProblem, SkinSettings
 from drakebots.design.robots import table1_problem
-from drakebots.design.skeleton.parameters import edit
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.design.skin.fold import FoldSettings
-from drakebots.fem.material.materials import Material
+from drakebots.design.skeleton import edit, table1_template
+from drakebots.design.skin import FoldSettings
+from drakebots.fem.material import Material
 
 _KEYS = ("name", "surface", "template", "parameters", "limits", "skin")
 _SKIN = [f.name for f in fields(SkinSettings) if f.name not in ("soft",)]

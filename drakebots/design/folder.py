@@ -13,14 +13,9 @@ import yaml
 
 from drakebots.core.files import replacing
 from drakebots.design.problem import Design
-from drakebots.design.skeleton.sdf import write_sdf
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.skin.file.description import (
-    Patches,
-    ServoGains,
-    SkinDescription,
-    write_skin,
-)
+from drakebots.design.skeleton import write_sdf
+from drakebots.fem.mesh import TetMesh
+from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
 SERVOS = ServoGains(stiffness=40.0, damping=0.6)
 """Of a servo's own control; no data sheet gives them."""

@@ -11,11 +11,11 @@ from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from drakebots.core.files import replacing
-from drakebots.design.bracing.plates import plates
-from drakebots.design.fabrication.fabricate import Fabrication
-from drakebots.design.geometry.surface import Surface
+from drakebots.design.bracing import plates
+from drakebots.design.fabrication import Fabrication
+from drakebots.design.geometry import Surface
 from drakebots.design.problem import Design
-from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.fem.mesh import surface_triangles
 
 _SKIN, _FOLD, _SOFT = (0.84, 0.70, 0.50), (0.62, 0.42, 0.38), (0.60, 0.72, 0.66)
 _PIECES = tuple(

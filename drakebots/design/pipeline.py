@@ -13,22 +13,24 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.bracing.glue import around_limbs, brace_vertices, mean_edge
-from drakebots.design.bracing.plates import with_plates
-from drakebots.design.embed.embed import embed
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.geometry.surface_check import check_surface
+from drakebots.design.bracing import (
+    around_limbs,
+    brace_vertices,
+    mean_edge,
+    with_plates,
+)
+from drakebots.design.embed import embed
+from drakebots.design.geometry import DistanceGrid, Surface, check_surface
 from drakebots.design.problem import Design, DesignProblem, SkinSettings
-from drakebots.design.skeleton.skeleton import Skeleton
-from drakebots.design.skin.fold import joint_folds
-from drakebots.design.skin.hollow import (
+from drakebots.design.skeleton import Skeleton
+from drakebots.design.skin import (
     FOLDS,
+    Shell,
     fold_and_hollow,
+    joint_folds,
     region_materials,
     with_regions,
 )
-from drakebots.design.skin.shell import Shell
 
 STAGES = ("surface", "skeleton", "shell", "glue")
 

@@ -9,15 +9,11 @@ from types import MappingProxyType
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.bracing.glue import glue_distance
-from drakebots.design.bracing.plates import plates
-from drakebots.design.geometry.implicit import Implicit
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.skeleton.skeleton import Skeleton
-from drakebots.design.skeleton.template import Template
-from drakebots.design.skin.fold import FoldSettings, JointFold
-from drakebots.design.skin.shell import Shell
-from drakebots.fem.material.materials import Material
+from drakebots.design.bracing import glue_distance, plates
+from drakebots.design.geometry import Implicit, Surface
+from drakebots.design.skeleton import Skeleton, Template
+from drakebots.design.skin import FoldSettings, JointFold, Shell
+from drakebots.fem.material import Material
 
 
 @dataclass(frozen=True)

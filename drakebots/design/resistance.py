@@ -14,20 +14,13 @@ from itertools import pairwise
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.fem.assembly.assembly import (
-    build_model,
-    elastic_force,
-    force_and_tangent,
-)
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.solver.sparse import make_solver
-from drakebots.fem.statics import equilibrium
-from drakebots.model.loops import find_body
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.glue import Glue, glue_midside
-from drakebots.skin.frame.skeleton import glue_points
-from drakebots.skin.frame.start import LinkWeights
+from drakebots.fem import equilibrium
+from drakebots.fem.assembly import build_model, elastic_force, force_and_tangent
+from drakebots.fem.mesh import TetMesh
+from drakebots.fem.solver import Prescribed, make_solver
+from drakebots.model import find_body
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import Glue, LinkWeights, glue_midside, glue_points
 
 MARGIN = 0.12
 """Of the skin around a limb in `limb_skin` [m]."""

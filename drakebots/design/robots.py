@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drakebots.design.problem import DesignProblem, SkinSettings, SoftBall
-from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
-from drakebots.design.skin.bodies import body_named
-from drakebots.design.skin.fold import FoldSettings, joint_folds, with_cuffs
-from drakebots.fem.material.materials import Material
+from drakebots.design.skeleton import GLUE, MASSES, SIZES, table1_template
+from drakebots.design.skin import FoldSettings, body_named, joint_folds, with_cuffs
+from drakebots.fem.material import Material
 
 VERTICES = {"beetle": 14152, "monster": 16624, "lizard": 18261, "cow": 12494}
 """Skin vertices of Table 1."""

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import surface_triangles
 
 # Points against triangles: a uniform grid, the nearest triangle; compiled.
 

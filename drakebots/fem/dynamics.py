@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.fem.assembly.assembly import (
+from drakebots.fem.assembly import (
     FemModel,
     as_positions,
     damping_values,
@@ -35,8 +35,7 @@ from drakebots.fem.assembly.assembly import (
     stiffness_shares,
     worst_tet,
 )
-from drakebots.fem.solver.newton import Boundary, Prescribed, minimise, pinned
-from drakebots.fem.solver.sparse import make_solver
+from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise, pinned
 
 METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
 """Methods of a step and the tolerance of Newton's method in each."""

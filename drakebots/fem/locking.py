@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.mesh.mesh import FACES, TetMesh
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import FACES, TetMesh
 
 SIZE_RATIO = np.array([0.325, 0.5, 1.0, 1.375, 2.15])
 """h over wall thickness of the table's columns."""

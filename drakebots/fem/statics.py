@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly.assembly import FemModel, as_positions, gravity_force
+from drakebots.fem.assembly import FemModel, as_positions, gravity_force
 from drakebots.fem.dynamics import GRAVITY
-from drakebots.fem.solver.newton import Boundary, Prescribed, minimise
-from drakebots.fem.solver.sparse import make_solver
+from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from drakebots.model.check_file import check_model_file
 from drakebots.model.contents import Summary, inspect_model, parse_model
 from drakebots.model.description import Point, model_stem, read_sidecar, sidecar_path
 from drakebots.model.loops import Loop, add_ball_constraints
-from drakebots.model.old_urdf.read import is_old_urdf, read_old_urdf
+from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
 
 ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
 

@@ -27,8 +27,13 @@ from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import SI, Scaling
-from drakebots.model.load import Model, loop_half_length
-from drakebots.model.loops import LoopClosure, add_ball_constraints, find_body
+from drakebots.model import (
+    LoopClosure,
+    Model,
+    add_ball_constraints,
+    find_body,
+    loop_half_length,
+)
 from drakebots.multibody.base import attach_base, set_base_pose
 from drakebots.multibody.scaled import copy_scaled
 

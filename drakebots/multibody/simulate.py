@@ -12,7 +12,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.analysis import Simulator
 
 from drakebots.core.run import CtrlC, RunEnd, Verdict
-from drakebots.model.loops import find_body
+from drakebots.model import find_body
 from drakebots.multibody.plant import Robot
 
 Progress = Callable[[float, float], None]

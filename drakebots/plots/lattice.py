@@ -12,9 +12,8 @@ from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control, actuator_nodes
-from drakebots.lattice.shape.io import LatticeSpec
-from drakebots.lattice.shape.lattice import Lattice
+from drakebots.lattice.pom import Control, actuator_nodes
+from drakebots.lattice.shape import Lattice, LatticeSpec
 from drakebots.plots.file import check_ending, save
 
 MM = 1e3

@@ -100,7 +100,7 @@ def torque_limits(result: Result) -> dict[str, float]:
 
 
 def _file_limits(result: Result) -> dict[str, float]:
-    from drakebots.view.motion import model_of
+    from drakebots.view import model_of
 
     plant = MultibodyPlant(0.0)
     try:

@@ -31,16 +31,16 @@ def plot_summary(result: Result, path: str | Path) -> Path:
     path = check_ending(path)
     if result.model == "gecko" and "alpha" in result.data:
         # Loaded only when needed: the planner compiles with numba.
-        from drakebots.robots.gecko.plots import plot_course, plot_velocity_space
+        from drakebots.robots.gecko import plot_course, plot_velocity_space
 
-        space = result.kind == "velocity space"
+        space = result.kind == "gecko.velocity_space"
         return (plot_velocity_space if space else plot_course)(result, path)
     if "skin_position" in result.data:
         from drakebots.plots.skin import plot_skin
 
         return plot_skin(result, path)
     if "node_position" in result.data and "position" not in result.data:
-        from drakebots.robots.voxels.plots import plot_actuator_plan
+        from drakebots.robots.voxels import plot_actuator_plan
 
         return plot_actuator_plan(result, path)
     if "base_position" not in result.data:

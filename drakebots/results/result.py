@@ -23,6 +23,7 @@ from drakebots.core.files import replacing
 from drakebots.core.run import Verdict
 from drakebots.results.container import AGAIN, FORMAT_VERSION, read_netcdf, write_netcdf
 from drakebots.results.dataset import columns, frozen_dataset
+from drakebots.results.kinds import unique_kind
 from drakebots.results.plain import check_text, freeze, thaw, to_json
 
 _TEXTS = ("kind", "model", "verdict", "message")
@@ -51,7 +52,8 @@ class Result:
     """What a simulation or a plan came to; frozen, comparable, storable.
 
     Attributes:
-        kind: "simulation", "plan", ...
+        kind: "hamr.simulation", "quads.plan", ...: what made it, and so which data,
+            plots and drawings it has.
         model: the name of the model, e.g. "hamr".
         verdict: how it ended; a :class:`Verdict` or its text.
         message: one line: why it ended, how to go on.
@@ -216,11 +218,12 @@ def load_result(path: str | Path) -> Result:
     if missing:
         raise ResultProblem(path, f"lacks the field {missing[0]!r}; {AGAIN}")
     try:
-        return Result(
-            data=data,
-            **{name: header[name] for name in _TEXTS},
-            **{name: json.loads(header[name]) for name in _MAPPINGS},
+        texts = {name: header[name] for name in _TEXTS}
+        mappings = {name: json.loads(header[name]) for name in _MAPPINGS}
+        texts["kind"] = unique_kind(
+            texts["kind"], texts["model"], mappings["metrics"], list(data.variables)
         )
+        return Result(data=data, **texts, **mappings)
     except (DrakebotsError, ValueError, TypeError, RecursionError) as error:
         raise ResultProblem(path, f"{error}; {AGAIN}") from error
 

@@ -12,9 +12,14 @@ from pydrake.systems.primitives import ConstantVectorSource, LogVectorOutput
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import check_duration
-from drakebots.model.load import Model
-from drakebots.multibody.plant import Ground, build_robot
-from drakebots.multibody.simulate import Progress, advance, trajectory_dataset
+from drakebots.model import Model
+from drakebots.multibody import (
+    Ground,
+    Progress,
+    advance,
+    build_robot,
+    trajectory_dataset,
+)
 from drakebots.results import Result, provenance
 
 
@@ -92,7 +97,7 @@ def simulate_passive(
     base = data.base_position.values
     gap = float(data.loop_gap.max()) if "loop_gap" in data else 0.0
     return Result(
-        kind="simulation",
+        kind="passive.simulation",
         model=model.name,
         verdict=end.verdict,
         message=end.message,

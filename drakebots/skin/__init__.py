@@ -7,3 +7,14 @@
 and contact forces. :mod:`~drakebots.skin.frame.references` holds the paper's own
 systems.
 """
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.skin.motion import MOTIONS, TableMotion, read_motion_file
+    from drakebots.skin.record import SkinRecord
+    from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -15,9 +15,8 @@ import numpy as np
 from pydrake.systems.framework import BasicVector, Context, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.dynamics import SkinState
-from drakebots.skin.frame.skeleton import Servo
-from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from drakebots.fem import SkinState
+from drakebots.skin.frame import CoupledState, CoupledStepper, Servo
 from drakebots.skin.record import vertex_stress
 
 

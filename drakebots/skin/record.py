@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from drakebots.fem.assembly.assembly import FemModel, von_mises
-from drakebots.fem.mesh.mesh import surface_triangles
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.stepper import CoupledResult, CoupledState, CoupledStepper
+from drakebots.fem.assembly import FemModel, von_mises
+from drakebots.fem.mesh import surface_triangles
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import CoupledResult, CoupledState, CoupledStepper
 
 
 def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:

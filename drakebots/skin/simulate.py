@@ -15,17 +15,19 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC, RunEnd, Verdict, check_duration
 from drakebots.core.threads import calm_threads
-from drakebots.fem.assembly.assembly import FemModel, build_model
-from drakebots.fem.contact import Penalty, self_contact
-from drakebots.fem.locking import wall_size
-from drakebots.fem.material.materials import Material
-from drakebots.multibody.simulate import Progress
+from drakebots.fem import Penalty, self_contact, wall_size
+from drakebots.fem.assembly import FemModel, build_model
+from drakebots.fem.material import Material
+from drakebots.multibody import Progress
 from drakebots.results import Result, provenance
-from drakebots.skin.file.description import skin_path
-from drakebots.skin.file.robot import SkinnedRobot, load_skinned
-from drakebots.skin.frame.collisions import Collisions, SkinGround, link_contact
-from drakebots.skin.frame.contact import PatchContact
-from drakebots.skin.frame.stepper import CoupledStepper
+from drakebots.skin.file import SkinnedRobot, load_skinned, skin_path
+from drakebots.skin.frame import (
+    Collisions,
+    CoupledStepper,
+    PatchContact,
+    SkinGround,
+    link_contact,
+)
 from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
 
@@ -199,7 +201,7 @@ def simulate_skinned(
     path = robot.model.path
     files = [path, skin_path(path), path.parent / robot.skin.mesh]
     return Result(
-        kind="simulation",
+        kind="skin.simulation",
         model=robot.model.name,
         verdict=end.verdict,
         message=end.message,

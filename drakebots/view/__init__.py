@@ -1,0 +1,24 @@
+"""TODO: what this room is."""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.view.browser import screenshot
+    from drakebots.view.motion import (
+        check_playback,
+        draw_ground_lines,
+        draw_trail,
+        frame_samples,
+        look_at_path,
+        model_of,
+        play,
+        positions_in_order,
+        record,
+        serve,
+        write_html,
+    )
+    from drakebots.view.scene import ROOT, Scene, Stage, make_scene, make_stage
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -13,7 +13,7 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.files import replacing
-from drakebots.model.load import Model, available_models, load
+from drakebots.model import Model, available_models, load
 from drakebots.results import Result
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
@@ -174,7 +174,7 @@ def record(
     data = result.data
     if "skin_position" in data:
         # Loaded only when needed.
-        from drakebots.view.skin.record import record_skin
+        from drakebots.view.skin import record_skin
 
         return record_skin(
             result,
@@ -186,21 +186,21 @@ def record(
         )
     if colour is not None:
         raise InvalidInput("only a result with a skin has a colour; leave it out")
-    if result.model == "voxel" and result.kind == "simulation":
-        from drakebots.robots.voxels.view import record_voxel
+    if result.kind == "voxels.simulation":
+        from drakebots.robots.voxels import record_voxel
 
         return record_voxel(
             result, slow=slow, frames_per_second=frames_per_second, port=port
         )
     if result.model == "gecko" and "alpha" in data:
         # Loaded only when needed.
-        from drakebots.robots.gecko.view import record_gecko
+        from drakebots.robots.gecko import record_gecko
 
         return record_gecko(
             result, slow=slow, frames_per_second=frames_per_second, port=port
         )
     if "node_position" in data and "position" not in data:
-        from drakebots.view.lattice.record import record_nodes
+        from drakebots.view.lattice import record_nodes
 
         return record_nodes(
             result, slow=slow, frames_per_second=frames_per_second, port=port

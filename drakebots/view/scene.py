@@ -24,7 +24,7 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import Model
+from drakebots.model import Model
 
 VIEW = (0.72, -0.90, 0.58)
 """Direction of the default camera, in half diagonals of what is shown."""

@@ -23,11 +23,9 @@ import numpy as np
 from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.trajopt.contact_implicit.system import ContactSystem, joint_inputs
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers import mathematical_program
-from drakebots.trajopt.solvers.mathematical_program import Compute
+from drakebots.trajopt.contact_implicit import ContactSystem, joint_inputs
+from drakebots.trajopt.program import Block, Program
+from drakebots.trajopt.solvers import Compute, mathematical_program
 
 sys.path.append(str(Path(__file__).parent))
 from derivatives import AutoDiffRow

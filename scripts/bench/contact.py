@@ -21,12 +21,11 @@ from pydrake.systems.primitives import LogVectorOutput
 from drakebots import Ground, build_robot, load
 from drakebots.cli.output import plain, print_table
 from drakebots.core.units import MM_G_MS, SI, Scaling
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
-from drakebots.multibody.simulate import trajectory_dataset
+from drakebots.multibody import trajectory_dataset
+from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.robots.hamr import GaitSource, make_waveform
 from drakebots.robots.hamr import simulate as hamr
-from drakebots.robots.hamr.gaits import GaitSource, make_waveform
-from drakebots.robots.hamr.model.parameters import parameters
-from drakebots.robots.hamr.model.piezo import PiezoDrive, hamr_benders
+from drakebots.robots.hamr.model import PiezoDrive, hamr_benders, parameters
 
 WEIGHT_SHARE = 0.01
 """A foot that carries this share of the weight stands."""

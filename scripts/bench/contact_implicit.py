@@ -44,16 +44,17 @@ from rich.console import Console
 from rich.table import Table
 
 from drakebots.cli.output import plain
-from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.locomotion.plan import HARD
-from drakebots.trajopt.locomotion.problem import LocomotionPlan
-from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
-from drakebots.trajopt.locomotion.standing import Standing, stand
-from drakebots.trajopt.program.assemble import assemble
-from drakebots.trajopt.program.block import compile_blocks
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.multi_start import multi_start
-from drakebots.trajopt.solvers.solve import TOLERANCE
+from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.locomotion import (
+    HARD,
+    LocomotionPlan,
+    Standing,
+    first_guess,
+    locomotion_program,
+    stand,
+)
+from drakebots.trajopt.program import Program, assemble, compile_blocks
+from drakebots.trajopt.solvers import TOLERANCE, multi_start
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE))

@@ -14,8 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drakebots.design.pipeline import STAGES, design_robot
-from drakebots.design.robots import table1_problem
+from drakebots.design import STAGES, design_robot, table1_problem
 
 SMOOTH = 10_000
 """Edges of a coarser skin are longer than its teeth."""

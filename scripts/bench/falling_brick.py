@@ -38,10 +38,12 @@ from scipy.integrate import solve_ivp
 from drakebots import build_robot, load
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.files import replacing
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
-from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
-from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
-from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.trajopt.contact_implicit import (
+    INTEGRATORS,
+    ContactSystem,
+    VariationalStepper,
+)
 
 FRICTION = 0.5  # ours; that of the authors' study is not stored
 DURATION = 2.0  # [s]

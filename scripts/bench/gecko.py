@@ -20,12 +20,11 @@ from scipy.optimize import minimize
 
 from drakebots.cli.output import plain, print_table
 from drakebots.core.errors import NoSolution
-from drakebots.robots.gecko.drake.run import DrakeGecko
-from drakebots.robots.gecko.drake.run import run as run_drake
-from drakebots.robots.gecko.generator.generator import GaitPatternGenerator
-from drakebots.robots.gecko.model.kinematics import Pose, fixation, gait_law, pose_at
-from drakebots.robots.gecko.model.parameters import gecko
-from drakebots.robots.gecko.pose_step.pose_step import pose_step
+from drakebots.robots.gecko.drake import DrakeGecko
+from drakebots.robots.gecko.drake import run as run_drake
+from drakebots.robots.gecko.generator import GaitPatternGenerator
+from drakebots.robots.gecko.model import Pose, fixation, gait_law, gecko, pose_at
+from drakebots.robots.gecko.pose_step import pose_step
 
 CM, DEG = 1e-2, np.pi / 180
 ROBOT = gecko()

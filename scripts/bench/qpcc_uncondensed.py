@@ -22,20 +22,19 @@ from scipy.sparse import block_array, csc_array, csr_array, diags_array
 from scipy.sparse.linalg import norm as sparse_norm
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.quads.frames.contact_state import FREE, STICK
-from drakebots.robots.quads.frames.labelled_qp import (
+from drakebots.robots.quads.frames import (
+    FREE,
+    STICK,
     FrameQpcc,
+    FrameTargets,
+    FrameWeights,
     LabelledQp,
     QpPoint,
     flips_of,
-)
-from drakebots.robots.quads.frames.objective import (
-    FrameTargets,
-    FrameWeights,
     frame_objective,
 )
-from drakebots.robots.quads.robot.feet import Feet, FeetFrame
-from drakebots.skin.frame.coupled import CoupledFrame
+from drakebots.robots.quads.robot import Feet, FeetFrame
+from drakebots.skin.frame import CoupledFrame
 
 LEAST = 1e-7
 """Multipliers below are rounding of the interior point."""

@@ -34,17 +34,21 @@ from quad_space_time import space_time_figures
 
 from drakebots.cli.output import plain, print_table
 from drakebots.core.errors import DrakebotsError
-from drakebots.robots.quads.frames.contact_state import FREE, STICK
-from drakebots.robots.quads.frames.labelled_qp import LabelledQp
-from drakebots.robots.quads.frames.objective import FrameTargets, position_error
-from drakebots.robots.quads.frames.planner import FramePlanner
-from drakebots.robots.quads.frames.problem import FrameOptions
-from drakebots.robots.quads.frames.rollout import FramePlan, make_planner
-from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.robot.feet import feet_frame
-from drakebots.robots.quads.robot.planned_robot import load_planned, settled_state
-from drakebots.robots.quads.space_time.check import nearest_poses
-from drakebots.skin.frame.references import solve_right_sides
+from drakebots.robots.quads.frames import (
+    FREE,
+    STICK,
+    FrameOptions,
+    FramePlan,
+    FramePlanner,
+    FrameTargets,
+    LabelledQp,
+    make_planner,
+    position_error,
+)
+from drakebots.robots.quads.motion import library_motion
+from drakebots.robots.quads.robot import feet_frame, load_planned, settled_state
+from drakebots.robots.quads.space_time import nearest_poses
+from drakebots.skin.frame import solve_right_sides
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds a frame, on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
@@ -190,9 +194,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
         result["condensed_vs_uncondensed_ratio"] = figure(
             rows["all unknowns over condensed"], "1", RATIO
         )
-    for key, row in (
-        space_time_figures(args.quick) | reduced_skin_figures(args.quick).items()
-    ):
+    others = space_time_figures(args.quick) | reduced_skin_figures(args.quick)
+    for key, row in others.items():
         result[key] = figure(*row)
     print(json.dumps(plain(result)))
     return result

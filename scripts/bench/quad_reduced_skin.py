@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.skin.file.robot import load_skinned
-from drakebots.skin.reduced.skin import ReducedOptions
-from drakebots.skin.reduced.training import (
+from drakebots.skin.file import load_skinned
+from drakebots.skin.reduced import (
+    ReducedOptions,
     measure_reduced,
     random_targets,
     train_on_random_motion,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 from drakebots.core.errors import NoSolution
-from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.robot.planned_robot import load_planned
-from drakebots.robots.quads.space_time.problem import SpaceTime
-from drakebots.robots.quads.space_time.solve import plan_space_time
+from drakebots.robots.quads.motion import library_motion
+from drakebots.robots.quads.robot import load_planned
+from drakebots.robots.quads.space_time import SpaceTime, plan_space_time
 
 TARGET = 10.0
 """[s] on two cores; the paper's took about 40."""

@@ -31,15 +31,23 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.model.load import Model
-from drakebots.robots.hamr.plan.programs import GaitPlan, gait_program
-from drakebots.robots.hamr.plan.warm_start import Guess, packed, simulated_gait
-from drakebots.trajopt.locomotion.plan import OPTIONS
-from drakebots.trajopt.locomotion.problem import LocomotionPlan
-from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
-from drakebots.trajopt.locomotion.standing import stand
-from drakebots.trajopt.program.assemble import assemble
-from drakebots.trajopt.solvers.ipopt_exact import solve_exact
+from drakebots.model import Model
+from drakebots.robots.hamr.plan import (
+    GaitPlan,
+    Guess,
+    gait_program,
+    packed,
+    simulated_gait,
+)
+from drakebots.trajopt.locomotion import (
+    OPTIONS,
+    LocomotionPlan,
+    first_guess,
+    locomotion_program,
+    stand,
+)
+from drakebots.trajopt.program import assemble
+from drakebots.trajopt.solvers import solve_exact
 
 ROBOTS = Path(__file__).parents[2] / "tests" / "helpers" / "program_robots.py"
 

@@ -24,13 +24,13 @@ from pydrake.trajectories import PiecewisePolynomial
 from drakebots import Ground, build_robot, load
 from drakebots.cli.output import print_table
 from drakebots.core.units import MM_G_MS
-from drakebots.robots.hamr.simulate import (
+from drakebots.robots.hamr import (
     GROUND_DISSIPATION,
     GROUND_STIFFNESS,
     HamrSimulation,
     build,
 )
-from drakebots.robots.hamr.track.leg_map import build_leg_map
+from drakebots.robots.hamr.track import build_leg_map
 
 TARGET = 1.3
 

@@ -53,7 +53,7 @@ from skin_reference import Converged  # noqa: E402
 
 from drakebots.cli.output import plain, print_table  # noqa: E402
 from drakebots.core.threads import calm_threads  # noqa: E402
-from drakebots.fem.material.materials import SILICONE  # noqa: E402
+from drakebots.fem.material import SILICONE  # noqa: E402
 
 TARGETS = {
     "vs_drake_neo_hookean_ratio": 20.0,

@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 from skin_hinge import ARM, BASE, build_plant, silicone_hinge
 
-from drakebots.fem.assembly.assembly import build_model
-from drakebots.fem.solver.sparse import make_solver
-from drakebots.skin.frame.coupled import ReducedSystem
-from drakebots.skin.frame.glue import glue_vertices
-from drakebots.skin.frame.references import (
+from drakebots.fem.assembly import build_model
+from drakebots.fem.solver import make_solver
+from drakebots.skin.frame import (
+    CoupledStepper,
+    ReducedSystem,
     condense,
+    glue_vertices,
     solve_multipliers,
     solve_right_sides,
 )
-from drakebots.skin.frame.stepper import CoupledStepper
 
 GLUE, PATCHES = 140, 20
 

@@ -22,9 +22,8 @@ from pydrake.multibody.plant import (
 from pydrake.multibody.tree import RevoluteJoint, SpatialInertia
 from pydrake.systems.framework import Diagram, DiagramBuilder
 
-from drakebots.fem.material.materials import SILICONE, Material
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import hollow_capsule
+from drakebots.fem.material import SILICONE, Material
+from drakebots.fem.mesh import TetMesh, hollow_capsule
 
 BASE, ARM = "base", "arm"
 

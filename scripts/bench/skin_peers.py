@@ -16,10 +16,8 @@ from pydrake.multibody.tree import PdControllerGains
 from pydrake.systems.analysis import Simulator
 from skin_hinge import ARM, BASE, GluedHinge, build_plant
 
-from drakebots.fem.assembly.assembly import build_model
-from drakebots.skin.frame.glue import glue_vertices
-from drakebots.skin.frame.skeleton import Servo
-from drakebots.skin.frame.stepper import CoupledStepper
+from drakebots.fem.assembly import build_model
+from drakebots.skin.frame import CoupledStepper, Servo, glue_vertices
 
 _AXES = ("1 0 0", "0 1 0", "0 0 1")
 

@@ -6,10 +6,9 @@ import numpy as np
 from scipy.optimize import brentq, newton
 from skin_hinge import ARM, BASE, GluedHinge, turned
 
-from drakebots.fem.assembly.assembly import FemModel, build_model, elastic_force
-from drakebots.fem.dynamics import ImplicitEuler, at_rest
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.statics import equilibrium
+from drakebots.fem import ImplicitEuler, at_rest, equilibrium
+from drakebots.fem.assembly import FemModel, build_model, elastic_force
+from drakebots.fem.solver import Prescribed
 
 
 def glued_nodes(problem: GluedHinge, model: FemModel) -> dict[str, np.ndarray]:

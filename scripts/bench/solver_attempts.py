@@ -16,11 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from autodiff_recipe import Recipe
 
-from drakebots.trajopt.program.assemble import Assembled
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.drake import solve_drake
-from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
-from drakebots.trajopt.solvers.mathematical_program import Compute
+from drakebots.trajopt.program import Assembled, Program
+from drakebots.trajopt.solvers import Compute, Raw, solve_drake, solve_exact
 
 AGREEMENT = 1e-6
 """Of the recipe with our blocks; see `agreement`."""

@@ -25,10 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.cli.output import plain, print_table
-from drakebots.lattice.frame.all import Frame, actuate, lattice_frame
-from drakebots.lattice.frame.solve import FactoredFrame
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.lattice import Lattice, Strut, block
+from drakebots.lattice.frame import FactoredFrame, Frame, actuate, lattice_frame
+from drakebots.lattice.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape import Lattice, Strut, block
 
 STROKE = 5e-3
 """Of each control node [m]."""

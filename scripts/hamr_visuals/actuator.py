@@ -10,7 +10,7 @@ import numpy as np
 from hamr_visuals.pieces import Piece, block, solid
 from hamr_visuals.shapes import Mesh, loft, merge
 
-from drakebots.robots.hamr.model.parameters import Parameters
+from drakebots.robots.hamr.model import Parameters
 
 # Ours: nothing published was found.
 BASE = (2.5, 0.3)  # an actuator's base: length, how much thicker it is

@@ -16,8 +16,7 @@ from hamr_visuals.leg import HINGE_GAP, plate_thickness
 from hamr_visuals.pieces import Piece, block, solid
 from hamr_visuals.shapes import Mesh, box, merge, plate, rectangle, rounded, symmetric
 
-from drakebots.robots.hamr.model.parameters import LEGS, Parameters, mirror
-from drakebots.robots.hamr.model.sdf import joint_origin
+from drakebots.robots.hamr.model import LEGS, Parameters, joint_origin, mirror
 
 # Ours: nothing published was found.
 FRAME = 0.25  # thickness of the frame's plates

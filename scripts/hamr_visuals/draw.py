@@ -16,8 +16,7 @@ from hamr_visuals.leg import leg_pieces
 from hamr_visuals.pieces import Piece
 from hamr_visuals.shapes import obj_text
 
-from drakebots.robots.hamr.model.parameters import LEGS, Parameters
-from drakebots.robots.hamr.model.sdf import link_name
+from drakebots.robots.hamr.model import LEGS, Parameters, link_name
 
 SUFFIX = "_right"
 """Of the mesh that serves the front-right and the rear-left leg."""

@@ -13,7 +13,7 @@ from hamr_visuals.actuator import mm, tip_pieces
 from hamr_visuals.pieces import Piece, ball, block, rod, solid
 from hamr_visuals.shapes import merge, plate, rounded, symmetric
 
-from drakebots.robots.hamr.model.parameters import Parameters
+from drakebots.robots.hamr.model import Parameters
 
 # Ours: nothing published was found.
 HINGE_GAP = 0.13  # from a hinge's axis to the plate's edge

@@ -51,7 +51,7 @@ def test_the_velocity_space(tmp_path, capsys):
     facts = last_json(capsys.readouterr().out)
     assert facts["order"] == 1
     result = load_result(out)
-    assert result.kind == "velocity space"
+    assert result.kind == "gecko.velocity_space"
     assert np.degrees(result.data.motion.values[0, 0, 0]) == pytest.approx(
         22.94, abs=0.01
     )

@@ -34,7 +34,7 @@ def plan(tmp_path_factory):
 
 def test_a_plan_is_a_result(plan):
     result = load_result(plan)
-    assert result.kind == "plan" and result.ok
+    assert result.kind == "hamr.plan" and result.ok
     assert result.metrics["stride_mm"] > 9
     assert result.metrics["variables"] == 1420
 

@@ -40,7 +40,7 @@ def test_the_robots_foot(tmp_path, capsys):
     facts = last_json(capsys.readouterr().out)
     assert facts["actuator_mm"] == {"blue": 0, "yellow": 0, "red": 5, "green": 0}
     result = load_result(out)
-    assert result.kind == "plan"
+    assert result.kind == "voxels.plan"
     moved = result.data.node_position.values[1] - result.data.node_position.values[0]
     # The tip of the front voxel has three times the arm of its attachment.
     assert abs(moved).max() == pytest.approx(15e-3)

@@ -8,8 +8,8 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.design.robots import JOINTS, SIZES, VERTICES, WEIGHTS
-from drakebots.design.skeleton.table1 import GLUE, MASSES
+from drakebots.design.robots import JOINTS, VERTICES, WEIGHTS
+from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES
 from drakebots.fem.mesh.check import tet_quality
 from drakebots.model.load import package_root
 from drakebots.skin.file.robot import load_skinned

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from drakebots.core import threads
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.fem.assembly.assembly import build_model, force_and_tangent
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.fem.solver import pardiso
 from drakebots.fem.solver.sparse import ScipySolver, make_solver
 
-needs_mkl = pytest.mark.skipif(pardiso.find_mkl() is None, reason="no MKL")
+needs_mkl = pytest.mark.skipif(threads.find_mkl() is None, reason="no MKL")
 NAMES = [pytest.param("pardiso", marks=needs_mkl), "scipy"]
 
 
@@ -105,7 +105,7 @@ def test_choice_by_name(system, monkeypatch):
         with pytest.raises(InvalidInput, match="kept dofs"):
             make_solver(pattern, bad, name="scipy")
     with monkeypatch.context() as patch:
-        patch.setattr(pardiso, "find_mkl", lambda: None)
+        patch.setattr(threads, "find_mkl", lambda: None)
         assert isinstance(make_solver(pattern, kept), ScipySolver)
         with pytest.raises(InvalidInput, match="install pypardiso"):
             make_solver(pattern, name="pardiso")

@@ -40,7 +40,7 @@ def make_data(n=N):
 
 def make(**changes):
     fields = {
-        "kind": "simulation",
+        "kind": "hamr.simulation",
         "model": "hamr",
         "verdict": Verdict.SUCCESS,
         "message": "reached the end",

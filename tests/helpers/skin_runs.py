@@ -85,7 +85,7 @@ def skinned(folder, vertices, frames, seconds):
 def made_result(model, data, sdf):
     """A simulation's result without a simulation."""
     return Result(
-        kind="simulation",
+        kind="skin.simulation",
         model=model,
         verdict="success",
         message="",

@@ -25,7 +25,7 @@ def test_verdict_summary_and_worst_first():
     assert result.verdict is Verdict.TIME_LIMIT and not result.ok and make().ok
     assert list(result.residuals) == ["c", "b", "a"]
     assert result.summary() == (
-        "simulation of hamr: time limit. stopped after 2 s. 5 samples from 0 s to "
+        "hamr.simulation of hamr: time limit. stopped after 2 s. 5 samples from 0 s to "
         "0.4 s. Worst residuals: c = nan, b = -7, a = 1. Computed in 1.75 s "
         "(build 0.25 s, run 1.5 s)."
     )

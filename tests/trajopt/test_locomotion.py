@@ -237,7 +237,7 @@ def test_result_is_stored(hop, tmp_path):
     assert load_result(tmp_path / "hop.nc").metrics["apex_m"] == hop.metrics["apex_m"]
     assert hop.data.input.attrs["units"].startswith("N m")
     assert np.abs(hop.data.input.values).max() <= 12.0 + 1e-6
-    assert hop.kind == "plan"
+    assert hop.kind == "locomotion.plan"
 
 
 def test_natural_units(hopper, quadruped):

@@ -110,7 +110,7 @@ def nearest(line, p):
     start=st.floats(-0.3, 0.3),
     width=st.floats(0.05, 0.5),
     height=st.floats(0.05, 0.5),
-    part=st.floats(0, 0.5),
+    part=st.floats(0, 0.49),
     x=st.floats(-0.6, 1.1),
     y=st.floats(-1, 1),
     z=st.floats(-0.2, 0.8),

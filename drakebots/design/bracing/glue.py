@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.skeleton.plates import Plate
-from drakebots.design.skeleton.skeleton import Link, Skeleton, Solid
+from drakebots.design.geometry import Surface
+from drakebots.design.skeleton import Link, Plate, Skeleton, Solid
 
 # Which vertices a bracing unit can hold: a limb's lie around that limb.
 #

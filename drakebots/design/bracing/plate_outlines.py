@@ -18,9 +18,7 @@ from pydrake.math import RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import plate_room as room
-from drakebots.design.skeleton.plates import Plate, plate
-from drakebots.design.skeleton.skeleton import Link, Skeleton, Solid
-from drakebots.design.skeleton.solids import axes
+from drakebots.design.skeleton import Link, Plate, Skeleton, Solid, axes, plate
 
 # The bracing rings of a template: bars in a ring across a link, at a station of it.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import manifold3d as m
 import numpy as np
 
-from drakebots.design.geometry.surface import Surface, to_manifold
+from drakebots.design.geometry import Surface, to_manifold
 
 MM = 1e3
 

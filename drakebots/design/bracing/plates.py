@@ -18,9 +18,8 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import plate_room as room
 from drakebots.design.bracing.plate_outlines import outlines, rings
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.skeleton.plates import Plate, plate
-from drakebots.design.skeleton.skeleton import Link, Skeleton
+from drakebots.design.geometry import Surface
+from drakebots.design.skeleton import Link, Plate, Skeleton, plate
 
 CLEARANCE = 3e-4
 """Between plate and skin at rest [m], less up to three times

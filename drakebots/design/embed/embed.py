@@ -26,10 +26,7 @@ from drakebots.design.embed.limits import (
     sticks_out,
     torso_limits,
 )
-from drakebots.design.skeleton.links import torso_link
-from drakebots.design.skeleton.parameters import edit, parameter
-from drakebots.design.skeleton.skeleton import Skeleton
-from drakebots.design.skeleton.template import Template
+from drakebots.design.skeleton import Skeleton, Template, edit, parameter, torso_link
 
 # Least-squares fits of named template parameters within limits.
 

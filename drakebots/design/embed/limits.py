@@ -7,10 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from drakebots.design.skeleton.parameters import FootShape, Limb, Torso
-from drakebots.design.skeleton.skeleton import Link, Solid
-from drakebots.design.skeleton.solids import motor
-from drakebots.design.skeleton.template import Long, Template
+from drakebots.design.skeleton import (
+    FootShape,
+    Limb,
+    Link,
+    Long,
+    Solid,
+    Template,
+    Torso,
+    motor,
+)
 
 # Points of a skeleton that must lie inside a surface, and how deep.
 

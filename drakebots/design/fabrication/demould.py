@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry.surface import Surface
+from drakebots.design.geometry import Surface
 
 SLACK = 1e-4
 """Off the surface [m]."""

@@ -17,13 +17,12 @@ from drakebots.design.fabrication.limb_cut import limbs_of
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.parts import write_parts, write_step
 from drakebots.design.fabrication.pieces import SkinPiece, skin_pieces
-from drakebots.design.geometry.surface import Surface, write_surface
+from drakebots.design.geometry import Surface, write_surface
 from drakebots.design.problem import Design
-from drakebots.design.skeleton.parameters import Build
-from drakebots.design.skeleton.skeleton import Hinge, Skeleton
-from drakebots.design.skin.shell import Shell
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.design.skeleton import Build, Hinge, Skeleton
+from drakebots.design.skin import Shell
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh
 
 # What to buy and print, and how the servos are wired, as CSV files.
 

@@ -11,8 +11,8 @@ from scipy.spatial import ConvexHull, cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.fabrication.demould import frame_of
-from drakebots.design.geometry.surface import Surface, contains, face_on_plane
-from drakebots.design.skeleton.skeleton import Link, Skeleton
+from drakebots.design.geometry import Surface, contains, face_on_plane
+from drakebots.design.skeleton import Link, Skeleton
 
 ALONG = np.linspace(0.0, 0.7, 15)
 """Planes tried, as fractions of a limb's first long link from its hip."""

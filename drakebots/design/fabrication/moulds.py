@@ -22,12 +22,7 @@ from drakebots.design.fabrication.demould import (
     lifted,
 )
 from drakebots.design.fabrication.pieces import SkinPiece, bowl_undercut
-from drakebots.design.geometry.surface import (
-    Surface,
-    heavy_parts,
-    to_manifold,
-    to_surface,
-)
+from drakebots.design.geometry import Surface, heavy_parts, to_manifold, to_surface
 
 # Sprue, vents and alignment pins of a mould, in the mould's frame.
 

@@ -16,10 +16,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
-from drakebots.design.skeleton.clashes import solid_boxes
-from drakebots.design.skeleton.parameters import Build
-from drakebots.design.skeleton.plates import Plate
-from drakebots.design.skeleton.skeleton import Link, Skeleton, Solid
+from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Solid, solid_boxes
 
 # The printed parts as STEP files for CAD programs; needs cadquery, an extra.
 

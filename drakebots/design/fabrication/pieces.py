@@ -20,15 +20,10 @@ from drakebots.design.fabrication.limb_cut import (
     limbs_of,
     middle_of,
 )
-from drakebots.design.geometry.surface import (
-    Surface,
-    heavy_parts,
-    to_manifold,
-    to_surface,
-)
-from drakebots.design.skeleton.skeleton import Skeleton
-from drakebots.design.skin.shell import Shell
-from drakebots.fem.mesh.mesh import TetMesh, surface_triangles
+from drakebots.design.geometry import Surface, heavy_parts, to_manifold, to_surface
+from drakebots.design.skeleton import Skeleton
+from drakebots.design.skin import Shell
+from drakebots.fem.mesh import TetMesh, surface_triangles
 
 
 @dataclass(frozen=True)

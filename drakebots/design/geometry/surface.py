@@ -10,7 +10,7 @@ import trimesh
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import replacing
-from drakebots.fem.mesh.mesh import checked_arrays
+from drakebots.fem.mesh import checked_arrays
 
 # Surfaces as manifold3d's solids and back, for cutting and joining.
 

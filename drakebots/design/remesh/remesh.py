@@ -13,8 +13,7 @@ from numba import njit
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
-from drakebots.design.geometry.surface import Surface
+from drakebots.design.geometry import DistanceGrid, Surface, value_and_gradient
 from drakebots.design.remesh.half_edges import (
     agree,
     area_vector,

@@ -8,7 +8,7 @@ from functools import cached_property
 import manifold3d as m
 import numpy as np
 
-from drakebots.design.geometry.surface import Surface
+from drakebots.design.geometry import Surface
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,23 @@
+"""TODO: what this room is."""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.design.skin.bodies import body_named
+    from drakebots.design.skin.fold import (
+        FoldSettings,
+        JointFold,
+        joint_folds,
+        with_cuffs,
+    )
+    from drakebots.design.skin.hollow import (
+        FOLDS,
+        fold_and_hollow,
+        region_materials,
+        with_regions,
+    )
+    from drakebots.design.skin.shell import Shell
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

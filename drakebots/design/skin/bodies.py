@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from drakebots.core.errors import UnknownName
-from drakebots.design.geometry.implicit import (
+from drakebots.design.geometry import (
     Ellipsoid,
     HalfSpaceCut,
     Implicit,
@@ -22,7 +22,7 @@ from drakebots.design.geometry.implicit import (
     RoundCone,
     mirrored,
 )
-from drakebots.design.skeleton.skeleton import Link, Skeleton, Sole
+from drakebots.design.skeleton import Link, Skeleton, Sole
 
 COVER = 0.006
 """From the links to the outside of the skin: its wall and room to move [m]."""

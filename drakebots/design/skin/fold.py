@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import Implicit, RoundCone
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.remesh.remesh import Ring
-from drakebots.design.skeleton.skeleton import Hinge, Skeleton
+from drakebots.design.geometry import DistanceGrid, Implicit, RoundCone, Surface
+from drakebots.design.remesh import Ring
+from drakebots.design.skeleton import Hinge, Skeleton
 from drakebots.design.skin.bodies import COVER, SPREAD
 
 # Where the skin folds: one region of teeth at every joint of a limb.

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry.distance import DistanceGrid
+from drakebots.design.geometry import DistanceGrid
 from drakebots.design.problem import SkinSettings
-from drakebots.design.skeleton.skeleton import Skeleton
+from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.fold import JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh
 
 # Regions of a skin's mesh, and the material of each.
 

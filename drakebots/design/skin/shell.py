@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.remesh.remesh import remesh
+from drakebots.design.geometry import DistanceGrid, Surface
+from drakebots.design.remesh import remesh
 from drakebots.design.skin import shell_tets
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
 from drakebots.design.skin.shell_tets import ShellReport, shell_report
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import prism_tets
+from drakebots.fem.mesh import TetMesh, prism_tets
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
 

@@ -15,9 +15,8 @@ import numpy as np
 from numba import njit
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
-from drakebots.fem.mesh.check import tet_quality
-from drakebots.fem.mesh.mesh import EDGES, FACES, TetMesh
+from drakebots.design.geometry import DistanceGrid, value_and_gradient
+from drakebots.fem.mesh import EDGES, FACES, TetMesh, tet_quality
 
 # What a shell is like: wall, tets, volume, mass.
 

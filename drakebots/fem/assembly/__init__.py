@@ -1,0 +1,26 @@
+"""TODO: what this room is."""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.fem.assembly.assembly import (
+        FemModel,
+        as_positions,
+        build_model,
+        damping_values,
+        elastic_energy,
+        elastic_force,
+        force_and_tangent,
+        gravity_force,
+        mass_damping,
+        stiffness_shares,
+        von_mises,
+        worst_tet,
+    )
+    from drakebots.fem.assembly.elements import Space
+    from drakebots.fem.assembly.kernels import gradient_of
+    from drakebots.fem.assembly.pattern import SymmetricPattern
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

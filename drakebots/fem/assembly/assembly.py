@@ -24,9 +24,8 @@ from drakebots.fem.assembly.kernels import (
     stresses,
 )
 from drakebots.fem.assembly.pattern import SymmetricPattern, node_pattern
-from drakebots.fem.material.materials import KINDS, Material, by_region, coefficients
-from drakebots.fem.mesh.check import check_mesh
-from drakebots.fem.mesh.mesh import EDGES, TetMesh
+from drakebots.fem.material import KINDS, Material, by_region, coefficients
+from drakebots.fem.mesh import EDGES, TetMesh, check_mesh
 
 # Mass of the tets: consistent and lumped, and the weight.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import UnknownName
-from drakebots.fem.mesh.mesh import EDGES, TetMesh, mesh_edges
+from drakebots.fem.mesh import EDGES, TetMesh, mesh_edges
 
 _A, _B = 0.5854101966249685, 0.1381966011250105
 QUADRATURE = {

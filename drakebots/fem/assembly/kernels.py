@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drakebots.fem.material.energies import (
+from drakebots.fem.material import (
     LAST_INVARIANT,
     MOONEY_RIVLIN,
     PSI_1,
@@ -19,13 +19,11 @@ from drakebots.fem.material.energies import (
     PSI_JJ,
     ST_VENANT_KIRCHHOFF,
     cofactor,
-    invariants,
-    psi_derivatives,
-)
-from drakebots.fem.material.kernels import (
     energy_density,
     invariant_stress,
+    invariants,
     project_positive,
+    psi_derivatives,
     stress_tangent,
 )
 

@@ -1,0 +1,20 @@
+"""TODO: what this room is."""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.fem.mesh.check import MeshReport, check_mesh, tet_quality
+    from drakebots.fem.mesh.io import read_mesh, write_mesh
+    from drakebots.fem.mesh.mesh import (
+        EDGES,
+        FACES,
+        TetMesh,
+        checked_arrays,
+        mesh_edges,
+        surface_triangles,
+    )
+    from drakebots.fem.mesh.shapes import hollow_capsule, prism_tets, wall_mesh
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

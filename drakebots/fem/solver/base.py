@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly.pattern import SymmetricPattern
+from drakebots.fem.assembly import SymmetricPattern
 
 SOLVERS = ("auto", "pardiso", "scipy")
 

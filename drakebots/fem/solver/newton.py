@@ -18,14 +18,14 @@ import numpy as np
 from numba import njit
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import (
+from drakebots.fem.assembly import (
     FemModel,
+    SymmetricPattern,
     elastic_energy,
     elastic_force,
     force_and_tangent,
     worst_tet,
 )
-from drakebots.fem.assembly.pattern import SymmetricPattern
 from drakebots.fem.solver.base import SparseSolver
 
 # Prescribed positions: which nodes follow which motion, and the pinned matrix.

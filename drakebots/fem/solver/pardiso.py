@@ -13,8 +13,8 @@ import sys
 
 import numpy as np
 
+from drakebots.core import threads as mkl
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.threads import find_mkl
 from drakebots.fem.solver.base import SparseSolver
 
 DEFINITE, INDEFINITE = 2, -2
@@ -45,7 +45,7 @@ class PardisoSolver(SparseSolver):
         super().__init__(pattern, kept)
         self.exact = precision == "double"
         self._real = np.float64 if self.exact else np.float32
-        self._mkl = find_mkl()
+        self._mkl = mkl.find_mkl()
         if self._mkl is None:
             raise InvalidInput(
                 "sparse solver pardiso: libmkl_rt was not found; install pypardiso "

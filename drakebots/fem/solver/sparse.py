@@ -14,9 +14,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import splu
 
+from drakebots.core import threads as mkl
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.fem.assembly.pattern import SymmetricPattern
+from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver.base import PRECISIONS, SOLVERS, SparseSolver
+from drakebots.fem.solver.pardiso import PardisoSolver
 
 
 class ScipySolver(SparseSolver):
@@ -105,14 +107,11 @@ def make_solver(
         UnknownName: for another name or precision.
         InvalidInput: when PARDISO is asked for and not installed.
     """
-    from drakebots.core.threads import find_mkl
-    from drakebots.fem.solver.pardiso import PardisoSolver
-
     if name not in SOLVERS:
         raise UnknownName("sparse solver", name, SOLVERS)
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    if name == "scipy" or (name == "auto" and find_mkl() is None):
+    if name == "scipy" or (name == "auto" and mkl.find_mkl() is None):
         return ScipySolver(pattern, kept)
     return PardisoSolver(
         pattern, kept, definite=definite, threads=threads, precision=precision

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import Strut
+from drakebots.lattice.shape import Strut
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame.element import Elements, elements
-from drakebots.lattice.shape.lattice import Lattice, Strut
+from drakebots.lattice.shape import Lattice, Strut
 
 # An elimination order with little fill: nested dissection by place.
 #

@@ -26,12 +26,10 @@ import scipy.linalg as sla
 from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.frame.all import lattice_frame
+from drakebots.lattice.frame import lattice_frame
 from drakebots.lattice.pom.kinematics import table
 from drakebots.lattice.pom.pom import Control, actuator_nodes, dependent, extension_rows
-from drakebots.lattice.shape.lattice import Lattice, Strut
-from drakebots.lattice.shape.mechanisms import Mechanisms, find
-from drakebots.lattice.shape.rigidity import rigid_motions
+from drakebots.lattice.shape import Lattice, Mechanisms, Strut, find, rigid_motions
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,7 @@ from scipy.optimize import lsq_linear
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.lattice import Lattice
-from drakebots.lattice.shape.planes import AXES, Planes
+from drakebots.lattice.shape import AXES, Lattice, Planes
 
 TOLERANCE = 1e-9
 """Of a wish, as a share of the largest one."""

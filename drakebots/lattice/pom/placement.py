@@ -26,8 +26,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.kinematics import table
 from drakebots.lattice.pom.pom import Control, extension_rows
-from drakebots.lattice.shape.lattice import Lattice
-from drakebots.lattice.shape.planes import AXES, Planes, axis_number
+from drakebots.lattice.shape import AXES, Lattice, Planes, axis_number
 
 MOST_SETS = 20_000
 """Sets of one size that are tried one by one; beyond, greedily."""

@@ -20,9 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import OFFSETS, Lattice
-from drakebots.lattice.shape.mechanisms import Mechanism, Mechanisms
-from drakebots.lattice.shape.planes import AXES, Plane, Planes, axis_number
+from drakebots.lattice.shape import (
+    AXES,
+    OFFSETS,
+    Lattice,
+    Mechanism,
+    Mechanisms,
+    Plane,
+    Planes,
+    axis_number,
+)
 
 # Which mechanisms a set of actuators drives, and which it leaves or fights over.
 #

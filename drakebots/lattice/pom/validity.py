@@ -24,16 +24,11 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.frame.all import actuate, lattice_frame
-from drakebots.lattice.frame.solution import FrameSolution
-from drakebots.lattice.frame.solve import solve_frame
+from drakebots.lattice.frame import FrameSolution, actuate, lattice_frame, solve_frame
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.kinematics import table
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, actuator_nodes
-from drakebots.lattice.shape.lattice import Lattice, Strut
-from drakebots.lattice.shape.mechanisms import find
-from drakebots.lattice.shape.planes import Plane
-from drakebots.lattice.shape.rigidity import rigid_motions
+from drakebots.lattice.shape import Lattice, Plane, Strut, find, rigid_motions
 
 # Reduced models of a lattice against its frame, all nodes and several actuators.
 #

@@ -11,7 +11,7 @@ from pydrake.systems.framework import (
 )
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model.loops import find_body
+from drakebots.model import find_body
 from drakebots.multibody.hard_contact.timestepping import TimeStepper
 from drakebots.multibody.plant import Robot
 

@@ -25,7 +25,7 @@ from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.model.loops import find_body
+from drakebots.model import find_body
 from drakebots.multibody.plant import Robot
 
 # Linear complementarity problems, with every answer checked.

@@ -198,7 +198,7 @@ def write_limbs(
         InvalidInput: as :func:`drakebots.multibody.limbs.limbs.add_limbs`.
         FileProblem: when a file cannot be written.
     """
-    from drakebots.model.load import load
+    from drakebots.model import load
 
     limbs, output = check_limbs(limbs), Path(output)
     if not output.name.endswith(".dmd.yaml"):

@@ -14,7 +14,7 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import Loop, find_body
+from drakebots.model import Loop, find_body
 from drakebots.multibody.twin.joints import (
     JointMotion,
     joint_motion,

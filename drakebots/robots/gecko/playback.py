@@ -16,8 +16,7 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
-from drakebots.robots.gecko.model.kinematics import Pose, markers
-from drakebots.robots.gecko.model.parameters import FOOT_MARKERS, MARKERS, raw
+from drakebots.robots.gecko.model import FOOT_MARKERS, MARKERS, Pose, markers, raw
 
 # The markers between which each limb lies.
 _FROM, _TO = [1, 1, 1, 4, 4], [0, 2, 4, 3, 5]

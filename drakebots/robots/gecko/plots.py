@@ -13,12 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import check_ending, save
+from drakebots.plots import check_ending, save
 from drakebots.results import Result
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.generator.velocity_space import motion_of
-from drakebots.robots.gecko.model.kinematics import Pose, gait_law, limb_curves, pose_at
-from drakebots.robots.gecko.model.parameters import FEET, gecko
+from drakebots.robots.gecko.generator import MotionPolynomial, motion_of
+from drakebots.robots.gecko.model import (
+    FEET,
+    Pose,
+    gait_law,
+    gecko,
+    limb_curves,
+    pose_at,
+)
 from drakebots.robots.gecko.playback import (
     check_gecko_run,
     frames,

@@ -16,26 +16,31 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import CtrlC, Verdict
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.results import Result, provenance
-from drakebots.robots.gecko.drake.pressure import Calibration, saturate
-from drakebots.robots.gecko.drake.run import DrakeGecko
-from drakebots.robots.gecko.drake.run import run as run_drake
-from drakebots.robots.gecko.generator.course import (
+from drakebots.robots.gecko.drake import Calibration, DrakeGecko, saturate
+from drakebots.robots.gecko.drake import run as run_drake
+from drakebots.robots.gecko.generator import (
     START_ANGLES,
     Course,
+    Decider,
+    Decision,
+    PathGenerator,
+    PoseStepMotion,
     Walker,
+    half_cycle_time,
     prepare,
 )
-from drakebots.robots.gecko.generator.generator import Decision
-from drakebots.robots.gecko.generator.paths import PathGenerator
-from drakebots.robots.gecko.generator.polynomial_run import Decider
-from drakebots.robots.gecko.generator.pose_motion import PoseStepMotion
-from drakebots.robots.gecko.generator.velocity_space import half_cycle_time
-from drakebots.robots.gecko.model.kinematics import Pose, fixation, gait_law
-from drakebots.robots.gecko.model.parameters import FEET, LIMBS, MARKERS, Gecko
-from drakebots.robots.gecko.pose_step.gait import Saturation, half_cycle
-from drakebots.robots.gecko.pose_step.pose_step import Step
+from drakebots.robots.gecko.model import (
+    FEET,
+    LIMBS,
+    MARKERS,
+    Gecko,
+    Pose,
+    fixation,
+    gait_law,
+)
+from drakebots.robots.gecko.pose_step import Saturation, Step, half_cycle
 
 # The gecko walks to its targets: generator and pose step in a closed loop.
 #
@@ -220,7 +225,7 @@ def simulate_gecko(
     steps = len(track.steps)
     verdict, message = _judged(track.verdict, track.message, walker)
     return Result(
-        kind="simulation",
+        kind="gecko.simulation",
         model="gecko",
         verdict=verdict,
         message=message,

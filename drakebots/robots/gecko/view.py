@@ -7,11 +7,18 @@ from pydrake.geometry import Box, Capsule, Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.results import Result
-from drakebots.robots.gecko.model.kinematics import Pose, arc_end, limb_starts
-from drakebots.robots.gecko.model.parameters import FEET, LEGS, LIMBS, MARKERS, raw
+from drakebots.robots.gecko.model import (
+    FEET,
+    LEGS,
+    LIMBS,
+    MARKERS,
+    Pose,
+    arc_end,
+    limb_starts,
+    raw,
+)
 from drakebots.robots.gecko.playback import check_gecko_run, frames, in_half_cycles
-from drakebots.view.motion import check_playback, play
-from drakebots.view.scene import ROOT, Stage, make_stage
+from drakebots.view import ROOT, Stage, check_playback, make_stage, play
 
 # See a gecko's run in Meshcat: curved limbs, feet that hold, and its course.
 #

@@ -10,9 +10,8 @@ import yaml
 from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model.load import package_root
-from drakebots.robots.hamr.model.parameters import LEGS
-from drakebots.robots.hamr.model.piezo import Bender, check_voltages, hamr_benders
+from drakebots.model import package_root
+from drakebots.robots.hamr.model import LEGS, Bender, check_voltages, hamr_benders
 
 # Sense in which a positive actuator force moves the foot, legs in the order of
 # LEGS: forward for a swing force, up for a lift force. A test compares with

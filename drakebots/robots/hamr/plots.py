@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import write_figure
+from drakebots.plots import write_figure
 from drakebots.results import Result
 
 _PLAN, _RUN, _SEEN = "#f28e2b", "#4e79a7", "#76b7b2"

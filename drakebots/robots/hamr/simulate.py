@@ -14,15 +14,19 @@ from pydrake.systems.primitives import LogVectorOutput
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.core.units import MM_G_MS
-from drakebots.model.load import Model, load
-from drakebots.multibody.plant import Ground, Robot, build_robot
-from drakebots.multibody.simulate import Progress, advance, trajectory_dataset
+from drakebots.model import Model, load
+from drakebots.multibody import (
+    Ground,
+    Progress,
+    Robot,
+    advance,
+    build_robot,
+    trajectory_dataset,
+)
 from drakebots.results import Result, provenance
 from drakebots.robots.hamr.gaits import GaitSource, Waveform, make_waveform
 from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
-from drakebots.robots.hamr.model.encoder import Encoder
-from drakebots.robots.hamr.model.parameters import ACTUATORS, parameters
-from drakebots.robots.hamr.model.piezo import PiezoDrive
+from drakebots.robots.hamr.model import ACTUATORS, Encoder, PiezoDrive, parameters
 
 # The diagram that makes HAMR-VI walk.
 #
@@ -290,7 +294,7 @@ def _result(problem, built: HamrDiagram, context, end: RunEnd) -> Result:
     if built.waveform.periodic and metrics["cycles"]:
         data = data.merge(cycle_poses(data, built.waveform))
     return Result(
-        kind="simulation",
+        kind="hamr.simulation",
         model=model.name,
         verdict=end.verdict,
         message=end.message,

@@ -30,14 +30,21 @@ from drakebots.robots.quads.alternate_result import (
     alternation_result,
     best_stage,
 )
-from drakebots.robots.quads.frames.problem import FrameOptions
-from drakebots.robots.quads.frames.rollout import FramePlan, make_planner, rollout
-from drakebots.robots.quads.motion.motion import MotionInput
-from drakebots.robots.quads.robot.links_skin import SkinInfluence, frame_inertia
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot, moving_state
-from drakebots.robots.quads.space_time.problem import SpaceTime, Weights
-from drakebots.robots.quads.space_time.result import frame_motion
-from drakebots.robots.quads.space_time.solve import SpaceTimePlan, plan_space_time
+from drakebots.robots.quads.frames import FrameOptions, FramePlan, make_planner, rollout
+from drakebots.robots.quads.motion import MotionInput
+from drakebots.robots.quads.robot import (
+    PlannedRobot,
+    SkinInfluence,
+    frame_inertia,
+    moving_state,
+)
+from drakebots.robots.quads.space_time import (
+    SpaceTime,
+    SpaceTimePlan,
+    Weights,
+    frame_motion,
+    plan_space_time,
+)
 
 # A motion to plan with skin, and the space-time program of each iteration.
 

@@ -21,7 +21,7 @@ import xarray as xr
 from drakebots.core.run import Verdict
 from drakebots.results import Result
 from drakebots.results import provenance as made_from
-from drakebots.robots.quads.space_time.solve import SpaceTimePlan
+from drakebots.robots.quads.space_time import SpaceTimePlan
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.alternate import Alternation
@@ -156,7 +156,7 @@ def alternation_result(
         },
     }
     return Result(
-        kind="plan",
+        kind="quads.plan",
         model=robot.name,
         verdict=verdict,
         message=message,

@@ -14,11 +14,9 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.robots.quads.alternate import Alternation, Progress, alternate
-from drakebots.robots.quads.frames.problem import FrameOptions
-from drakebots.robots.quads.motion.io import read_motion
-from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.motion.motion import MotionInput
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot, load_planned
+from drakebots.robots.quads.frames import FrameOptions
+from drakebots.robots.quads.motion import MotionInput, library_motion, read_motion
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
 
 MOTION_OPTIONS = ("speed", "turning_rate", "cycles", "duration", "lift")
 

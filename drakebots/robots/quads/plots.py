@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import check_ending, save
+from drakebots.plots import check_ending, save
 from drakebots.results import Result
-from drakebots.robots.quads.frames.contact_state import support_edges
+from drakebots.robots.quads.frames import support_edges
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7b5ea7", "#444444")
 BAR, SUPPORT, OUT, IN = "#f2c14e", "#5bc0be", "#c1121f", "#2a9d3f"

@@ -11,7 +11,7 @@ import xarray as xr
 from pydrake.geometry import Rgba
 from scipy.spatial import ConvexHull, QhullError
 
-from drakebots.view.scene import Scene
+from drakebots.view import Scene
 
 ROOT = "/drakebots/motion"
 RED, BLUE = Rgba(0.85, 0.12, 0.1), Rgba(0.1, 0.3, 0.85)

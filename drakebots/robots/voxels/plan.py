@@ -16,22 +16,12 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.lattice.pom.kinematics import Kinematics, solve
-from drakebots.lattice.pom.placement import place as place_actuators
-from drakebots.lattice.pom.pom import Control
-from drakebots.lattice.shape.check import require_connected
-from drakebots.lattice.shape.io import LatticeSpec
-from drakebots.lattice.shape.lattice import Lattice
-from drakebots.lattice.shape.planes import AXES
-from drakebots.model.load import package_root
+from drakebots.lattice.pom import Control, Kinematics, solve
+from drakebots.lattice.pom import place as place_actuators
+from drakebots.lattice.shape import AXES, Lattice, LatticeSpec, require_connected
+from drakebots.model import package_root
 from drakebots.results import Result, provenance
-from drakebots.robots.voxels.model.robot import (
-    ACTUATORS,
-    FEET,
-    FRONT,
-    MARKERS,
-    VoxelRobot,
-)
+from drakebots.robots.voxels.model import ACTUATORS, FEET, FRONT, MARKERS, VoxelRobot
 
 ALIASES = {"foot": "BL"}
 """Shorter names; the back left foot moves along x and y."""
@@ -171,7 +161,7 @@ def _result(
     missed = found.reached[0] - found.wished[0]
     count = f"{len(u)} actuator" + "s" * (len(u) != 1)
     return Result(
-        kind="plan",
+        kind="voxels.plan",
         model=model,
         verdict=Verdict.FAILED if lines else Verdict.SUCCESS,
         message="; ".join(lines) if lines else count,

@@ -9,10 +9,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import check_ending, save
-from drakebots.plots.lattice import MM, draw_rods, draw_struts, frame, rod_colour
+from drakebots.plots import (
+    MM,
+    check_ending,
+    draw_rods,
+    draw_struts,
+    frame,
+    rod_colour,
+    save,
+)
 from drakebots.results import Result
-from drakebots.view.lattice.record import actuators_of, lattice_of
+from drakebots.view.lattice import actuators_of, lattice_of
 
 # A plan of actuators as a picture: how far each moves, and where nodes go.
 

@@ -29,9 +29,9 @@ from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.systems.framework import Context, DiagramBuilder, LeafSystem
 from scipy.spatial.transform import Rotation
 
-from drakebots.lattice.pom.pom import PlanesOfMotion
-from drakebots.lattice.shape.lattice import BEAMS, OFFSETS
-from drakebots.robots.voxels.model.sdf import NODE_RADIUS, STRUT_RADIUS
+from drakebots.lattice.pom import PlanesOfMotion
+from drakebots.lattice.shape import BEAMS, OFFSETS
+from drakebots.robots.voxels.model import NODE_RADIUS, STRUT_RADIUS
 
 
 class PomSystem(LeafSystem):

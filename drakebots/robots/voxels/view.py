@@ -9,18 +9,21 @@ from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
-from drakebots.robots.voxels.model.robot import ACTUATORS
-from drakebots.view.motion import (
+from drakebots.robots.voxels.model import ACTUATORS
+from drakebots.view import (
+    ROOT,
+    Scene,
+    Stage,
     check_playback,
     draw_ground_lines,
     draw_trail,
     frame_samples,
     look_at_path,
+    make_scene,
     model_of,
     play,
     positions_in_order,
 )
-from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
 MAX_FRAMES = 600
 """A recording has at most so many; Meshcat interpolates between them."""

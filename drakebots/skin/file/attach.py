@@ -18,9 +18,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.locking import RegionLocking, locking
-from drakebots.fem.material.materials import Material
-from drakebots.model.load import load
+from drakebots.fem import RegionLocking, locking
+from drakebots.fem.material import Material
+from drakebots.model import load
 from drakebots.skin.file.description import GlueRadius, ServoGains, SkinDescription
 from drakebots.skin.file.robot import SkinnedRobot, load_skinned
 

@@ -36,9 +36,9 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.files import read_yaml, replacing
-from drakebots.fem.material.materials import Material
-from drakebots.model.description import model_stem
-from drakebots.skin.frame.glue import BETWEEN
+from drakebots.fem.material import Material
+from drakebots.model import model_stem
+from drakebots.skin.frame import BETWEEN
 
 # What a `.skin.yaml` tells: glue, servos, contact points and the skin they are of.
 

@@ -16,22 +16,25 @@ from pydrake.multibody.tree import JointActuatorIndex
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
-from drakebots.fem.assembly.assembly import FemModel, build_model
-from drakebots.fem.mesh.check import MeshReport, check_mesh
-from drakebots.fem.mesh.io import read_mesh
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.model.load import Model, load
-from drakebots.model.loops import find_body
-from drakebots.multibody.plant import Ground, Robot, build_robot
+from drakebots.fem.assembly import FemModel, build_model
+from drakebots.fem.mesh import MeshReport, TetMesh, check_mesh, read_mesh
+from drakebots.model import Model, find_body, load
+from drakebots.multibody import Ground, Robot, build_robot
 from drakebots.skin.file.description import (
     GlueRadius,
     SkinDescription,
     read_skin,
     skin_path,
 )
-from drakebots.skin.frame.glue import Glue, glue_by_radius, glue_midside, glue_vertices
-from drakebots.skin.frame.skeleton import Servo, torque_map
-from drakebots.skin.frame.stepper import CoupledStepper
+from drakebots.skin.frame import (
+    CoupledStepper,
+    Glue,
+    Servo,
+    glue_by_radius,
+    glue_midside,
+    glue_vertices,
+    torque_map,
+)
 
 
 @dataclass(frozen=True)

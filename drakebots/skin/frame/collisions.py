@@ -22,10 +22,9 @@ from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, RigidBody
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.contact import Penalty, SurfaceContact
-from drakebots.fem.dynamics import SkinState
-from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.fem import Penalty, SkinState, SurfaceContact
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.frame.coupled import CoupledFrame
 from drakebots.skin.frame.glue import Glue
 

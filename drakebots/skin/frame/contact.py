@@ -21,8 +21,8 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import find_body
-from drakebots.skin.file.description import Patches
+from drakebots.model import find_body
+from drakebots.skin.file import Patches
 from drakebots.skin.frame.laws import Law, SmallFrame, minimise
 
 FRICTION_TRIES, FRICTION_ERROR = 10, 1e-3

@@ -27,11 +27,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import FemModel, as_positions, gravity_force
-from drakebots.fem.assembly.pattern import SymmetricPattern
-from drakebots.fem.dynamics import SkinState, frame_system
-from drakebots.fem.solver.base import SparseSolver
-from drakebots.fem.solver.sparse import make_solver
+from drakebots.fem import SkinState, frame_system
+from drakebots.fem.assembly import (
+    FemModel,
+    SymmetricPattern,
+    as_positions,
+    gravity_force,
+)
+from drakebots.fem.solver import SparseSolver, make_solver
 from drakebots.skin.frame.glue import Glue
 from drakebots.skin.frame.skeleton import SkeletonFrame
 

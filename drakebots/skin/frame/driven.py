@@ -15,8 +15,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import find_body
-from drakebots.skin.file.description import Patches
+from drakebots.model import find_body
+from drakebots.skin.file import Patches
 from drakebots.skin.frame.contact import PatchContact, PatchLaw, find_friction
 from drakebots.skin.frame.coupled import as_vector
 from drakebots.skin.frame.laws import Law, SmallFrame, minimise

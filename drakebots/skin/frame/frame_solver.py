@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import NoSolution, UnknownName
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.solver.base import PRECISIONS
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.solver import PRECISIONS
 from drakebots.skin.frame.contact import PatchLaw
 from drakebots.skin.frame.coupled import (
     CoupledFrame,

@@ -15,8 +15,8 @@ from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.fem.assembly.elements import Space
-from drakebots.model.loops import find_body
+from drakebots.fem.assembly import Space
+from drakebots.model import find_body
 
 BETWEEN = ("refuse", "nearest", "leave")
 """What to do with a vertex near two links."""

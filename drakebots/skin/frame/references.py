@@ -19,8 +19,7 @@ from scipy.sparse import block_array, csr_array
 from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.solver.base import SparseSolver
-from drakebots.fem.solver.sparse import make_solver
+from drakebots.fem.solver import SparseSolver, make_solver
 from drakebots.skin.frame.coupled import (
     CoupledFrame,
     FrameSolution,

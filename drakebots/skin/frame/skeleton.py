@@ -29,7 +29,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model.loops import find_body
+from drakebots.model import find_body
 from drakebots.skin.frame.glue import Glue
 
 

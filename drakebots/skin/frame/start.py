@@ -11,10 +11,10 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import NoSolution
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.statics import equilibrium
-from drakebots.model.loops import find_body
+from drakebots.fem import equilibrium
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.solver import Prescribed
+from drakebots.model import find_body
 from drakebots.skin.frame.glue import Glue
 from drakebots.skin.frame.skeleton import glue_points
 

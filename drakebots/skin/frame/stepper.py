@@ -9,8 +9,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import NoSolution
-from drakebots.fem.assembly.assembly import FemModel, elastic_energy, worst_tet
-from drakebots.fem.dynamics import SkinState
+from drakebots.fem import SkinState
+from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.skin.frame.collisions import Collisions
 from drakebots.skin.frame.coupled import CoupledFrame, FrameSolution, coupled_frame
 from drakebots.skin.frame.driven import DrivenSkeleton

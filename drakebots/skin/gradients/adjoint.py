@@ -36,22 +36,20 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import (
-    FemModel,
-    force_and_tangent,
-    stiffness_shares,
-)
-from drakebots.fem.dynamics import SkinState
-from drakebots.skin.frame.coupled import ReducedSystem, coupled_frame
-from drakebots.skin.frame.glue import Glue
-from drakebots.skin.frame.skeleton import (
+from drakebots.fem import SkinState
+from drakebots.fem.assembly import FemModel, force_and_tangent, stiffness_shares
+from drakebots.skin.frame import (
+    CoupledState,
+    CoupledStepper,
+    Glue,
+    ReducedSystem,
     Servo,
+    coupled_frame,
     glue_points,
     moved_positions,
     skeleton_frame,
     torque_map,
 )
-from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
 
 # Derivatives of one coupled frame, for :mod:`drakebots.skin.gradients.adjoint`.
 

@@ -17,13 +17,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.fem.assembly.assembly import FemModel, build_model
-from drakebots.fem.mesh.mesh import TetMesh, surface_triangles
-from drakebots.model.loops import find_body
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.glue import Glue
+from drakebots.fem.assembly import FemModel, build_model
+from drakebots.fem.mesh import TetMesh, surface_triangles
+from drakebots.model import find_body
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import Glue
 from drakebots.skin.gradients.adjoint import Parameter, Setup
-from drakebots.skin.reduced.basis import harmonic_weights
+from drakebots.skin.reduced import harmonic_weights
 
 
 def setup_of(robot: SkinnedRobot, model: FemModel | None = None) -> Setup:

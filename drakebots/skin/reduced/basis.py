@@ -27,10 +27,9 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import FemModel, force_and_tangent
-from drakebots.model.loops import find_body
-from drakebots.skin.frame.glue import Glue
-from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from drakebots.fem.assembly import FemModel, force_and_tangent
+from drakebots.model import find_body
+from drakebots.skin.frame import CoupledState, CoupledStepper, Glue
 
 # Skin that follows its links, and a few modes: x(q, y) of the reduced skin.
 #

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import FemModel, stiffness_shares
-from drakebots.skin.frame.coupled import as_vector
+from drakebots.fem.assembly import FemModel, stiffness_shares
+from drakebots.skin.frame import as_vector
 from drakebots.skin.reduced.basis import LinkMotion, SparseWeights, blended_columns
 from drakebots.skin.reduced.cubature import forces_and_tangents
 from drakebots.skin.reduced.skin import ReducedSkin

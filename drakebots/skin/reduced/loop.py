@@ -20,10 +20,9 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.model.loops import find_body
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.contact import PatchContact
-from drakebots.skin.frame.skeleton import torque_map
+from drakebots.model import find_body
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import PatchContact, torque_map
 from drakebots.skin.reduced.basis import limb_of
 from drakebots.skin.reduced.skin import ReducedSkin
 from drakebots.skin.reduced.stepper import reduced_stepper

@@ -22,8 +22,8 @@ import numpy as np
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
-from drakebots.fem.assembly.assembly import force_and_tangent
-from drakebots.skin.file.robot import SkinnedRobot
+from drakebots.fem.assembly import force_and_tangent
+from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced.basis import (
     LinkMotion,
     SkinBasis,

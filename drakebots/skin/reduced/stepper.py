@@ -15,14 +15,19 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import NoSolution
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.dynamics import SkinState
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.coupled import as_vector
-from drakebots.skin.frame.driven import DrivenSkeleton, feet
-from drakebots.skin.frame.glue import Glue
-from drakebots.skin.frame.skeleton import Servo, moved_positions, skeleton_frame
-from drakebots.skin.frame.stepper import CoupledState
+from drakebots.fem import SkinState
+from drakebots.fem.assembly import FemModel
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import (
+    CoupledState,
+    DrivenSkeleton,
+    Glue,
+    Servo,
+    as_vector,
+    feet,
+    moved_positions,
+    skeleton_frame,
+)
 from drakebots.skin.reduced.basis import Links
 from drakebots.skin.reduced.frame import ReducedForces, small_system
 from drakebots.skin.reduced.skin import ReducedSkin

@@ -14,9 +14,8 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import CtrlC
 from drakebots.core.threads import calm_threads
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.contact import PatchContact
-from drakebots.skin.frame.skeleton import torque_map
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import PatchContact, torque_map
 from drakebots.skin.reduced.basis import Links, SkinRun, record_states, snapshots
 from drakebots.skin.reduced.skin import ReducedOptions, ReducedSkin, train_reduced
 from drakebots.skin.reduced.stepper import reduced_stepper

@@ -14,7 +14,7 @@ import numpy as np
 
 from drakebots.trajopt.contact_implicit.dynamics import interval_block
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.solvers.solve import Solution
+from drakebots.trajopt.solvers import Solution
 
 
 def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:

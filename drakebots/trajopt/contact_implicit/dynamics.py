@@ -25,7 +25,7 @@ import casadi as ca
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program import Block
 
 # Hard contact of one interval, as a block.
 #

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.trajopt.contact_implicit.system import DIRECTIONS
-from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program import Block
 
 ROUNDING = 32 * np.finfo(float).eps
 """Relative to the terms that cancel in a row."""

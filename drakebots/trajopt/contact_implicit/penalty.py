@@ -25,9 +25,8 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.program.checkpoint import load_checkpoint
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.solve import Solution
+from drakebots.trajopt.program import Program, load_checkpoint
+from drakebots.trajopt.solvers import Solution
 
 Start = Callable[[Program], np.ndarray]
 """The x to start a program from."""

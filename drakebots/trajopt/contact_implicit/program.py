@@ -24,7 +24,7 @@ from drakebots.trajopt.contact_implicit.dynamics import (
     start_block,
 )
 from drakebots.trajopt.contact_implicit.system import DIRECTIONS, ContactSystem
-from drakebots.trajopt.program.builder import ProgramBuilder
+from drakebots.trajopt.program import ProgramBuilder
 
 # Cost terms that contact-implicit programs have in common.
 #

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drakebots.multibody.simulate import trajectory_dataset
+from drakebots.multibody import trajectory_dataset
 from drakebots.results import Result, provenance
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.solvers.solve import Solution
+from drakebots.trajopt.solvers import Solution
 
 
 def knot_velocities(q: np.ndarray, h: np.ndarray, periodic: bool) -> np.ndarray:
@@ -85,6 +85,7 @@ def plan_result(
     problem: ContactImplicit,
     solution: Solution,
     *,
+    kind: str,
     metrics: Mapping[str, Any],
     options: Mapping[str, Any],
     data: xr.Dataset | None = None,
@@ -96,7 +97,7 @@ def plan_result(
     program = solution.program
     log = {k: list(v) for k, v in solution.log.items() if k in ("obj", "inf_pr", "mu")}
     return Result(
-        kind="plan",
+        kind=kind,
         model=model.name,
         verdict=solution.verdict,
         message=solution.message,

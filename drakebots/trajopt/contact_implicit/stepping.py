@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.multibody.hard_contact.timestepping import solve_lcp
+from drakebots.multibody.hard_contact import solve_lcp
 from drakebots.trajopt.contact_implicit.dynamics import (
     contact_block,
     interval_block,

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.multibody.plant import Robot
-from drakebots.multibody.twin.twin import Twin
+from drakebots.multibody import Robot
+from drakebots.multibody.twin import Twin
 from drakebots.trajopt.terrain import Flat
 
 AppliedForce = Callable[[Twin, ca.SX, ca.SX, ca.SX], ca.SX]

@@ -23,18 +23,19 @@ import xarray as xr
 
 from drakebots.core.errors import UnknownName
 from drakebots.core.run import Verdict
-from drakebots.model.load import Model
+from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.trajopt.contact_implicit.audit import audit
-from drakebots.trajopt.contact_implicit.penalty import (
+from drakebots.trajopt.contact_implicit import (
     Clock,
+    ContactImplicit,
     PenaltyClimb,
     PenaltyRung,
+    audit,
     climb_penalty,
+    plan_dataset,
+    plan_result,
     start_from,
 )
-from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.contact_implicit.result import plan_dataset, plan_result
 from drakebots.trajopt.locomotion.problem import LocomotionPlan, LocomotionWeights
 from drakebots.trajopt.locomotion.program import (
     first_guess,
@@ -42,7 +43,7 @@ from drakebots.trajopt.locomotion.program import (
     locomotion_program,
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
-from drakebots.trajopt.solvers.solve import SOLVERS, Progress, Solution, solve
+from drakebots.trajopt.solvers import SOLVERS, Progress, Solution, solve
 
 HARD = 1e-6
 """Largest slack of a plan whose contacts count as hard, m g l."""
@@ -116,6 +117,7 @@ def plan_locomotion(
     return plan_result(
         problem,
         solution,
+        kind="locomotion.plan",
         metrics=_metrics(plan, standing, problem, solution, data)
         | {"rungs": [_figures(rung) for rung in climb.rungs]},
         options=_plain(plan) | {"solver": solver},

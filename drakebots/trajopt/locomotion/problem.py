@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
+from drakebots.trajopt.contact_implicit import INTEGRATORS
 from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.terrain import Flat, Terrain
 

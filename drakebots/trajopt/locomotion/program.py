@@ -20,7 +20,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import UnknownName
-from drakebots.trajopt.contact_implicit.program import (
+from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
     Scales,
@@ -35,7 +35,7 @@ from drakebots.trajopt.locomotion.problem import (
     targets,
 )
 from drakebots.trajopt.locomotion.standing import Standing, lowered
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Program
 from drakebots.trajopt.terrain import Flat
 
 SLACK = (1e-7, 1.0)

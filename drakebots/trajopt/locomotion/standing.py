@@ -20,10 +20,9 @@ from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import Scaling
-from drakebots.model.load import Model
-from drakebots.multibody.base import root_bodies
-from drakebots.multibody.plant import Robot, build_robot
-from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.model import Model
+from drakebots.multibody import Robot, build_robot, root_bodies
+from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.terrain import Flat, Terrain
 
 AXES = ("roll", "pitch", "yaw", "x", "y", "z")

@@ -24,7 +24,7 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import snopt
 from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
 from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw

@@ -21,8 +21,7 @@ from pydrake.solvers import MathematicalProgram
 from pydrake.symbolic import Variable
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.program import Group, Program, Term
+from drakebots.trajopt.program import Block, Group, Program, Term
 from drakebots.trajopt.solvers.mathematical_program import Key, Origin, key_of
 
 _REFUSED = (

@@ -14,8 +14,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.assemble import Assembled, assemble
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Assembled, Program, assemble
 
 DEFAULTS: dict[str, Any] = {
     "tol": 1e-6,

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.assemble import Assembled, assemble
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
 
 # The best x met so far for a program, while solvers work on it or near it.

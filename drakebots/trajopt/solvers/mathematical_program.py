@@ -24,8 +24,7 @@ from pydrake.solvers import MathematicalProgram
 from pydrake.symbolic import Variable
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.block import Block, compile_blocks
-from drakebots.trajopt.program.program import Group, Program, Term
+from drakebots.trajopt.program import Block, Group, Program, Term, compile_blocks
 
 # Block uses as evaluators of a MathematicalProgram: double in, double out.
 #

@@ -18,8 +18,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.trajopt.program.checkpoint import save_checkpoint
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake import solve_drake
 from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
 

@@ -20,10 +20,9 @@ from pydrake.geometry import Meshcat, Rgba
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
-from drakebots.lattice.pom.pom import Control, actuator_nodes
-from drakebots.lattice.shape.io import LatticeSpec
-from drakebots.lattice.shape.lattice import Lattice
-from drakebots.plots.lattice import plot_lattice
+from drakebots.lattice.pom import Control, actuator_nodes
+from drakebots.lattice.shape import Lattice, LatticeSpec
+from drakebots.plots import plot_lattice
 from drakebots.view.scene import ROOT, VIEW, Stage, make_stage
 
 # Struts and nodes as triangles: one mesh each, so that pages stay small.

@@ -15,8 +15,8 @@ from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
-from drakebots.lattice.pom.pom import Control, actuator_nodes
-from drakebots.lattice.shape.lattice import OFFSETS, Lattice
+from drakebots.lattice.pom import Control, actuator_nodes
+from drakebots.lattice.shape import OFFSETS, Lattice
 from drakebots.results import Result
 from drakebots.view.lattice.page import LATTICE, draw_rest, rod_colours, strut_radius
 from drakebots.view.motion import check_playback, play
@@ -282,7 +282,7 @@ def actuators_of(result: Result, lattice: Lattice) -> list[Control]:
     Names are the walking robot's (blue, ...), or "(x, y, z) axis".
     """
     # The robot reads its parameters, which other lattices do without.
-    from drakebots.robots.voxels.model.robot import ACTUATORS
+    from drakebots.robots.voxels.model import ACTUATORS
 
     known = {actuator.name: actuator for actuator in ACTUATORS}
     there = {tuple(node) for node in lattice.nodes.tolist()}

@@ -15,9 +15,9 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import Model
+from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.robots.quads.view import draw_motion
+from drakebots.robots.quads import draw_motion
 from drakebots.view.motion import (
     check_playback,
     draw_ground_lines,

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.gecko.drake.climbing import Climb, climb
+from drakebots.robots.gecko.drake import Climb, climb
 
 INCLINES = (0, 30, 45, 60, 75, 84)
 FORCES = (20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0)

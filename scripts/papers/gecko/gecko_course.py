@@ -15,8 +15,8 @@ from pathlib import Path
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.files import check_output
-from drakebots.plots.summary import plot_summary
-from drakebots.robots.gecko.simulate import GeckoSimulation, simulate_gecko
+from drakebots.plots import plot_summary
+from drakebots.robots.gecko import GeckoSimulation, simulate_gecko
 
 PAPER_STEPS = "45..51"
 

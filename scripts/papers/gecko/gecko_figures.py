@@ -16,12 +16,15 @@ from gecko_plots import plot_cycle, plot_distance
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.files import check_output
-from drakebots.robots.gecko.generator.generator import course
-from drakebots.robots.gecko.generator.planner import plan
-from drakebots.robots.gecko.generator.polynomial import COMPONENTS, MotionPolynomial
-from drakebots.robots.gecko.generator.velocity_space import simulate_velocity_space
-from drakebots.robots.gecko.plots import plot_gait_law, plot_velocity_space
-from drakebots.robots.gecko.pose_step.gait import cycle_phases
+from drakebots.robots.gecko import plot_gait_law, plot_velocity_space
+from drakebots.robots.gecko.generator import (
+    COMPONENTS,
+    MotionPolynomial,
+    course,
+    plan,
+    simulate_velocity_space,
+)
+from drakebots.robots.gecko.pose_step import cycle_phases
 
 TARGETS = {"A": ((0.35, -0.20), 1), "B": ((-0.35, -0.20), 1), "C": ((-0.35, -0.20), 4)}
 """Fig. 10: targets [m] and horizons."""

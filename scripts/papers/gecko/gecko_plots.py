@@ -11,13 +11,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.plots.file import check_ending, save
-from drakebots.robots.gecko.generator.distance import check_point, cycle_count, distance
-from drakebots.robots.gecko.generator.planner import Plan, plan
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.model.kinematics import pose_at
-from drakebots.robots.gecko.model.parameters import FEET, LIMBS, Gecko, gecko
-from drakebots.robots.gecko.plots import (
+from drakebots.plots import check_ending, save
+from drakebots.robots.gecko import (
     CM,
     FOOT_COLOURS,
     HEADING_COLOUR,
@@ -26,12 +21,16 @@ from drakebots.robots.gecko.plots import (
     draw_arrow,
     draw_robot,
 )
-from drakebots.robots.gecko.pose_step.gait import (
-    PHASES,
-    CyclePhases,
-    cycle_phases,
-    walk,
+from drakebots.robots.gecko.generator import (
+    MotionPolynomial,
+    Plan,
+    check_point,
+    cycle_count,
+    distance,
+    plan,
 )
+from drakebots.robots.gecko.model import FEET, LIMBS, Gecko, gecko, pose_at
+from drakebots.robots.gecko.pose_step import PHASES, CyclePhases, cycle_phases, walk
 
 FIG_10 = (((0.35, -0.20), 1), ((-0.35, -0.20), 1), ((-0.35, -0.20), 4))
 """Targets [m] and horizons of Fig. 10."""

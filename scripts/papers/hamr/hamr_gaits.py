@@ -18,12 +18,11 @@ from rich.table import Table
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
-from drakebots.plots.plan import plot_gaits
-from drakebots.robots.hamr.plan.plan import plan_gait, plan_reference
-from drakebots.robots.hamr.plan.programs import GaitPlan, gait_program
-from drakebots.robots.hamr.plots import plot_tracking
-from drakebots.robots.hamr.track.track import Tracking, track
-from drakebots.trajopt.program.checkpoint import save_checkpoint
+from drakebots.plots import plot_gaits
+from drakebots.robots.hamr import plot_tracking
+from drakebots.robots.hamr.plan import GaitPlan, gait_program, plan_gait, plan_reference
+from drakebots.robots.hamr.track import Tracking, track
+from drakebots.trajopt.program import save_checkpoint
 
 FREQUENCIES = (2.0, 10.0, 30.0)
 SURFACES = ("teflon", "card", "sandpaper")

@@ -16,11 +16,10 @@ from rich.console import Console
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
-from drakebots.plots.plan import plot_jump
-from drakebots.robots.hamr.plan.plan import plan_jump, plan_reference
-from drakebots.robots.hamr.plan.programs import JumpPlan, jump_program
-from drakebots.robots.hamr.track.track import Tracking, track
-from drakebots.trajopt.program.checkpoint import save_checkpoint
+from drakebots.plots import plot_jump
+from drakebots.robots.hamr.plan import JumpPlan, jump_program, plan_jump, plan_reference
+from drakebots.robots.hamr.track import Tracking, track
+from drakebots.trajopt.program import save_checkpoint
 
 
 def run(plan: JumpPlan, *, folder: Path | None = None, contacts=("sap", "stepping")):

@@ -18,8 +18,8 @@ from rich.table import Table
 from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import FileProblem
 from drakebots.results import load_result
-from drakebots.robots.hamr.plan.plan import plan_reference
-from drakebots.robots.hamr.track.track import Tracking, track
+from drakebots.robots.hamr.plan import plan_reference
+from drakebots.robots.hamr.track import Tracking, track
 
 CASES = {
     "as planned": {},

@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.hamr.model.parameters import parameters
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
+from drakebots.robots.hamr import HamrSimulation, simulate
+from drakebots.robots.hamr.model import parameters
 
 
 def main(argv: Sequence[str] | None = None) -> list[dict]:

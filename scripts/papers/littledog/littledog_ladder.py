@@ -16,9 +16,9 @@ import numpy as np
 from littledog_program import HEIGHT, START, authors_program, guess, judge, program
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.block import compile_blocks
-from drakebots.trajopt.solvers.ladder import Climb, Rung, climb
-from drakebots.trajopt.terrain import Frame, Terrain
+from drakebots.trajopt import Frame, Terrain
+from drakebots.trajopt.program import compile_blocks
+from drakebots.trajopt.solvers import Climb, Rung, climb
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,11 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from drakebots.model.load import load
-from drakebots.multibody.plant import Robot, build_robot
-from drakebots.trajopt.contact_implicit.program import ContactImplicit, Scales
-from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.terrain import Step, Terrain
+from drakebots.model import load
+from drakebots.multibody import Robot, build_robot
+from drakebots.trajopt import Step, Terrain
+from drakebots.trajopt.contact_implicit import ContactImplicit, ContactSystem, Scales
+from drakebots.trajopt.program import Program
 
 FILES = (
     "LittleDog2_LittleDog.urdf",

@@ -31,8 +31,8 @@ from littledog_ladder import run
 from littledog_program import FILES, HEIGHT, START, authors_program, judge, stored
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.multi_start import MultiStart, multi_start
+from drakebots.trajopt.program import Program
+from drakebots.trajopt.solvers import MultiStart, multi_start
 
 AUTHORS = {
     "valid": {"objective": (53.33, 52.07, 52.45), "seconds": (3660, 2331, 3285)},

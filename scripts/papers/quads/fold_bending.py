@@ -16,15 +16,13 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.files import replacing
-from drakebots.design.folder import SERVOS, write_compressed_mesh
-from drakebots.design.problem import Design
-from drakebots.design.skeleton.sdf import skeleton_sdf, write_plates
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.multibody.simulate import Progress
+from drakebots.design import SERVOS, Design, write_compressed_mesh
+from drakebots.design.skeleton import skeleton_sdf, write_plates
+from drakebots.fem.mesh import TetMesh
+from drakebots.multibody import Progress
 from drakebots.results import Result
-from drakebots.skin.file.description import SkinDescription, write_skin
-from drakebots.skin.motion import TableMotion
-from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
+from drakebots.skin.file import SkinDescription, write_skin
 
 RIM = 0.006
 """Of the cut, glued to the lower leg [m]."""

@@ -22,9 +22,8 @@ from matplotlib.figure import Figure
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.core.files import replacing
-from drakebots.design.pipeline import design_robot
-from drakebots.design.robots import smooth, table1_problem
-from drakebots.view.motion import record, write_html
+from drakebots.design import design_robot, smooth, table1_problem
+from drakebots.view import record, write_html
 
 
 def draw(path: Path, results: dict, limit: float) -> None:

@@ -9,9 +9,8 @@ from quad_resample import samples, try_sample
 from quad_setting import Outcome, Setting, Trial, row, trial_facts
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.robots.quads.alternate import Alternation, alternate
-from drakebots.robots.quads.plan import QuadPlan
-from drakebots.robots.quads.robot.planned_robot import load_planned, variant
+from drakebots.robots.quads import Alternation, QuadPlan, alternate
+from drakebots.robots.quads.robot import load_planned, variant
 
 SPEED = 0.45
 TRIES = 8

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from quad_setting import Outcome, Trial
 
 from drakebots.results import Result
-from drakebots.robots.quads.plots import (
+from drakebots.robots.quads import (
     COLOURS,
     draw_bars,
     draw_cop,
@@ -219,7 +219,7 @@ def cop_figure(outcome: Outcome) -> Figure:
 
 def _sole_points(quad, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Corners of all soles (c, 2) [m] and their feet."""
-    from drakebots.robots.quads.motion.motion import sole_corners
+    from drakebots.robots.quads.motion import sole_corners
 
     corners = sole_corners(quad, quad.foot_positions(q)[0], q[3])
     owner = np.repeat(np.arange(len(corners)), [len(c) for c in corners])

@@ -8,10 +8,10 @@ from quad_setting import Outcome, Setting, Trial, planned, row, trial_facts, tri
 from scipy.interpolate import CubicSpline
 
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.plan import QuadPlan
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot, load_planned
-from drakebots.robots.quads.space_time.kinematic import KinematicPlan, plan_kinematic
-from drakebots.robots.quads.track.replay import Replay, replay
+from drakebots.robots.quads import QuadPlan
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.space_time import KinematicPlan, plan_kinematic
+from drakebots.robots.quads.track import Replay, replay
 
 
 def kinematic_result(robot: PlannedRobot, plan: KinematicPlan) -> Result:
@@ -45,7 +45,7 @@ def kinematic_result(robot: PlannedRobot, plan: KinematicPlan) -> Result:
         },
     )
     return Result(
-        kind="plan",
+        kind="quads.space_time",
         model=robot.name,
         verdict=plan.solution.verdict,
         message=plan.solution.message,

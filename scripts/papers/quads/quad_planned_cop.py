@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from drakebots.robots.quads.motion.motion import margin, support_polygon
-from drakebots.robots.quads.robot.feet import euler_rates
-from drakebots.robots.quads.robot.links_skin import (
+from drakebots.robots.quads.motion import margin, support_polygon
+from drakebots.robots.quads.robot import (
+    PlannedRobot,
     SkinInfluence,
     coupling_forces,
+    euler_rates,
     frame_inertia,
 )
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot
 
 
 def needed_wrench(

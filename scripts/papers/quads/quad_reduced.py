@@ -21,16 +21,20 @@ from matplotlib.figure import Figure
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.threads import calm_threads
-from drakebots.plots.file import check_ending, save
-from drakebots.skin.file.robot import SkinnedRobot, load_skinned
-from drakebots.skin.frame.contact import PatchContact
-from drakebots.skin.reduced.loop import BaseController, Feedback, run_loop
-from drakebots.skin.reduced.skin import ReducedOptions, read_reduced, write_reduced
-from drakebots.skin.reduced.training import (
+from drakebots.plots import check_ending, save
+from drakebots.skin.file import SkinnedRobot, load_skinned
+from drakebots.skin.frame import PatchContact
+from drakebots.skin.reduced import (
+    BaseController,
+    Feedback,
+    ReducedOptions,
     measure_reduced,
     random_targets,
+    read_reduced,
+    run_loop,
     train_on_random_motion,
     walk_targets,
+    write_reduced,
 )
 
 AMPLITUDE = np.tile([0.27, 0.4, 0.3], 4)

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.robots.quads.alternate import Alternation
-from drakebots.robots.quads.motion.gait import stride_length
-from drakebots.robots.quads.motion.library import leg_height, library_motion
-from drakebots.robots.quads.motion.motion import MotionInput
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot
-from drakebots.robots.quads.space_time.solve import SpaceTimePlan, plan_space_time
+from drakebots.robots.quads import Alternation
+from drakebots.robots.quads.motion import (
+    MotionInput,
+    leg_height,
+    library_motion,
+    stride_length,
+)
+from drakebots.robots.quads.robot import PlannedRobot
+from drakebots.robots.quads.space_time import SpaceTimePlan, plan_space_time
 
 DUTIES = (0.54, 0.6, 0.66, 0.72)
 PERIODS = (1.0, 0.8, 1.25)

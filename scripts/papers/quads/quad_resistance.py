@@ -19,9 +19,8 @@ import numpy as np
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import NoSolution
-from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
-from drakebots.design.robots import JOINTS
-from drakebots.skin.file.robot import load_skinned
+from drakebots.design import JOINTS, joint_resistance, limb_skin, rest_stiffness
+from drakebots.skin.file import load_skinned
 
 SLOPE = 15.0
 """Degrees that the slope at rest is multiplied with."""

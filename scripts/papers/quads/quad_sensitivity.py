@@ -22,10 +22,11 @@ from matplotlib.figure import Figure
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import check_ending, save
-from drakebots.skin.file.robot import load_skinned
-from drakebots.skin.gradients.adjoint import MotionCost, MotionGradient
-from drakebots.skin.gradients.sensitivity import (
+from drakebots.plots import check_ending, save
+from drakebots.skin.file import load_skinned
+from drakebots.skin.gradients import (
+    MotionCost,
+    MotionGradient,
     link_length,
     meet_target,
     modulus,

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.results import Result, load_result
-from drakebots.robots.quads.plan import QuadPlan, plan_quad
-from drakebots.robots.quads.track.replay import Replay, replay
-from drakebots.robots.quads.track.sap import SapReplay, replay_sap
+from drakebots.robots.quads import QuadPlan, plan_quad
+from drakebots.robots.quads.track import Replay, SapReplay, replay, replay_sap
 
 
 @dataclass(frozen=True)

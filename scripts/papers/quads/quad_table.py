@@ -16,8 +16,8 @@ from rich.table import Table
 from drakebots.cli.output import plain
 from drakebots.cli.progress import stages
 from drakebots.core.errors import DrakebotsError
-from drakebots.plots.file import save
-from drakebots.robots.quads.robot.planned_robot import variant
+from drakebots.plots import save
+from drakebots.robots.quads.robot import variant
 
 Compute = Callable[[Setting], Outcome]
 Draw = Callable[[Outcome], Figure]

@@ -18,8 +18,8 @@ from quad_setting import (
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.results import Result
-from drakebots.robots.quads.alternate import skin_influence
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot, load_planned
+from drakebots.robots.quads import skin_influence
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
 
 # Figs. 12, 14 and 15: slow walks of three robots.
 

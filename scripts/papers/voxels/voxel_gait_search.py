@@ -16,9 +16,7 @@ from pathlib import Path
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.cli.progress import counter
 from drakebots.core.files import check_output
-from drakebots.robots.voxels.walk.gait import Gait
-from drakebots.robots.voxels.walk.search import GaitSearch, search
-from drakebots.robots.voxels.walk.walk import VoxelWalk, run
+from drakebots.robots.voxels.walk import Gait, GaitSearch, VoxelWalk, run, search
 
 
 def walked(gait, cycles: int) -> dict:

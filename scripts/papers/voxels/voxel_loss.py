@@ -16,9 +16,9 @@ from matplotlib.ticker import NullLocator
 from voxel_numbers import PAPER_LOSS, LossMap, dissipation, strut_of
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.validity import PlaneCheck, rule_radius
-from drakebots.lattice.shape.lattice import PRESETS, Strut, block
-from drakebots.plots.file import check_ending, save
+from drakebots.lattice.pom import PlaneCheck, rule_radius
+from drakebots.lattice.shape import PRESETS, Strut, block
+from drakebots.plots import check_ending, save
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7a4fa3", "#5f6673")
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)

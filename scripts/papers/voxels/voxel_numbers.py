@@ -14,17 +14,17 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control
-from drakebots.lattice.pom.validity import (
+from drakebots.lattice.pom import (
     Agreement,
+    Control,
     PlaneCheck,
     agreement,
     check_plane,
     frame_motion,
     without_rigid_motion,
 )
-from drakebots.lattice.shape.lattice import Strut, block
-from drakebots.robots.voxels.model.robot import (
+from drakebots.lattice.shape import Strut, block
+from drakebots.robots.voxels.model import (
     ACTUATORS,
     FEET,
     FRONT,
@@ -32,7 +32,7 @@ from drakebots.robots.voxels.model.robot import (
     WISHES,
     VoxelRobot,
 )
-from drakebots.robots.voxels.walk.gait import paper_gait
+from drakebots.robots.voxels.walk import paper_gait
 
 PAPER_LOSS = 0.049
 """"Only up to 4.9 % of displacement is lost to other modes", Fig. 2."""

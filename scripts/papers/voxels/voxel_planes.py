@@ -11,12 +11,16 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.lattice.pom.pom import ACTUATION
-from drakebots.lattice.pom.validity import PlaneCheck
-from drakebots.lattice.shape.lattice import BEAMS, OFFSETS, Lattice, block
-from drakebots.lattice.shape.planes import AXES, Planes
-from drakebots.plots.file import check_ending, save
-from drakebots.plots.lattice import draw_nodes, draw_rods, draw_struts, frame
+from drakebots.lattice.pom import ACTUATION, PlaneCheck
+from drakebots.lattice.shape import AXES, BEAMS, OFFSETS, Lattice, Planes, block
+from drakebots.plots import (
+    check_ending,
+    draw_nodes,
+    draw_rods,
+    draw_struts,
+    frame,
+    save,
+)
 
 STROKE = 5.0
 """Of an actuator's node, as drawn and labelled [mm]."""

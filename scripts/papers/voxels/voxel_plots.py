@@ -28,7 +28,7 @@ from voxel_planes import groups, plot_layers, plot_numbering, plot_pair
 from voxel_robot import plot_robot, plot_templates
 
 from drakebots.core.files import check_output
-from drakebots.lattice.pom.validity import PlaneCheck
+from drakebots.lattice.pom import PlaneCheck
 
 FIGURES = (
     *("fig1", "fig2", "fig2_table", "fig2_radius"),

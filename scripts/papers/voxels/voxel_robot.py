@@ -12,9 +12,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from voxel_numbers import RobotTemplates
 
-from drakebots.plots.file import check_ending, save
-from drakebots.plots.lattice import MM, draw_rods, draw_struts, frame, rod_colour
-from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, MARKERS
+from drakebots.plots import (
+    MM,
+    check_ending,
+    draw_rods,
+    draw_struts,
+    frame,
+    rod_colour,
+    save,
+)
+from drakebots.robots.voxels.model import ACTUATORS, FEET, FRONT, MARKERS
 
 _STYLES = {
     "frame": {"color": "#8fb3de", "lw": 5, "solid_capstyle": "round"},

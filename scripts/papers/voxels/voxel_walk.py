@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.voxels.walk.walk import VoxelWalk, run
+from drakebots.robots.voxels.walk import VoxelWalk, run
 
 FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
 STEPS = (3e-3, 2e-3, 1e-3, 5e-4)
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
     table = {r["case"]: {k: r[k] for k in SHOWN} for r in rows}
     print_table("Voxel robot, travel per cycle", table)
     if args.plot is not None:
-        from drakebots.robots.voxels.plots import plot_walks
+        from drakebots.robots.voxels import plot_walks
 
         plot_walks(args.plot, rows, next(iter(results.values())))
     print(json.dumps(plain({"walks": rows})))

@@ -17,7 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
-from drakebots.multibody.simulate import Progress
+from drakebots.multibody import Progress
 from drakebots.results import Result
 from drakebots.robots.gecko.drake.run import (
     DrakeGecko,
@@ -26,7 +26,7 @@ from drakebots.robots.gecko.drake.run import (
     make_result,
     simulate_built,
 )
-from drakebots.robots.gecko.model.parameters import FEET, table
+from drakebots.robots.gecko.model import FEET, table
 
 # What a suction foot can hold, and what the feet have to hold on a wall.
 #

@@ -50,8 +50,7 @@ from drakebots.robots.gecko.drake.pressure import (
     PressureLoop,
 )
 from drakebots.robots.gecko.drake.sequencer import GaitSequencer, PhaseTimes
-from drakebots.robots.gecko.model.kinematics import Pose
-from drakebots.robots.gecko.model.parameters import FEET, LEGS, LIMBS, Gecko
+from drakebots.robots.gecko.model import FEET, LEGS, LIMBS, Gecko, Pose
 
 # A camera above the gecko, and the planner that looks through it.
 

@@ -19,14 +19,20 @@ from pydrake.systems.framework import (
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import SI
-from drakebots.model.load import load
-from drakebots.model.loops import LoopClosure
-from drakebots.multibody.limbs.limbs import LimbMap, couple_joints
-from drakebots.multibody.plant import Robot
+from drakebots.model import LoopClosure, load
+from drakebots.multibody import Robot
+from drakebots.multibody.limbs import LimbMap, couple_joints
 from drakebots.robots.gecko.drake.suction import Cup, SuctionFeet
-from drakebots.robots.gecko.model.kinematics import Pose
-from drakebots.robots.gecko.model.parameters import FEET, Gecko, table
-from drakebots.robots.gecko.model.sdf import FRONT, REAR, gecko_limbs, gecko_sdf
+from drakebots.robots.gecko.model import (
+    FEET,
+    FRONT,
+    REAR,
+    Gecko,
+    Pose,
+    gecko_limbs,
+    gecko_sdf,
+    table,
+)
 
 # The give of suction cups in torsion: a spring, or the pose step's weights.
 #

@@ -24,7 +24,7 @@ import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model.parameters import table
+from drakebots.robots.gecko.model import table
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,24 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
-from drakebots.multibody.simulate import Progress, advance
+from drakebots.multibody import Progress, advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.drake.diagram import GeckoDiagram, build_gecko_diagram
 from drakebots.robots.gecko.drake.pressure import Calibration, saturate
 from drakebots.robots.gecko.drake.sequencer import PhaseTimes, phase_times
 from drakebots.robots.gecko.drake.suction import Guard, SuctionSwitch
-from drakebots.robots.gecko.generator.generator import GaitPatternGenerator
-from drakebots.robots.gecko.model.kinematics import Pose, fixation, gait_law, pose_at
-from drakebots.robots.gecko.model.parameters import FEET, LIMBS, MARKERS, Gecko
-from drakebots.robots.gecko.pose_step.gait import check_gait
+from drakebots.robots.gecko.generator import GaitPatternGenerator
+from drakebots.robots.gecko.model import (
+    FEET,
+    LIMBS,
+    MARKERS,
+    Gecko,
+    Pose,
+    fixation,
+    gait_law,
+    pose_at,
+)
+from drakebots.robots.gecko.pose_step import check_gait
 
 # What a run of the gecko in Drake left behind, as a labelled result.
 
@@ -48,7 +56,7 @@ def make_result(
     drift = data.foot_drift.max("time")
     worst = {f"drift of {foot} [m]": float(drift.sel(foot=foot)) for foot in FEET}
     return Result(
-        kind="simulation",
+        kind="gecko.simulation",
         model="gecko",
         verdict=end.verdict,
         message=end.message,

@@ -18,8 +18,7 @@ import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model.kinematics import fixation, gait_law
-from drakebots.robots.gecko.model.parameters import table
+from drakebots.robots.gecko.model import fixation, gait_law, table
 
 PHASES = ("fix", "free", "move")
 

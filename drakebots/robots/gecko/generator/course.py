@@ -29,8 +29,7 @@ from drakebots.robots.gecko.generator.velocity_space import (
     VelocitySpace,
     simulated_motion,
 )
-from drakebots.robots.gecko.model.kinematics import Pose, pose_at
-from drakebots.robots.gecko.model.parameters import Gecko, gecko, scalar
+from drakebots.robots.gecko.model import Gecko, Pose, gecko, pose_at, scalar
 
 START_ANGLES = tuple(np.radians([30.0, 0.0, -30.0, 30.0, 0.0]).tolist())
 """The limbs at the start of Fig. 12 [rad]."""

@@ -33,7 +33,7 @@ from drakebots.robots.gecko.generator.distance import (
 )
 from drakebots.robots.gecko.generator.planner import Plan, plan
 from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.model.parameters import array, scalar
+from drakebots.robots.gecko.model import array, scalar
 
 STRAIGHT_ON = 5
 """Half cycles without steering that leave a circle."""

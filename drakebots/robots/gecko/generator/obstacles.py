@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import dijkstra
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.robots.gecko.generator.distance import check_point
 from drakebots.robots.gecko.generator.generator import check_targets
-from drakebots.robots.gecko.model.parameters import Gecko, gecko
+from drakebots.robots.gecko.model import Gecko, gecko
 
 # Of distances, in m: what rounding may take from the clearance.
 _SLACK = 1e-9

@@ -18,7 +18,7 @@ from numpy.polynomial import polynomial as npoly
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import si_factor
-from drakebots.robots.gecko.model.parameters import array, raw
+from drakebots.robots.gecko.model import array, raw
 
 # The gaits q = (q1, q2) for which a motion model holds.
 

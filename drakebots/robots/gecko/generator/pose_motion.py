@@ -11,9 +11,8 @@ import numpy as np
 
 from drakebots.core.errors import NoSolution
 from drakebots.robots.gecko.generator.polynomial import Domain, gait_domain
-from drakebots.robots.gecko.model.kinematics import Pose
-from drakebots.robots.gecko.model.parameters import Gecko
-from drakebots.robots.gecko.pose_step.gait import relative_motion, walk
+from drakebots.robots.gecko.model import Gecko, Pose
+from drakebots.robots.gecko.pose_step import relative_motion, walk
 
 
 class PoseStepMotion:

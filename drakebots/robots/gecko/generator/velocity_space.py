@@ -14,15 +14,15 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.generator.polynomial import (
     COMPONENTS,
     Fit,
     MotionPolynomial,
 )
-from drakebots.robots.gecko.model.parameters import LIMBS, MARKERS, gecko, raw
-from drakebots.robots.gecko.pose_step.gait import check_gait, cycle_motion
+from drakebots.robots.gecko.model import LIMBS, MARKERS, gecko, raw
+from drakebots.robots.gecko.pose_step import check_gait, cycle_motion
 
 Q1_GRID = tuple(np.radians([50.0, 60.0, 70.0, 80.0, 90.0]).tolist())
 """The paper's step lengths [rad]."""
@@ -80,7 +80,7 @@ def simulate_velocity_space(
     """Simulates the grid and fits it.
 
     Returns:
-        A result of kind "velocity space": `motion` (q1, q2, component) and the
+        A result of kind "gecko.velocity_space": `motion` (q1, q2, component) and the
         poses of the cycle; the metrics hold the fit in the paper's units.
 
     Raises:
@@ -130,7 +130,7 @@ def simulate_velocity_space(
     )
     fit = fit_motion(data, problem.order)
     return Result(
-        kind="velocity space",
+        kind="gecko.velocity_space",
         model="gecko",
         verdict="success",
         message=f"{count} gaits",
@@ -168,7 +168,7 @@ def motion_of(result: Result, order: int | None = None) -> MotionPolynomial:
     Raises:
         InvalidInput: for another kind of result.
     """
-    if result.kind != "velocity space":
+    if result.kind != "gecko.velocity_space":
         raise InvalidInput(
             f"the result is a {result.kind}, not a velocity space; make one with "
             "`drakebots plan gecko --velocity-space -o space.nc`"

@@ -11,7 +11,7 @@ import yaml
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import quantity, si_factor
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 
 # Entries of the parameter file that hold several numbers by name.
 

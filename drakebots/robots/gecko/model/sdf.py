@@ -12,8 +12,7 @@ import numpy as np
 import yaml
 
 from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose
-from drakebots.multibody.limbs.limbs import Limb
-from drakebots.multibody.limbs.sdf import limb_parts, sdf_of
+from drakebots.multibody.limbs import Limb, limb_parts, sdf_of
 from drakebots.robots.gecko.model.kinematics import gait_law
 from drakebots.robots.gecko.model.parameters import (
     FEET,

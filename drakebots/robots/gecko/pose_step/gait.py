@@ -17,8 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model.kinematics import Pose, fixation, gait_law, pose_at
-from drakebots.robots.gecko.model.parameters import FEET, LEGS, Gecko, gecko
+from drakebots.robots.gecko.model import (
+    FEET,
+    LEGS,
+    Gecko,
+    Pose,
+    fixation,
+    gait_law,
+    gecko,
+    pose_at,
+)
 from drakebots.robots.gecko.pose_step.pose_step import Step, pose_step
 
 # Gaits of constant (q1, q2) by the pose step: poses, and motion per cycle.

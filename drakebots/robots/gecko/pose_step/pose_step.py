@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.robots.gecko.model.kinematics import Pose
-from drakebots.robots.gecko.model.parameters import Gecko
+from drakebots.robots.gecko.model import Gecko, Pose
 from drakebots.robots.gecko.pose_step import solver as step_solver
 
 CM = 1e-2

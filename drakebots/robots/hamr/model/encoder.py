@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
-from drakebots.multibody.plant import Robot
+from drakebots.multibody import Robot
 from drakebots.robots.hamr.model.parameters import ACTUATORS, Parameters, parameters
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from drakebots.core.errors import ModelProblem
 from drakebots.core.units import quantity, si_factor
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 
 LEGS = ("FL", "RL", "FR", "RR")
 """The legs in the authors' order: front-left, rear-left, front-right, rear-right."""

@@ -18,7 +18,7 @@ from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import quantity
-from drakebots.multibody.plant import Robot
+from drakebots.multibody import Robot
 from drakebots.robots.hamr.model.parameters import ACTUATORS, Parameters, parameters
 
 

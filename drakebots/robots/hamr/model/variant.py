@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import Model, load
+from drakebots.model import Model, load
 from drakebots.robots.hamr.model.parameters import LEGS, Parameters, mirror, parameters
 from drakebots.robots.hamr.model.sdf import hamr_sdf, link_positions
 

@@ -16,10 +16,10 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import slip
-from drakebots.robots.hamr.model.parameters import ACTUATORS
+from drakebots.robots.hamr.model import ACTUATORS
 from drakebots.robots.hamr.plan.programs import (
     GaitPlan,
     JumpPlan,
@@ -32,18 +32,19 @@ from drakebots.robots.hamr.plan.warm_start import (
     simulated_gait,
     simulated_jump,
 )
-from drakebots.robots.hamr.track.reference import Reference, coordinate_names
-from drakebots.trajopt.contact_implicit.audit import audit
-from drakebots.trajopt.contact_implicit.penalty import (
+from drakebots.robots.hamr.track import Reference, coordinate_names
+from drakebots.trajopt.contact_implicit import (
     Clock,
+    ContactImplicit,
     PenaltyRung,
+    audit,
     climb_penalty,
+    plan_dataset,
+    plan_result,
     start_from,
 )
-from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.contact_implicit.result import plan_dataset, plan_result
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.solve import Progress, Solution, solve
+from drakebots.trajopt.program import Program
+from drakebots.trajopt.solvers import Progress, Solution, solve
 
 # The plans that came with drakebots, to start from or to check again.
 #
@@ -226,6 +227,7 @@ def _result(problem, solution: Solution, plan, timings, data, metrics) -> Result
     return plan_result(
         problem,
         solution,
+        kind="hamr.plan",
         metrics=metrics | {"seconds": timings["total"]},
         options=asdict(plan),
         data=data,

@@ -25,7 +25,7 @@ from drakebots.robots.hamr.plan.system import (
     base_coordinates,
     hamr_system,
 )
-from drakebots.trajopt.contact_implicit.program import (
+from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
     cost_friction_power,
@@ -33,7 +33,7 @@ from drakebots.trajopt.contact_implicit.program import (
     cost_loop_forces,
     cost_velocity_steps,
 )
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Program
 
 # HAMR-VI's gait as a contact-implicit program (RSS 2018, eqs. (14)-(16)).
 #

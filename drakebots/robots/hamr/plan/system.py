@@ -8,12 +8,10 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.hamr.model.parameters import ACTUATORS, LEGS
-from drakebots.robots.hamr.model.piezo import hamr_benders
+from drakebots.robots.hamr.model import ACTUATORS, LEGS, hamr_benders
 from drakebots.robots.hamr.simulate import friction_of
-from drakebots.robots.hamr.track.reference import reference_robot
-from drakebots.trajopt.contact_implicit.program import Scales
-from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.robots.hamr.track import reference_robot
+from drakebots.trajopt.contact_implicit import ContactSystem, Scales
 
 # The ground and the knots of HAMR's plans.
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
-from drakebots.robots.hamr.model.parameters import ACTUATORS
-from drakebots.robots.hamr.model.piezo import check_voltages
-from drakebots.robots.hamr.track.reference import Reference
+from drakebots.robots.hamr.model import ACTUATORS, check_voltages
+from drakebots.robots.hamr.track import Reference
 
 MIDDLE = 112.5
 """Voltage at which an actuator rests [V]."""

@@ -12,8 +12,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.robots.hamr.plan.programs import GaitPlan, JumpPlan
 from drakebots.robots.hamr.plan.system import hamr_system
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.robots.hamr.track.reference import Reference, coordinate_names
-from drakebots.trajopt.program.program import Program
+from drakebots.robots.hamr.track import Reference, coordinate_names
+from drakebots.trajopt.program import Program
 
 # A reference recorded from a simulated walk: what worked once, to be repeated.
 

@@ -19,8 +19,7 @@ from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.hamr.gaits import FORWARD, UP
-from drakebots.robots.hamr.model.encoder import hamr_encoder
-from drakebots.robots.hamr.model.piezo import Bender, hamr_benders
+from drakebots.robots.hamr.model import Bender, hamr_benders, hamr_encoder
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
 from drakebots.robots.hamr.track.reference import Reference
 

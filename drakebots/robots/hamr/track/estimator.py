@@ -9,9 +9,9 @@ import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import find_body
-from drakebots.multibody.plant import Robot
-from drakebots.robots.hamr.model.encoder import EncoderCircuit, hamr_encoder
+from drakebots.model import find_body
+from drakebots.multibody import Robot
+from drakebots.robots.hamr.model import EncoderCircuit, hamr_encoder
 from drakebots.robots.hamr.track.leg_map import LegMap, hamr_leg_map
 from drakebots.robots.hamr.track.reference import BODY
 

@@ -19,11 +19,9 @@ from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.model.load import Model, load
-from drakebots.model.loops import find_body
-from drakebots.multibody.kinematics import ClosedChain
-from drakebots.multibody.plant import build_robot
-from drakebots.robots.hamr.model.parameters import ACTUATORS
+from drakebots.model import Model, find_body, load
+from drakebots.multibody import ClosedChain, build_robot
+from drakebots.robots.hamr.model import ACTUATORS
 from drakebots.robots.hamr.track.reference import BODY
 
 GRID_X = np.linspace(-3e-3, 3e-3, 21)

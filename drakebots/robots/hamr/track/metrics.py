@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots.robots.hamr.metrics import gait_metrics
-from drakebots.robots.hamr.model.encoder import hamr_encoder
-from drakebots.robots.hamr.model.parameters import LEGS
+from drakebots.robots.hamr.model import LEGS, hamr_encoder
 from drakebots.robots.hamr.simulate import run_dataset
 from drakebots.robots.hamr.track.reference import BODY, Reference
 

@@ -10,10 +10,9 @@ from scipy.interpolate import CubicSpline
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
-from drakebots.model.load import load
-from drakebots.multibody.plant import Robot, build_robot
-from drakebots.robots.hamr.model.parameters import LEGS
-from drakebots.robots.hamr.model.piezo import check_voltages
+from drakebots.model import load
+from drakebots.multibody import Robot, build_robot
+from drakebots.robots.hamr.model import LEGS, check_voltages
 
 BODY = "Chassis"
 """The body in whose frame leg positions are given."""

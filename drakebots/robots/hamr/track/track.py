@@ -12,14 +12,10 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS, Scaling
-from drakebots.multibody.hard_contact.system import SteppedPlant
-from drakebots.multibody.plant import Ground, Robot, build_robot
-from drakebots.multibody.simulate import Progress, advance
+from drakebots.multibody import Ground, Progress, Robot, advance, build_robot
+from drakebots.multibody.hard_contact import SteppedPlant
 from drakebots.results import Result, provenance
-from drakebots.robots.hamr.model.encoder import Encoder
-from drakebots.robots.hamr.model.parameters import parameters
-from drakebots.robots.hamr.model.piezo import PiezoDrive
-from drakebots.robots.hamr.model.variant import hamr_variant
+from drakebots.robots.hamr.model import Encoder, PiezoDrive, hamr_variant, parameters
 from drakebots.robots.hamr.simulate import GROUND_DISSIPATION, GROUND_STIFFNESS
 from drakebots.robots.hamr.track.controller import (
     KD,
@@ -328,7 +324,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     }
     worst = data.loop_gap.max("time")
     return Result(
-        kind="tracking",
+        kind="hamr.track",
         model=model.name,
         verdict=end.verdict,
         message=end.message,

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.run import Verdict
-from drakebots.fem.assembly.assembly import von_mises, worst_tet
-from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.fem.assembly import von_mises, worst_tet
+from drakebots.fem.mesh import surface_triangles
 from drakebots.results import Result
 from drakebots.robots.quads.frames.contact_state import (
     NAMES,
@@ -15,8 +15,8 @@ from drakebots.robots.quads.frames.contact_state import (
     cop_margin,
 )
 from drakebots.robots.quads.frames.objective import TERMS, position_error
-from drakebots.robots.quads.robot.links_skin import skin_share, whole_com
-from drakebots.skin.frame.skeleton import glue_points, glue_wrenches, torque_map
+from drakebots.robots.quads.robot import skin_share, whole_com
+from drakebots.skin.frame import glue_points, glue_wrenches, torque_map
 
 UNITS = {
     "position": ("m or rad", "position_name"),
@@ -207,7 +207,7 @@ class FrameLog:
         if frames:
             dataset["contact_state"].attrs["names"] = ", ".join(NAMES)
         return Result(
-            kind="frame plan",
+            kind="quads.frames",
             model=self.model,
             verdict=verdict,
             message=message,

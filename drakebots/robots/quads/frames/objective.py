@@ -25,8 +25,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.quads.robot.feet import Feet, FeetFrame
-from drakebots.skin.frame.coupled import FrameSolution, ReducedSystem
+from drakebots.robots.quads.robot import Feet, FeetFrame
+from drakebots.skin.frame import FrameSolution, ReducedSystem
 
 # A frame as affine maps of torques and patch forces, eq. (11).
 #

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.assembly.assembly import worst_tet
+from drakebots.fem.assembly import worst_tet
 from drakebots.robots.quads.frames.contact_state import STICK, cop_rows
 from drakebots.robots.quads.frames.labelled_qp import FrameQpcc
 from drakebots.robots.quads.frames.objective import (
@@ -29,9 +29,13 @@ from drakebots.robots.quads.frames.objective import (
 )
 from drakebots.robots.quads.frames.problem import FrameGoal, FrameMemory, FrameOptions
 from drakebots.robots.quads.frames.qpcc import QpccSolution, solve_qpcc
-from drakebots.robots.quads.robot.feet import Feet, feet_frame
-from drakebots.skin.frame.coupled import FrameSolution, ReducedSystem
-from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from drakebots.robots.quads.robot import Feet, feet_frame
+from drakebots.skin.frame import (
+    CoupledState,
+    CoupledStepper,
+    FrameSolution,
+    ReducedSystem,
+)
 
 RISE = 0.05
 """Speed at which patches that begin below the ground come up to it [m/s]. At once,

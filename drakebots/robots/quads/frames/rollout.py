@@ -20,15 +20,14 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
 from drakebots.core.run import CtrlC, Verdict
 from drakebots.core.threads import calm_threads
-from drakebots.multibody.simulate import Progress
+from drakebots.multibody import Progress
 from drakebots.results import Result
 from drakebots.robots.quads.frames.log import FrameLog
 from drakebots.robots.quads.frames.planner import FramePlanner
 from drakebots.robots.quads.frames.problem import FrameGoal, FrameOptions
-from drakebots.robots.quads.robot.feet import make_feet
-from drakebots.robots.quads.robot.planned_robot import settled_state
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.stepper import CoupledState
+from drakebots.robots.quads.robot import make_feet, settled_state
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import CoupledState
 
 FLAT_FRAMES = 5
 """Frames before touch-down and after lift-off in which soles face the ground."""

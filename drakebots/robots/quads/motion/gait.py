@@ -20,8 +20,7 @@ from drakebots.robots.quads.motion.motion import (
     margin,
     support_polygon,
 )
-from drakebots.robots.quads.robot.links_skin import LinkSkin
-from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.robot import LinkSkin, Quad
 
 # A path of the centre of mass that keeps the ZMP in the support polygons.
 #

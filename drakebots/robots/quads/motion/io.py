@@ -32,7 +32,7 @@ from drakebots.core.files import parse_yaml, replacing
 from drakebots.robots.quads.motion.gait import Gait, lift, synthesize
 from drakebots.robots.quads.motion.library import library_motion
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.robot import Quad
 
 KINDS = ("motion", "gait", "lift")
 """The entry that says what a YAML file describes."""

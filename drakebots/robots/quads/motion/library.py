@@ -27,7 +27,7 @@ from drakebots.robots.quads.motion.gait import (
     synthesize,
 )
 from drakebots.robots.quads.motion.motion import MotionInput
-from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.robot import Quad
 
 LATERAL = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
 """Landings of a lateral-sequence walk [periods]."""

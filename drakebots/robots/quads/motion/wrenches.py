@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 
-from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.robot import Quad
 
 PYRAMID = np.sqrt(0.5)
 """Of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""

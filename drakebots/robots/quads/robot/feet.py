@@ -17,10 +17,10 @@ from pydrake.systems.framework import Context
 from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import find_body
-from drakebots.multibody.plant import build_robot
+from drakebots.model import find_body
+from drakebots.multibody import build_robot
 from drakebots.robots.quads.robot.quad import Quad
-from drakebots.skin.file.description import Patches
+from drakebots.skin.file import Patches
 
 # Euler coordinates of plans to Drake's quaternions, and back.
 #

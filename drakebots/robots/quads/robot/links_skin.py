@@ -22,10 +22,10 @@ from pydrake.systems.framework import Context
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.model.loops import find_body
+from drakebots.fem.assembly import FemModel
+from drakebots.model import find_body
 from drakebots.robots.quads.robot.quad import Quad
-from drakebots.skin.frame.glue import Glue
+from drakebots.skin.frame import Glue
 
 # What of the skin goes with which link: mass, centre of mass, resultant forces.
 #

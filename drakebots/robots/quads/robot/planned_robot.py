@@ -22,14 +22,11 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.files import replacing
-from drakebots.fem.assembly.assembly import worst_tet
-from drakebots.fem.dynamics import SkinState
-from drakebots.fem.material.materials import Material
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.statics import equilibrium
-from drakebots.model.description import model_stem
-from drakebots.model.load import Model, load
-from drakebots.model.loops import find_body
+from drakebots.fem import SkinState, equilibrium
+from drakebots.fem.assembly import worst_tet
+from drakebots.fem.material import Material
+from drakebots.fem.solver import Prescribed
+from drakebots.model import Model, find_body, load, model_stem
 from drakebots.robots.quads.robot.feet import Coordinates
 from drakebots.robots.quads.robot.links_skin import (
     LinkSkin,
@@ -38,10 +35,14 @@ from drakebots.robots.quads.robot.links_skin import (
     vertices_on_links,
 )
 from drakebots.robots.quads.robot.quad import Quad, load_quad
-from drakebots.skin.file.description import read_skin, skin_path, write_skin
-from drakebots.skin.file.robot import SkinnedRobot, load_skinned
-from drakebots.skin.frame.start import rigid_fit
-from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from drakebots.skin.file import (
+    SkinnedRobot,
+    load_skinned,
+    read_skin,
+    skin_path,
+    write_skin,
+)
+from drakebots.skin.frame import CoupledState, CoupledStepper, rigid_fit
 
 # A robot standing, its skin in equilibrium: where a rollout starts.
 

@@ -19,14 +19,11 @@ from pydrake.math import RigidTransform
 from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.load import Model, load
-from drakebots.model.loops import find_body
-from drakebots.multibody.base import EULER_JOINTS
-from drakebots.multibody.plant import Robot, build_robot
+from drakebots.model import Model, find_body, load
+from drakebots.multibody import EULER_JOINTS, Robot, build_robot
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
-from drakebots.skin.file.description import Patches, read_skin, skin_path
-from drakebots.skin.file.robot import rest_positions
-from drakebots.skin.frame.skeleton import torque_map
+from drakebots.skin.file import Patches, read_skin, rest_positions, skin_path
+from drakebots.skin.frame import torque_map
 
 SOLE_RADIUS = 0.02
 """Of the round sole assumed for a foot that is only a point [m]."""

@@ -23,10 +23,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model.loops import find_body
-from drakebots.multibody.twin.joints import rotation
-from drakebots.multibody.twin.kinematics import Pose, joint_slices
-from drakebots.multibody.twin.twin import Twin
+from drakebots.model import find_body
+from drakebots.multibody.twin import Pose, Twin, joint_slices, rotation
 
 PARAMETERS = 10
 """Of a link's inertia."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from drakebots.robots.quads.robot.quad import Quad
-from drakebots.trajopt.program.block import Block
+from drakebots.robots.quads.robot import Quad
+from drakebots.trajopt.program import Block
 
 
 def dynamics_block(quad: Quad) -> Block:

@@ -15,14 +15,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.quads.motion.motion import (
+from drakebots.robots.quads.motion import (
     MotionInput,
+    cone_rows,
     margin,
     support_polygon,
     zmp,
 )
-from drakebots.robots.quads.motion.wrenches import cone_rows
-from drakebots.robots.quads.robot.quad import Quad
+from drakebots.robots.quads.robot import Quad
 from drakebots.robots.quads.space_time.problem import SpaceTime
 
 # Poses that come nearest to what a motion asks: inverse kinematics by frame.

@@ -19,14 +19,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from drakebots.robots.quads.motion.motion import GRAVITY
-from drakebots.robots.quads.motion.wrenches import carry
+from drakebots.robots.quads.motion import GRAVITY, carry
 from drakebots.robots.quads.space_time.check import MotionReport, check_motion
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, KnotBuilder
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.program import Program
-from drakebots.trajopt.solvers.solve import Progress, Solution, solve
+from drakebots.trajopt.program import Block, Program
+from drakebots.trajopt.solvers import Progress, Solution, solve
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,15 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.robots.quads.motion.motion import GRAVITY, MotionInput
-from drakebots.robots.quads.robot.links_skin import (
+from drakebots.robots.quads.motion import GRAVITY, MotionInput
+from drakebots.robots.quads.robot import (
     LinkSkin,
+    Quad,
     SkinInfluence,
     coupling_forces,
     frame_inertia,
 )
-from drakebots.robots.quads.robot.quad import Quad
-from drakebots.trajopt.program.program import Program
+from drakebots.trajopt.program import Program
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from drakebots.robots.quads.space_time import blocks
 from drakebots.robots.quads.space_time.problem import SpaceTime
-from drakebots.trajopt.program.builder import ProgramBuilder
+from drakebots.trajopt.program import ProgramBuilder
 
 # What programs over the knots of a motion share: poses, feet, COM, contact.
 #

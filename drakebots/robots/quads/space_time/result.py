@@ -21,10 +21,14 @@ from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.motion.motion import cop_of_forces, margin, support_polygon
-from drakebots.robots.quads.robot.feet import Coordinates
-from drakebots.robots.quads.robot.links_skin import coupling_forces, frame_inertia
-from drakebots.robots.quads.robot.quad import Quad, Sole
+from drakebots.robots.quads.motion import cop_of_forces, margin, support_polygon
+from drakebots.robots.quads.robot import (
+    Coordinates,
+    Quad,
+    Sole,
+    coupling_forces,
+    frame_inertia,
+)
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 
 if TYPE_CHECKING:
@@ -253,7 +257,7 @@ def plan_result(plan: SpaceTimePlan) -> Result:
         "stride": problem.stride,
     }
     return Result(
-        kind="plan",
+        kind="quads.space_time",
         model=problem.quad.name,
         verdict=solution.verdict,
         message=solution.message,

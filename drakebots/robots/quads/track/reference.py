@@ -9,9 +9,9 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
-from drakebots.robots.quads.frames.contact_state import centre_of_pressure, cop_margin
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot
-from drakebots.skin.frame.contact import patch_points
+from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
+from drakebots.robots.quads.robot import PlannedRobot
+from drakebots.skin.frame import patch_points
 
 # The motion of a stored plan, to be followed, and the robot it was made for.
 

@@ -19,24 +19,24 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC, Verdict
 from drakebots.core.threads import calm_threads
-from drakebots.multibody.simulate import Progress
+from drakebots.multibody import Progress
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.robot.planned_robot import (
-    PlannedRobot,
-    load_planned,
-    moving_state,
-)
+from drakebots.robots.quads.robot import PlannedRobot, load_planned, moving_state
 from drakebots.robots.quads.track.reference import (
     Judge,
     plan_model,
     plan_reference,
     with_cop,
 )
-from drakebots.skin.file.robot import SkinnedRobot
-from drakebots.skin.frame.contact import PatchContact
-from drakebots.skin.frame.skeleton import Servo
-from drakebots.skin.frame.stepper import CoupledResult, CoupledState, CoupledStepper
-from drakebots.skin.record import SkinRecord
+from drakebots.skin import SkinRecord
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import (
+    CoupledResult,
+    CoupledState,
+    CoupledStepper,
+    PatchContact,
+    Servo,
+)
 
 QUARTERS = 4
 """Parts of a frame that found no solution whole."""
@@ -140,7 +140,7 @@ def replay(problem: Replay, *, progress: Progress | None = None) -> Result:
     data, metrics = with_cop(record.dataset(), robot, reference, judge)
     options = problem.options | {"motion": reference.name}
     return Result(
-        kind="simulation",
+        kind="quads.track",
         model=robot.name,
         verdict=verdict,
         message=message,

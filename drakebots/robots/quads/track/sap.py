@@ -41,12 +41,10 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC, Verdict
-from drakebots.model.loops import find_body
-from drakebots.multibody.base import attach_base
-from drakebots.multibody.plant import Ground
-from drakebots.multibody.simulate import Progress
+from drakebots.model import find_body
+from drakebots.multibody import Ground, Progress, attach_base
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.robot.planned_robot import PlannedRobot, load_planned
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.robots.quads.track.reference import (
     Judge,
     Reference,
@@ -286,7 +284,7 @@ def replay_sap(problem: SapReplay, *, progress: Progress | None = None) -> Resul
         if name != "plan"
     }
     return Result(
-        kind="simulation",
+        kind="quads.sap_track",
         model=robot.name,
         verdict=verdict,
         message=message,

@@ -21,8 +21,8 @@ import numpy as np
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import replacing
-from drakebots.design.fabrication.fabricate import servo_map
-from drakebots.design.skeleton.table1 import table1_template
+from drakebots.design.fabrication import servo_map
+from drakebots.design.skeleton import table1_template
 from drakebots.results import Result
 
 UNITS = ("deg", "us")

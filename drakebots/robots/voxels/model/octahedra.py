@@ -41,7 +41,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import BEAMS, OFFSETS, Lattice, Strut
+from drakebots.lattice.shape import BEAMS, OFFSETS, Lattice, Strut
 
 # Rigid octahedra in a Drake plant, added through its API.
 

@@ -24,19 +24,19 @@ import yaml
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import quantity
-from drakebots.lattice.pom.kinematics import (
+from drakebots.lattice.pom import (
     Conflict,
+    Control,
     Kinematics,
+    PlanesOfMotion,
     bounded,
+    place_of,
     solve,
     stroke_conflicts,
     table,
 )
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion, place_of
-from drakebots.lattice.shape.lattice import Lattice, block
-from drakebots.lattice.shape.planes import AXES, Planes
-from drakebots.lattice.shape.rigidity import rotations
-from drakebots.model.load import package_root
+from drakebots.lattice.shape import AXES, Lattice, Planes, block, rotations
+from drakebots.model import package_root
 
 Place = tuple[int, int, int]
 

@@ -15,9 +15,9 @@ import yaml
 from pydrake.math import RotationMatrix
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import place_of
-from drakebots.lattice.shape.lattice import BEAMS, OFFSETS
-from drakebots.model.description import Point
+from drakebots.lattice.pom import place_of
+from drakebots.lattice.shape import BEAMS, OFFSETS
+from drakebots.model import Point
 from drakebots.model.sdf import Geometry, Link, Model, Pose, model_sdf
 from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
 

@@ -18,8 +18,8 @@ import numpy as np
 import yaml
 
 from drakebots.core.units import si_factor
-from drakebots.lattice.shape.lattice import Strut
-from drakebots.model.load import package_root
+from drakebots.lattice.shape import Strut
+from drakebots.model import package_root
 from drakebots.robots.voxels.model.octahedra import Octahedra
 from drakebots.robots.voxels.model.robot import FEET, MARKERS, VoxelRobot
 from drakebots.robots.voxels.model.sdf import (

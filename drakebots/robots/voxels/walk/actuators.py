@@ -26,9 +26,8 @@ from pydrake.multibody.tree import JacobianWrtVariable, MultibodyConstraintId
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control
-from drakebots.robots.voxels.model.octahedra import OctahedraPlant
-from drakebots.robots.voxels.model.sdf import FootSphere
+from drakebots.lattice.pom import Control
+from drakebots.robots.voxels.model import FootSphere, OctahedraPlant
 
 # Feet that slide easier forward than backward, with Drake's point contact.
 #

@@ -27,8 +27,8 @@ import numpy as np
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import parse_yaml, replacing
 from drakebots.core.units import si_factor
-from drakebots.lattice.pom.kinematics import table
-from drakebots.robots.voxels.model.robot import ACTUATORS, scalar
+from drakebots.lattice.pom import table
+from drakebots.robots.voxels.model import ACTUATORS, scalar
 
 # From a gait's poses to the smooth motion of the actuators.
 

@@ -7,11 +7,15 @@ import xarray as xr
 from pydrake.math import RigidTransform
 
 from drakebots.core.run import RunEnd
-from drakebots.multibody.simulate import trajectory_dataset
+from drakebots.multibody import trajectory_dataset
 from drakebots.results import Result, provenance
-from drakebots.robots.voxels.model import walker
-from drakebots.robots.voxels.model.octahedra import node_positions
-from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
+from drakebots.robots.voxels.model import (
+    ACTUATORS,
+    MARKERS,
+    VoxelRobot,
+    node_positions,
+    walker,
+)
 
 
 def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
@@ -38,7 +42,7 @@ def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         "largest_actuator_force_N": float(abs(data.actuator_force).max()),
     }
     return Result(
-        kind="simulation",
+        kind="voxels.simulation",
         model="voxel",
         verdict=end.verdict,
         message=end.message,

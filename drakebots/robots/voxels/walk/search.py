@@ -24,9 +24,9 @@ from scipy.optimize import differential_evolution
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC, Verdict
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.results import Result, provenance
-from drakebots.robots.voxels.model.robot import ACTUATORS
+from drakebots.robots.voxels.model import ACTUATORS
 from drakebots.robots.voxels.walk.walk import VoxelWalk, run
 
 BOUNDS = ((-np.pi, np.pi),) * 3 + ((1.0, 3.0),)
@@ -161,7 +161,7 @@ def _result(problem, tried, verdict, message, seconds) -> Result:
         },
     )
     return Result(
-        kind="gait search",
+        kind="voxels.gait_search",
         model="voxel",
         verdict=verdict,
         message=message,

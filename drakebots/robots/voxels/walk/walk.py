@@ -34,18 +34,16 @@ from pydrake.systems.framework import Diagram, DiagramBuilder, EventStatus
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.core.units import SI
-from drakebots.model.load import load
-from drakebots.model.loops import LoopClosure
-from drakebots.multibody.plant import Ground, Robot
-from drakebots.multibody.simulate import Progress, advance
+from drakebots.model import LoopClosure, load
+from drakebots.multibody import Ground, Progress, Robot, advance
 from drakebots.results import Result
-from drakebots.robots.voxels.model import walker
-from drakebots.robots.voxels.model.octahedra import (
+from drakebots.robots.voxels.model import (
+    ACTUATORS,
     OctahedraPlant,
     found_octahedra,
     place_at_rest,
+    walker,
 )
-from drakebots.robots.voxels.model.robot import ACTUATORS
 from drakebots.robots.voxels.walk.actuators import (
     ActuatorLengths,
     Actuators,
