@@ -293,7 +293,7 @@ def plan_reference(result: Result) -> Reference:
         InvalidInput: for a result that is no plan of HAMR.
     """
     data = result.data
-    if result.kind != "plan" or "voltage" not in data or result.model != "hamr":
+    if result.kind != "hamr.plan" or "voltage" not in data:
         raise InvalidInput(
             "the result is no plan of hamr; make one with `drakebots plan hamr`"
         )

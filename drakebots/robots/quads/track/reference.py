@@ -67,7 +67,7 @@ def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
     data, skinned = plan.data, robot.skinned
     needed = ("position", "velocity", "contact", "com")
     missing = [name for name in needed if name not in data]
-    if plan.kind != "plan" or missing:
+    if plan.kind not in ("quads.plan", "quads.space_time") or missing:
         raise InvalidInput(
             f"the result is no plan of a quad-robot (kind {plan.kind!r}"
             + (f", without {missing[0]}" if missing else "")
