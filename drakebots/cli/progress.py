@@ -8,85 +8,39 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
-_LABEL = TextColumn("{task.description}", markup=False)
-_STATE = TextColumn("{task.fields[state]}", markup=False)
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 @contextmanager
-def _bar(
-    label: str, *columns: ProgressColumn, total: float | None = None, state: str = ""
-) -> Iterator[Callable[..., None]]:
-    """One task; gives the function that changes it."""
+def progress_bar(label: str) -> Iterator[Callable[..., None]]:
+    """A bar for long work; gives the function to call as progress(stage, done, end).
+
+    Args:
+        label: of the whole work, e.g. the model's name.
+    """
     with Progress(
-        *columns,
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     ) as bar:
-        task = bar.add_task(label, total=total, state=state)
+        task = bar.add_task(label, total=None, state="")
 
-        def change(**what: Any) -> None:
-            bar.update(task, **what)
-
-        yield change
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
-    """Of a simulation: seconds done, and of how many."""
-    far = TextColumn("{task.completed:.3f} / {task.total:.3f} s simulated")
-    with _bar(
-        label, _LABEL, BarColumn(), far, TimeRemainingColumn(), total=1.0
-    ) as change:
-        yield lambda done, total: change(completed=done, total=total)
-
-
-@contextmanager
-def counter(label: str, what: str) -> Iterator[Callable[[float, float], None]]:
-    """Of things: how many are done, and of how many."""
-    columns = (_LABEL, BarColumn(), MofNCompleteColumn(), TextColumn(what))
-    with _bar(label, *columns) as change:
-        yield lambda done, total: change(completed=done, total=total)
-
-
-@contextmanager
-def stage_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Of stages: the stage, its number, and of how many."""
-    with _bar(
-        label, _LABEL, BarColumn(), _STATE, TimeElapsedColumn(), total=1
-    ) as change:
-        yield lambda stage, k, n: change(completed=k, total=n, state=stage)
-
-
-@contextmanager
-def stages(label: str) -> Iterator[Callable[[str, float, float], None]]:
-    """Of stages of unlike kinds: the stage, and how far it is."""
-    with _bar(label, SpinnerColumn(), _LABEL, _STATE, TimeElapsedColumn()) as change:
-
-        def show(stage: str, done: float, end: float) -> None:
-            far = f"{done:.3f} of {end:.3f} s" if end else f"iteration {done:g}"
-            change(state=f"{stage}: {far}")
+        def show(*args: Any) -> None:
+            stage, done, end = args if isinstance(args[0], str) else ("", *args[:2])
+            far = f"{done:.4g} of {end:.4g}" if end else f"{done:.4g}"
+            state = f"{stage}: {far}" if stage else far
+            bar.update(task, completed=done, total=end or None, state=state)
 
         yield show
 
 
-@contextmanager
-def iterations(label: str) -> Iterator[Callable[[int, float, float], None]]:
-    """Of a solver: iteration, objective and violation."""
-    with _bar(label, SpinnerColumn(), _LABEL, _STATE, TimeElapsedColumn()) as change:
+def counter(label: str, what: str):
+    """Until all callers use :func:`progress_bar`."""
+    return progress_bar(label)
 
-        def show(number: int, objective: float, violation: float) -> None:
-            change(state=f"{number}: cost {objective:.4g}, violation {violation:.1e}")
 
-        yield show
+stage_bar = stages = iterations = progress_bar
