@@ -19,8 +19,15 @@ from made_files import made_files
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.units import si_factor
 from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
-from drakebots.model import package_root
-from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose, model_sdf
+from drakebots.model import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    model_sdf,
+    package_root,
+)
 from drakebots.skin.file import GlueRadius, ServoGains, SkinDescription, write_skin
 
 FOLDER = package_root() / "skinned_leg"
@@ -112,13 +119,15 @@ def _strip(upper, above, lower, below):
 
 def _capsule(name, low, high, radius, color):
     values = {"radius": radius, "length": high - low - 2 * radius}
-    pose = Pose(np.array([0, 0, (low + high) / 2]))
+    pose = SdfPose(np.array([0, 0, (low + high) / 2]))
     return _both(name, pose, "capsule", values, color)
 
 
 def _both(name, pose, shape, values, color):
     return [
-        Geometry(kind, name, pose, shape, values, color if kind == "visual" else None)
+        SdfGeometry(
+            kind, name, pose, shape, values, color if kind == "visual" else None
+        )
         for kind in ("visual", "collision")
     ]
 
@@ -132,15 +141,15 @@ def _link(name, origin, low, high, mass, p, extra):
     shapes = _capsule("bone", low - origin, high - origin, bone, _BLUE)
     at = p["height"][f"{name}_mount"] - origin
     disc = {"radius": mount["radius"], "length": mount["thickness"]}
-    shapes += _both("mount", Pose(np.array([0, 0, at])), "cylinder", disc, _GREY)
+    shapes += _both("mount", SdfPose(np.array([0, 0, at])), "cylinder", disc, _GREY)
     inertia = np.diag([across, across, mass * r**2 / 2])
-    return Link(
+    return SdfLink(
         name,
         mass,
-        Pose(np.array([0, 0, middle])),
+        SdfPose(np.array([0, 0, middle])),
         inertia,
         shapes + extra,
-        Pose(np.array([0, 0, origin])),
+        SdfPose(np.array([0, 0, origin])),
     )
 
 
@@ -151,16 +160,16 @@ def leg_sdf(p: dict) -> str:
     box = [size["x"], size["y"], size["z"]]
     cube = mass["base"] / 12 * (np.sum(np.square(box)) - np.square(box))
     # The hip's servo sits in the base, above the hip.
-    base = Link(
+    base = SdfLink(
         "base",
         mass["base"],
-        Pose(),
+        SdfPose(),
         np.diag(cube),
-        _both("box", Pose(), "box", {"size": box}, _GREY),
-        Pose(np.array([0, 0, h["hip"] + box[2] / 2 + bone])),
+        _both("box", SdfPose(), "box", {"size": box}, _GREY),
+        SdfPose(np.array([0, 0, h["hip"] + box[2] / 2 + bone])),
     )
     sphere = {"radius": p["foot_radius"]}
-    at = Pose(np.array([0, 0, p["skin"]["radius"] - h["knee"]]))
+    at = SdfPose(np.array([0, 0, p["skin"]["radius"] - h["knee"]]))
     foot = _both("foot", at, "sphere", sphere, _BLUE)
     gap = p["bone"]["gap"]
     links = [
@@ -177,7 +186,7 @@ def leg_sdf(p: dict) -> str:
         ),
     ]
     y, servo = np.array([0.0, 1.0, 0.0]), p["servo"]
-    joints = [Joint("weld", "fixed", "world", "base", y)]
+    joints = [SdfJoint("weld", "fixed", "world", "base", y)]
     for name, parent, child in (("hip", "base", "thigh"), ("knee", "thigh", "shin")):
         limit = {
             "lower": -servo["range"],
@@ -186,7 +195,7 @@ def leg_sdf(p: dict) -> str:
             "velocity": servo["speed"],
         }
         joints.append(
-            Joint(
+            SdfJoint(
                 name,
                 "revolute",
                 parent,
@@ -197,7 +206,7 @@ def leg_sdf(p: dict) -> str:
                 actuated=True,
             )
         )
-    model = Model(
+    model = SdfModel(
         "skinned_leg",
         {link.name: link for link in links},
         {joint.name: joint for joint in joints},

@@ -1,4 +1,16 @@
-"""TODO: what this room is."""
+"""Robot models: find, check and load a model file, and what lies beside it.
+
+    model = load("hamr")              # by name, from the models folder
+    model = load("my_robot.urdf")     # or any URDF, SDF, MJCF or dmd.yaml
+    print(model.report())             # masses, joints, loops, feet, notes
+
+Drake's parser stays the only source of a model. This room checks the file first, so
+that every failure names the element; adds the feet, points and closed loops that a
+model file cannot state, from the YAML beside it (`drakebots.model.description`);
+reads URDFs in the format of old Drake; and writes SDF (the `Sdf...` classes and
+:func:`model_sdf`) and reads `params.yaml` (:class:`Parameters`) for the model folders
+that are made by scripts.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -16,5 +28,15 @@ if TYPE_CHECKING:
         package_root,
     )
     from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
+    from drakebots.model.parameters import Parameters, parameters_of
+    from drakebots.model.sdf import (
+        SdfGeometry,
+        SdfJoint,
+        SdfLink,
+        SdfModel,
+        SdfPose,
+        SdfSpringDamper,
+        model_sdf,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

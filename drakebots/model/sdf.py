@@ -12,7 +12,7 @@ _NS = "http://drake.mit.edu"
 
 
 @dataclass(frozen=True)
-class Pose:
+class SdfPose:
     """A frame in another: position (3,) [m], roll, pitch, yaw (3,) [rad]."""
 
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -20,7 +20,7 @@ class Pose:
 
 
 @dataclass(frozen=True)
-class Geometry:
+class SdfGeometry:
     """A visual or a collision of a link.
 
     Attributes:
@@ -32,14 +32,14 @@ class Geometry:
 
     kind: str
     name: str
-    pose: Pose
+    pose: SdfPose
     shape: str
     values: dict[str, object]
     rgba: np.ndarray | None = None
 
 
 @dataclass
-class Link:
+class SdfLink:
     """A rigid body.
 
     Attributes:
@@ -51,15 +51,15 @@ class Link:
 
     name: str
     mass: float
-    com: Pose
+    com: SdfPose
     inertia: np.ndarray
-    geometries: list[Geometry]
-    pose: Pose = field(default_factory=Pose)
+    geometries: list[SdfGeometry]
+    pose: SdfPose = field(default_factory=SdfPose)
     relative_to: str | None = None
 
 
 @dataclass
-class Joint:
+class SdfJoint:
     """A joint at the origin of its child.
 
     Attributes:
@@ -84,7 +84,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class SpringDamper:
+class SdfSpringDamper:
     """A spring and damper between point P of body A and point Q of body B.
 
     Attributes:
@@ -102,17 +102,17 @@ class SpringDamper:
 
 
 @dataclass
-class Model:
+class SdfModel:
     """What an SDF model needs, in SI; frames are (name, link, pose)."""
 
     name: str
-    links: dict[str, Link] = field(default_factory=dict)
-    joints: dict[str, Joint] = field(default_factory=dict)
-    frames: list[tuple[str, str, Pose]] = field(default_factory=list)
-    springs: list[SpringDamper] = field(default_factory=list)
+    links: dict[str, SdfLink] = field(default_factory=dict)
+    joints: dict[str, SdfJoint] = field(default_factory=dict)
+    frames: list[tuple[str, str, SdfPose]] = field(default_factory=list)
+    springs: list[SdfSpringDamper] = field(default_factory=list)
 
 
-def model_sdf(model: Model) -> str:
+def model_sdf(model: SdfModel) -> str:
     """The SDF 1.9 text of a model, for Drake's parser.
 
     Joints that are not actuated get effort 0, which Drake reads as "no
@@ -148,11 +148,11 @@ def _child(parent: ET.Element, tag: str, text: str | None = None, **attributes):
     return element
 
 
-def _add_pose(parent: ET.Element, pose: Pose, **attributes: str) -> None:
+def _add_pose(parent: ET.Element, pose: SdfPose, **attributes: str) -> None:
     _child(parent, "pose", _vec([*pose.p, *pose.rpy]), **attributes)
 
 
-def _add_link(root: ET.Element, link: Link) -> None:
+def _add_link(root: ET.Element, link: SdfLink) -> None:
     element = _child(root, "link", name=link.name)
     relative = {"relative_to": link.relative_to} if link.relative_to else {}
     _add_pose(element, link.pose, **relative)
@@ -174,7 +174,7 @@ def _add_link(root: ET.Element, link: Link) -> None:
             _child(_child(node, "material"), "diffuse", _vec(geometry.rgba))
 
 
-def _add_joint(root: ET.Element, joint: Joint) -> None:
+def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
     element = _child(root, "joint", name=joint.name, type=joint.type)
     _child(element, "parent", joint.parent)
     _child(element, "child", joint.child)
@@ -193,7 +193,7 @@ def _add_joint(root: ET.Element, joint: Joint) -> None:
         _child(limit, key, _num(value))
 
 
-def _add_spring_damper(root: ET.Element, spring: SpringDamper) -> None:
+def _add_spring_damper(root: ET.Element, spring: SdfSpringDamper) -> None:
     tag = f"{{{_NS}}}linear_spring_damper"
     element = _child(root, tag)
     _child(element, f"{tag}_body_A", spring.body_A)

@@ -21,7 +21,7 @@ from drakebots.design.skeleton.clashes import solid_boxes
 from drakebots.design.skeleton.plates import Plate
 from drakebots.design.skeleton.skeleton import Hinge, Link, Skeleton, Solid
 from drakebots.design.skeleton.solids import axes
-from drakebots.model import sdf
+from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
 
 _DRAKE = "{http://drake.mit.edu}"
 
@@ -51,13 +51,13 @@ _KIND = {
 
 def skeleton_sdf(skeleton: Skeleton) -> str:
     """The SDF text."""
-    model = sdf.Model(skeleton.name)
+    model = SdfModel(skeleton.name)
     soles = {sole.link: sole for sole in skeleton.soles}
     for link in skeleton.links:
         model.links[link.name] = _link(skeleton, link, soles.get(link.name))
     for hinge in skeleton.hinges:
         model.joints[hinge.name] = _joint(hinge)
-    return _with_contact(sdf.model_sdf(model), set(soles))
+    return _with_contact(model_sdf(model), set(soles))
 
 
 def feet_yaml(skeleton: Skeleton) -> str:
@@ -124,7 +124,7 @@ def write_plates(skeleton: Skeleton, folder: Path) -> None:
             part.write_text(text)
 
 
-def _link(skeleton, link: Link, sole) -> sdf.Link:
+def _link(skeleton, link: Link, sole) -> SdfLink:
     parent = None if link.parent is None else skeleton.link(link.parent)
     p = link.origin - (0.0 if parent is None else parent.origin)
     boxes = [s for s in link.solids if isinstance(s, Solid)]
@@ -132,26 +132,26 @@ def _link(skeleton, link: Link, sole) -> sdf.Link:
     if len(boxes) < len(link.solids):
         mesh = {"uri": _plate_file(link)}
         rgba = np.array(_KIND["rib"])
-        drawn.append(sdf.Geometry("visual", "plates", sdf.Pose(), "mesh", mesh, rgba))
-    return sdf.Link(
+        drawn.append(SdfGeometry("visual", "plates", SdfPose(), "mesh", mesh, rgba))
+    return SdfLink(
         link.name,
         round(link.mass, 12),
-        sdf.Pose(_tidy(link.com)),
+        SdfPose(_tidy(link.com)),
         np.round(link.inertia, 15) + 0.0,
         [*drawn, *_collisions(link, sole)],
-        sdf.Pose(_tidy(p)),
+        SdfPose(_tidy(p)),
         link.parent,
     )
 
 
-def _joint(hinge: Hinge) -> sdf.Joint:
+def _joint(hinge: Hinge) -> SdfJoint:
     limit = {
         "lower": hinge.lower,
         "upper": hinge.upper,
         "effort": hinge.servo.effort,
         "velocity": hinge.servo.speed,
     }
-    return sdf.Joint(
+    return SdfJoint(
         hinge.name,
         "revolute",
         hinge.parent,
@@ -163,7 +163,7 @@ def _joint(hinge: Hinge) -> sdf.Joint:
     )
 
 
-def _visuals(link: Link, solid: Solid) -> list[sdf.Geometry]:
+def _visuals(link: Link, solid: Solid) -> list[SdfGeometry]:
     part = link.name.split("_")[-1]
     rgba = np.array(_KIND.get(solid.kind, _PRINTED.get(part, _PRINTED["torso"])))
     boxes = solid_boxes(solid)
@@ -177,13 +177,13 @@ def _numbered(name, k, count):
     return name if count == 1 else f"{name}_{k}"
 
 
-def _box(kind, name, solid, size, p_GV, rgba=None) -> sdf.Geometry:
+def _box(kind, name, solid, size, p_GV, rgba=None) -> SdfGeometry:
     rpy = RotationMatrix(solid.R_BG).ToRollPitchYaw().vector()
-    pose = sdf.Pose(_tidy(solid.p_BG + solid.R_BG @ p_GV), _tidy(rpy))
-    return sdf.Geometry(kind, name, pose, "box", {"size": _tidy(size)}, rgba)
+    pose = SdfPose(_tidy(solid.p_BG + solid.R_BG @ p_GV), _tidy(rpy))
+    return SdfGeometry(kind, name, pose, "box", {"size": _tidy(size)}, rgba)
 
 
-def _collisions(link: Link, sole) -> list[sdf.Geometry]:
+def _collisions(link: Link, sole) -> list[SdfGeometry]:
     """A box around the link's printed section; for a foot its sole, skin included."""
     p_BA, p_BB = link.p_WA - link.origin, link.p_WB - link.origin
     if sole is not None:
@@ -209,9 +209,7 @@ def _collisions(link: Link, sole) -> list[sdf.Geometry]:
 def _collision(name, p, R, size):
     rpy = RotationMatrix(R).ToRollPitchYaw().vector()
     values = {"size": _tidy(size)}
-    return sdf.Geometry(
-        "collision", name, sdf.Pose(_tidy(p), _tidy(rpy)), "box", values
-    )
+    return SdfGeometry("collision", name, SdfPose(_tidy(p), _tidy(rpy)), "box", values)
 
 
 def _tidy(values) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 from pydrake.math import RollPitchYaw, RotationMatrix
 
 from drakebots.core.units import Scaling
-from drakebots.model import sdf
 from drakebots.model.old_urdf.xml import Element
+from drakebots.model.sdf import SdfGeometry, SdfLink, SdfPose
 
 FOOT_RADIUS = 1e-9
 """Radius of the sphere that stands for a point foot [m]; libsdformat reads a
@@ -25,15 +25,15 @@ _THIN = 1e-6
 """Moments nearer than this to the limit, relative to the trace: a rod, a plate."""
 
 
-def pose(element: Element | None, units: Scaling) -> sdf.Pose:
+def pose(element: Element | None, units: Scaling) -> SdfPose:
     """The attributes `xyz` and `rpy` of an element, zero where missing."""
     if element is None:
-        return sdf.Pose()
+        return SdfPose()
     p = element.numbers("xyz", 3, [0, 0, 0]) * units.length
-    return sdf.Pose(p, element.numbers("rpy", 3, [0, 0, 0]))
+    return SdfPose(p, element.numbers("rpy", 3, [0, 0, 0]))
 
 
-def origin(element: Element, units: Scaling) -> sdf.Pose:
+def origin(element: Element, units: Scaling) -> SdfPose:
     """The pose in the child `<origin>` of an element."""
     child = element.optional("origin")
     if child is not None:
@@ -56,7 +56,7 @@ class LinkReader:
 
     def __init__(self, path: Path, units: Scaling):
         self.path, self.units = path, units
-        self.links: dict[str, sdf.Link] = {}
+        self.links: dict[str, SdfLink] = {}
         self.feet: dict[str, tuple[str, np.ndarray]] = {}
         self.notes: list[str] = []
         self.colors: dict[str, np.ndarray] = {}
@@ -98,10 +98,10 @@ class LinkReader:
         for geometry in geometries:
             if taken.count(geometry.name) > 1:
                 raise element.problem(f"two shapes are named {geometry.name!r}; rename")
-        self.links[name] = sdf.Link(name, mass, com, inertia, geometries)
+        self.links[name] = SdfLink(name, mass, com, inertia, geometries)
         self._add_feet(element, [g for g in geometries if _is_foot(g)])
 
-    def _add_feet(self, element: Element, feet: list[sdf.Geometry]) -> None:
+    def _add_feet(self, element: Element, feet: list[SdfGeometry]) -> None:
         link = element.attributes["name"]
         for index, foot in enumerate(feet):
             name = link if len(feet) == 1 else f"{link}_{index}"
@@ -110,11 +110,11 @@ class LinkReader:
             foot.pose.p.setflags(write=False)
             self.feet[name] = (link, foot.pose.p)
 
-    def _inertial(self, link: Element) -> tuple[float, sdf.Pose, np.ndarray]:
+    def _inertial(self, link: Element) -> tuple[float, SdfPose, np.ndarray]:
         element = link.optional("inertial")
         if element is None:
             self.note(link, f"link {link.attributes['name']!r} has no mass")
-            return 0.0, sdf.Pose(), np.zeros((3, 3))
+            return 0.0, SdfPose(), np.zeros((3, 3))
         element.check("", "origin mass inertia")
         pose = origin(element, self.units)
         mass_element = element.one("mass")
@@ -135,7 +135,7 @@ class LinkReader:
         pose, inertia = _on_axes(pose, inertia)
         return mass, pose, inertia * self.units.inertia
 
-    def _geometry(self, element: Element, name: str) -> sdf.Geometry | None:
+    def _geometry(self, element: Element, name: str) -> SdfGeometry | None:
         known = "name group" if element.tag == "collision" else "name"
         element.check(known, "origin geometry material")
         if "group" in element.attributes:
@@ -155,7 +155,7 @@ class LinkReader:
         rgba, material = None, element.optional("material")
         if material is not None and element.tag == "visual":
             rgba = self._rgba(material)
-        return sdf.Geometry(element.tag, name, pose, shape.tag, values, rgba)
+        return SdfGeometry(element.tag, name, pose, shape.tag, values, rgba)
 
     def _rgba(self, material: Element) -> np.ndarray | None:
         color = material.optional("color")
@@ -210,7 +210,7 @@ class LinkReader:
         return {"uri": f"file://{file}", "scale": scale}
 
 
-def _is_foot(geometry: sdf.Geometry) -> bool:
+def _is_foot(geometry: SdfGeometry) -> bool:
     is_sphere = (geometry.kind, geometry.shape) == ("collision", "sphere")
     return is_sphere and geometry.values["radius"] == FOOT_RADIUS
 
@@ -234,7 +234,7 @@ def _physical(inertia: np.ndarray, element: Element, link: str) -> np.ndarray:
     return inertia + (lift + 1e-15 * np.trace(inertia) * (lift > 0)) * np.eye(3)
 
 
-def _on_axes(frame: sdf.Pose, inertia: np.ndarray) -> tuple[sdf.Pose, np.ndarray]:
+def _on_axes(frame: SdfPose, inertia: np.ndarray) -> tuple[SdfPose, np.ndarray]:
     """Turns the inertia of a thin rod or plate onto its principal axes.
 
     libsdformat's principal moments of a full matrix are good to about 1e-8 only,
@@ -250,7 +250,7 @@ def _on_axes(frame: sdf.Pose, inertia: np.ndarray) -> tuple[sdf.Pose, np.ndarray
     R = RollPitchYaw(frame.rpy).ToRotationMatrix().multiply(RotationMatrix(axes))
     lifted = np.maximum(moments, 0.0)
     lifted[2] = min(lifted[2], lifted[0] + lifted[1])
-    return sdf.Pose(frame.p, RollPitchYaw(R).vector()), np.diag(lifted)
+    return SdfPose(frame.p, RollPitchYaw(R).vector()), np.diag(lifted)
 
 
 def _three(values: np.ndarray) -> str:

@@ -20,10 +20,10 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.units import SI, Scaling
-from drakebots.model import sdf
 from drakebots.model.loops import Loop
 from drakebots.model.old_urdf.links import LinkReader, origin, pose
 from drakebots.model.old_urdf.xml import Element, arithmetic, read_xml
+from drakebots.model.sdf import SdfJoint, SdfModel, SdfSpringDamper, model_sdf
 
 # Reads the joints of an old URDF, and checks that they make one tree.
 
@@ -43,7 +43,7 @@ class TreeReader:
         self.path, self.units = path, units
         self.links = LinkReader(path, units)
         self.note = self.links.note
-        self.model = sdf.Model("", self.links.links)
+        self.model = SdfModel("", self.links.links)
         self.taken: dict[str, int] = {}  # names of links, joints, frames: line
         self.lines: dict[str, Element] = {}  # the elements of joints
         self.parents: dict[str, str] = {}  # of links, floating ones included
@@ -101,7 +101,7 @@ class TreeReader:
         if kind == "floating":
             self.note(element, f"floating joint {name!r}: {child!r} is a free body")
         still = kind not in MOVING
-        joint = sdf.Joint(name, kind, parent, child, self.axis(element, still))
+        joint = SdfJoint(name, kind, parent, child, self.axis(element, still))
         self._read_limit(element, joint)
         self._read_dynamics(element, joint)
         if kind != "floating":
@@ -122,7 +122,7 @@ class TreeReader:
             )
         return value / max(norm, 1e-9)
 
-    def _read_limit(self, element: Element, joint: sdf.Joint) -> None:
+    def _read_limit(self, element: Element, joint: SdfJoint) -> None:
         limit = element.optional("limit")
         if limit is None:
             return
@@ -146,7 +146,7 @@ class TreeReader:
                 f"continuous joint {joint.name!r} has limits; make it revolute"
             )
 
-    def _read_dynamics(self, element: Element, joint: sdf.Joint) -> None:
+    def _read_dynamics(self, element: Element, joint: SdfJoint) -> None:
         dynamics = element.optional("dynamics")
         if dynamics is None:
             return
@@ -156,7 +156,7 @@ class TreeReader:
             if dynamics.not_negative(key, 0.0) > 0:
                 self.note(dynamics, f"{key} of joint {joint.name!r} ignored")
 
-    def _per_speed(self, joint: sdf.Joint) -> float:
+    def _per_speed(self, joint: SdfJoint) -> float:
         units = self.units
         if joint.type == "prismatic":
             return units.of(mass=1, time=-1)
@@ -305,7 +305,7 @@ class _Reader(TreeReader):
             if tag == "joint":
                 self.check_tree(root)
         self._note_order(root)
-        text = sdf.model_sdf(self.model)
+        text = model_sdf(self.model)
         self._check_in_drake(text)
         return OldUrdf(
             self.model.name,
@@ -345,7 +345,7 @@ class _Reader(TreeReader):
             raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
         return bodies, [pose(end, self.units) for end in ends]
 
-    def _moving_joint(self, element: Element, kinds: tuple[str, ...]) -> sdf.Joint:
+    def _moving_joint(self, element: Element, kinds: tuple[str, ...]) -> SdfJoint:
         child = element.one("joint")
         child.check("name")
         name = child.text("name")
@@ -393,7 +393,7 @@ class _Reader(TreeReader):
         bodies, (A, B) = self._two_ends(element)
         units = self.units
         self.model.springs.append(
-            sdf.SpringDamper(
+            SdfSpringDamper(
                 bodies[0],
                 A.p,
                 bodies[1],

@@ -15,7 +15,7 @@ from pydrake.multibody.tree import BodyIndex, UnitInertia
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.core.files import replacing
-from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose, model_sdf
+from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
 from drakebots.multibody.limbs.limb import Limb, check_limbs
 
 END_SHARE = 0.05
@@ -24,7 +24,7 @@ END_SHARE = 0.05
 _DRAKE = "{http://drake.mit.edu}"
 
 
-def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
+def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
     """Adds a limb's links and joints to an SDF model.
 
     Args:
@@ -39,11 +39,11 @@ def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
     share = (limb.mass - flange - cap) / n
     if on is None:
         model.links[limb.root] = _ball_link(limb.root, flange, limb, "base")
-        before, pose = limb.root, Pose()
+        before, pose = limb.root, SdfPose()
     else:
-        before, pose = on, Pose(limb.p, limb.rpy)
-    middle = Pose(np.array([step / 2, 0, 0]))
-    along = Pose(middle.p, np.array([0, np.pi / 2, 0]))
+        before, pose = on, SdfPose(limb.p, limb.rpy)
+    middle = SdfPose(np.array([step / 2, 0, 0]))
+    along = SdfPose(middle.p, np.array([0, np.pi / 2, 0]))
     capsule = {"radius": limb.radius, "length": step}
     kinds = ("visual", "collision") if limb.collide else ("visual",)
     for j, (name, joint) in enumerate(zip(limb.links, limb.joints)):
@@ -54,7 +54,7 @@ def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
                 limb.radius, step, np.array([1.0, 0, 0])
             ).CopyToFullMatrix3()
             drawn = [
-                Geometry(
+                SdfGeometry(
                     kind,
                     f"{name}_{kind}",
                     along,
@@ -64,10 +64,10 @@ def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
                 )
                 for kind in kinds
             ]
-            link = Link(name, share, middle, share * inertia, drawn)
+            link = SdfLink(name, share, middle, share * inertia, drawn)
         link.pose, link.relative_to = pose, before
         model.links[name] = link
-        model.joints[joint] = Joint(
+        model.joints[joint] = SdfJoint(
             joint,
             "revolute",
             before,
@@ -76,18 +76,20 @@ def limb_parts(model: Model, limb: Limb, *, on: str | None) -> None:
             damping=limb.damping / limb.weights[j],
             actuated=True,
         )
-        before, pose = name, Pose(np.array([step, 0, 0]))
+        before, pose = name, SdfPose(np.array([step, 0, 0]))
 
 
-def _ball_link(name: str, mass: float, limb: Limb, what: str) -> Link:
+def _ball_link(name: str, mass: float, limb: Limb, what: str) -> SdfLink:
     inertia = 0.4 * mass * limb.radius**2 * np.eye(3)
     ball = {"radius": limb.radius}
-    drawn = Geometry("visual", f"{name}_{what}", Pose(), "sphere", ball, limb.rgba)
-    return Link(name, mass, Pose(), inertia, [drawn])
+    drawn = SdfGeometry(
+        "visual", f"{name}_{what}", SdfPose(), "sphere", ball, limb.rgba
+    )
+    return SdfLink(name, mass, SdfPose(), inertia, [drawn])
 
 
 def sdf_of(
-    model: Model, limbs: Sequence[Limb], *, planar: tuple[str, str] | None = None
+    model: SdfModel, limbs: Sequence[Limb], *, planar: tuple[str, str] | None = None
 ) -> str:
     """The SDF text of a model with limbs: actuators get their gains.
 
@@ -132,7 +134,7 @@ def limbs_sdf(limbs: Sequence[Limb], name: str = "limbs") -> str:
     Raises:
         InvalidInput: for two limbs of one name.
     """
-    limbs, model = check_limbs(limbs), Model(name)
+    limbs, model = check_limbs(limbs), SdfModel(name)
     for limb in limbs:
         limb_parts(model, limb, on=None)
     return sdf_of(model, limbs)

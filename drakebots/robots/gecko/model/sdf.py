@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import yaml
 
-from drakebots.model.sdf import Geometry, Joint, Link, Model, Pose
+from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose
 from drakebots.multibody.limbs import Limb, limb_parts, sdf_of
 from drakebots.robots.gecko.model.kinematics import gait_law
 from drakebots.robots.gecko.model.parameters import (
@@ -94,10 +94,12 @@ def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
         InvalidInput: for segments that are no whole number >= 1.
     """
     limbs = gecko_limbs(robot, segments)
-    model = Model("gecko")
-    model.links[WALL] = Link(WALL, 0.0, Pose(), np.zeros((3, 3)), [])
+    model = SdfModel("gecko")
+    model.links[WALL] = SdfLink(WALL, 0.0, SdfPose(), np.zeros((3, 3)), [])
     # libsdformat has no planar joint, and Drake's own cannot be on the world.
-    model.joints["on_world"] = Joint("on_world", "fixed", "world", WALL, np.array(UP))
+    model.joints["on_world"] = SdfJoint(
+        "on_world", "fixed", "world", WALL, np.array(UP)
+    )
     model.links[FRONT] = _front()
     # A limb's parent must be there first.
     for limb in sorted(limbs, key=lambda x: x.parent != FRONT):
@@ -107,21 +109,21 @@ def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
     return sdf_of(model, limbs, planar=(WALL, FRONT))
 
 
-def _front() -> Link:
+def _front() -> SdfLink:
     mass, radius = 0.2 * table("mass")["torso"], table("radius")["torso"]
-    head = Geometry(
+    head = SdfGeometry(
         "visual",
         "head",
-        Pose(np.array([0.022, 0, 0.002])),
+        SdfPose(np.array([0.022, 0, 0.002])),
         "ellipsoid",
         {"radii": np.array([0.026, 0.015, 0.012])},
         _GREEN,
     )
     eyes = [
-        Geometry(
+        SdfGeometry(
             "visual",
             f"eye_{side}",
-            Pose(np.array([0.034, y, 0.010])),
+            SdfPose(np.array([0.034, y, 0.010])),
             "sphere",
             {"radius": 0.0035},
             _DARK,
@@ -129,25 +131,25 @@ def _front() -> Link:
         for side, y in (("left", 0.008), ("right", -0.008))
     ]
     inertia = 0.4 * mass * radius**2 * np.eye(3)
-    return Link(FRONT, mass, Pose(), inertia, [head, *eyes])
+    return SdfLink(FRONT, mass, SdfPose(), inertia, [head, *eyes])
 
 
-def _draw_foot(link: Link) -> None:
+def _draw_foot(link: SdfLink) -> None:
     """A suction cup below the end of a leg."""
     cup, stem = table("radius")["foot"], table("radius")["leg"]
     link.geometries[:] = [
-        Geometry(
+        SdfGeometry(
             "visual",
             f"{link.name}_cup",
-            Pose(np.array([0, 0, -stem])),
+            SdfPose(np.array([0, 0, -stem])),
             "cylinder",
             {"radius": cup, "length": 0.5 * cup},
             _DARK,
         ),
-        Geometry(
+        SdfGeometry(
             "visual",
             f"{link.name}_stem",
-            Pose(),
+            SdfPose(),
             "cylinder",
             {"radius": 0.9 * stem, "length": 2.2 * stem},
             _ORANGE,

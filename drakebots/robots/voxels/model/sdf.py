@@ -17,8 +17,7 @@ from pydrake.math import RotationMatrix
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import place_of
 from drakebots.lattice.shape import BEAMS, OFFSETS
-from drakebots.model import Point
-from drakebots.model.sdf import Geometry, Link, Model, Pose, model_sdf
+from drakebots.model import Point, SdfGeometry, SdfLink, SdfModel, SdfPose, model_sdf
 from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
 
 _DRAKE = "{http://drake.mit.edu}"
@@ -102,28 +101,28 @@ def octahedra_sdf(
         name: of the model.
         colors: rgba of the voxels' struts (V, 4); None for blue.
     """
-    model = Model(name)
+    model = SdfModel(name)
     colors = [_CORE] * len(cut.names) if colors is None else colors
     for voxel, link in enumerate(cut.names):
-        model.links[link] = Link(
+        model.links[link] = SdfLink(
             link,
             float(cut.masses[voxel]),
-            Pose(),
+            SdfPose(),
             cut.inertia(voxel),
             _drawn(cut, tuple(colors[voxel])),
-            Pose(cut.centres[voxel]),
+            SdfPose(cut.centres[voxel]),
         )
     for foot in feet:
         _add_foot(model.links, cut, foot)
     for shared in cut.shared:
         rpy = AXIS_RPY[shared.axis]
         for side, voxel in (("A", shared.A), ("C", shared.B)):
-            pose = Pose(cut.in_body(voxel, shared.node), rpy)
+            pose = SdfPose(cut.in_body(voxel, shared.node), rpy)
             model.frames.append((f"node_{shared.node}_{side}", cut.names[voxel], pose))
     return _finished(model_sdf(model), cut, feet)
 
 
-def _drawn(cut: Octahedra, rgba) -> list[Geometry]:
+def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
     r = cut.lattice.pitch / 2
     ends = r * OFFSETS[BEAMS]
     drawn = []
@@ -131,30 +130,32 @@ def _drawn(cut: Octahedra, rgba) -> list[Geometry]:
         z = (b - a) / np.linalg.norm(b - a)
         rpy = RotationMatrix.MakeFromOneVector(z, 2).ToRollPitchYaw().vector()
         values = {"radius": STRUT_RADIUS, "length": float(np.linalg.norm(b - a))}
-        pose = Pose((a + b) / 2, rpy)
-        drawn.append(Geometry("visual", f"beam_{k}", pose, "capsule", values, rgba))
+        pose = SdfPose((a + b) / 2, rpy)
+        drawn.append(SdfGeometry("visual", f"beam_{k}", pose, "capsule", values, rgba))
     dark = (*(0.72 * c for c in rgba[:3]), 1.0)
     for k, offset in enumerate(OFFSETS):
         ball = {"radius": NODE_RADIUS}
         drawn.append(
-            Geometry("visual", f"node_{k}", Pose(r * offset), "sphere", ball, dark)
+            SdfGeometry(
+                "visual", f"node_{k}", SdfPose(r * offset), "sphere", ball, dark
+            )
         )
     return drawn
 
 
-def _add_foot(links: dict[str, Link], cut: Octahedra, foot: FootSphere) -> None:
+def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: FootSphere) -> None:
     voxel, p = foot.place(cut)
     drawn = links[cut.names[voxel]].geometries
     ball = {"radius": foot.radius}
-    drawn.append(Geometry("visual", foot.name, Pose(p), "sphere", ball, _RUBBER))
-    drawn.append(Geometry("collision", foot.name, Pose(p), "sphere", ball))
+    drawn.append(SdfGeometry("visual", foot.name, SdfPose(p), "sphere", ball, _RUBBER))
+    drawn.append(SdfGeometry("collision", foot.name, SdfPose(p), "sphere", ball))
     length = float(np.linalg.norm(foot.offset))
     if length > foot.radius:
         rpy = RotationMatrix.MakeFromOneVector(foot.offset / length, 2)
         bar = {"radius": 0.6 * foot.radius, "length": length}
-        pose = Pose(p - foot.offset / 2, rpy.ToRollPitchYaw().vector())
+        pose = SdfPose(p - foot.offset / 2, rpy.ToRollPitchYaw().vector())
         drawn.append(
-            Geometry("visual", f"{foot.name}_bar", pose, "capsule", bar, _RUBBER)
+            SdfGeometry("visual", f"{foot.name}_bar", pose, "capsule", bar, _RUBBER)
         )
 
 
