@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from drakebots.cli.command import Arguments, Command, Run, Variant
 from drakebots.cli.gecko import GECKO_SIMULATE
@@ -50,7 +51,8 @@ def _simulation(
         output_arguments(parser)
 
     def run(args: argparse.Namespace) -> int:
-        posed = problem(**given(args, texts))
+        own = {"model": args.model} if problem is PassiveSimulation else {}
+        posed = problem(**own, **given(args, texts))
         model = load_model(args)
         with progress_bar(model.name) as progress:
             result = solve(posed, model, progress)
@@ -77,7 +79,9 @@ SIMULATE = Command(
     *_simulation(
         PassiveSimulation,
         _PASSIVE,
-        lambda posed, model, bar: simulate_passive(model, posed, progress=bar),
+        lambda posed, model, bar: simulate_passive(
+            replace(posed, model=model), progress=bar
+        ),
     ),
     robots={"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
     skin=SKIN_SIMULATE,

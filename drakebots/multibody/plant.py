@@ -7,6 +7,7 @@ leaves it goes through :class:`Robot`, which knows the units.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,16 @@ from pydrake.multibody.plant import (
     MultibodyPlant,
     MultibodyPlantConfig,
 )
+from pydrake.multibody.tree import Frame, JacobianWrtVariable
 from pydrake.systems.framework import Context, DiagramBuilder
 
+from drakebots.core.checks import check, check_value, non_negative, optional
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import SI, Scaling
 from drakebots.model import (
     LoopClosure,
     Model,
+    Point,
     add_ball_constraints,
     find_body,
     loop_half_length,
@@ -62,10 +66,13 @@ class Ground:
     dissipation: float | None = None
 
     def __post_init__(self):
-        for name in ("friction", "stiffness", "dissipation"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value >= 0):
-                raise InvalidInput(f"ground {name} must be >= 0, got {value}")
+        check(
+            self,
+            "ground",
+            friction=non_negative(),
+            stiffness=optional(non_negative("N/m")),
+            dissipation=optional(non_negative("s/m")),
+        )
 
     def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
         """Registers the half-space with a plant in units of `scaling`."""
@@ -129,27 +136,38 @@ class Robot:
 
     def feet_positions(self, context: Context) -> np.ndarray:
         """p_WF of every foot (num_feet, 3) [m]."""
-        return self._points(context, [(f.body, f.p_BF) for f in self.model.feet])
+        return self._positions(context, self.model.feet, self.plant.world_frame())
 
-    def points_positions(self, context: Context, frame: str | None = None):
-        """p of every named point (num_points, 3) [m], in the world or a body."""
-        points = [(p.body, p.p_BF) for p in self.model.points]
-        return self._points(context, points, frame)
+    def points_positions(self, context: Context, body: str | None = None):
+        """p of every named point (num_points, 3) [m], in the world or in a body."""
+        plant = self.plant
+        frame = plant.world_frame() if body is None else _body_frame(plant, body)
+        return self._positions(context, self.model.points, frame)
 
-    def _points(self, context, points, frame: str | None = None) -> np.ndarray:
-        plant, L = self.plant, self.scaling.length
-        seen_from = (
-            plant.world_frame()
-            if frame is None
-            else find_body(plant, frame).body_frame()
-        )
+    def feet_jacobian(self, context: Context) -> np.ndarray:
+        """J (3 num_feet, nv) of the feet's velocities in the world, plant units."""
+        plant, world = self.plant, self.plant.world_frame()
+        rows = [
+            plant.CalcJacobianTranslationalVelocity(
+                context, JacobianWrtVariable.kV, frame, p, world, world
+            )
+            for frame, p in self.frames(self.model.feet)
+        ]
+        return np.vstack([np.zeros((0, plant.num_velocities())), *rows])
+
+    def frames(self, points: Sequence[Point]) -> list[tuple[Frame, np.ndarray]]:
+        """The body frame and the position in it (3,), in plant units, of points."""
+        return [
+            (_body_frame(self.plant, point.body), point.p_BF / self.scaling.length)
+            for point in points
+        ]
+
+    def _positions(self, context: Context, points, seen_from: Frame) -> np.ndarray:
+        L = self.scaling.length
         return np.array(
             [
-                L
-                * plant.CalcPointsPositions(
-                    context, find_body(plant, body).body_frame(), p / L, seen_from
-                ).ravel()
-                for body, p in points
+                L * self.plant.CalcPointsPositions(context, *point, seen_from).ravel()
+                for point in self.frames(points)
             ]
         ).reshape(-1, 3)
 
@@ -159,6 +177,10 @@ class Robot:
             X_WB.rotation(), X_WB.translation() / self.scaling.length
         )
         set_base_pose(self.plant, context, scaled)
+
+
+def _body_frame(plant: MultibodyPlant, body: str) -> Frame:
+    return find_body(plant, body).body_frame()
 
 
 def _lengths(kind: str, positions: bool) -> np.ndarray:
@@ -203,8 +225,7 @@ def build_robot(
         InvalidInput: for a time step that is negative or not finite, a base
             that does not fit, or a model that cannot be copied to other units.
     """
-    if not (np.isfinite(time_step) and time_step >= 0):
-        raise InvalidInput(f"time step must be >= 0 s, got {time_step}")
+    check_value("time step", time_step, non_negative("s"))
     config = MultibodyPlantConfig(
         time_step=time_step / scaling.time,
         discrete_contact_approximation=contact,

@@ -170,7 +170,7 @@ def read_model(path: Path) -> None:
     """Load, and step what loads."""
     model = load(path)
     if path.suffix != ".yaml":
-        simulate_passive(model, PassiveSimulation(duration=0.002))
+        simulate_passive(PassiveSimulation(model, duration=0.002))
 
 
 def read_result(path: Path) -> None:
@@ -255,7 +255,7 @@ def test_many_mutated_results(tmp_path):
     """A thousand mutants of a result file."""
     good = tmp_path / "box.urdf"
     good.write_text(URDF)
-    result = simulate_passive(load(good), PassiveSimulation(duration=0.05))
+    result = simulate_passive(PassiveSimulation(good, duration=0.05))
     data = result.save(tmp_path / "good.nc").read_bytes()
     rng = random.Random(4)
     jobs = []

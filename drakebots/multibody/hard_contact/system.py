@@ -11,7 +11,6 @@ from pydrake.systems.framework import (
 )
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model import find_body
 from drakebots.multibody.hard_contact.timestepping import TimeStepper
 from drakebots.multibody.plant import Robot
 
@@ -46,10 +45,7 @@ class SteppedPlant(LeafSystem):
         self._stepper = TimeStepper(robot, period, friction=friction)
         self._nq, self._nv = plant.num_positions(), plant.num_velocities()
         feet = robot.model.feet if friction is not None else ()
-        self._feet = [
-            (find_body(plant, f.body).body_frame(), f.p_BF / robot.scaling.length)
-            for f in feet
-        ]
+        self._feet = robot.frames(feet)
         self._plant, self._default = plant, plant.CreateDefaultContext()
         start = plant.GetPositionsAndVelocities(self._default)
         self.DeclareVectorInputPort("actuation", plant.num_actuators())

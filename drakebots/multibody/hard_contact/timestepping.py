@@ -24,8 +24,8 @@ import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver
 
+from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.model import find_body
 from drakebots.multibody.plant import Robot
 
 # Linear complementarity problems, with every answer checked.
@@ -253,22 +253,15 @@ class TimeStepper:
                 "time stepping needs velocities that are the rates of the positions; "
                 "build the robot with base 'euler' or 'fixed'"
             )
-        if not 0 < time_step < np.inf:
-            raise InvalidInput(f"time step must be > 0, got {time_step}")
-        if friction is not None and not 0 <= friction < np.inf:
-            raise InvalidInput(f"friction must be >= 0, got {friction}")
+        check_value("time step", time_step, positive())
+        check_value("friction", friction, optional(non_negative()))
         self.robot, self.plant, self.h = robot, plant, time_step
         self.friction, self.limit_reach = friction, limit_reach
         self.context = plant.CreateDefaultContext()
         self.actuation = plant.MakeActuationMatrix()
-        self._feet = [
-            (
-                find_body(plant, foot.body).body_frame(),
-                foot.p_BF / robot.scaling.length,
-                foot.radius / robot.scaling.length,
-            )
-            for foot in (robot.model.feet if friction is not None else ())
-        ]
+        feet = robot.model.feet if friction is not None else ()
+        radii = [foot.radius / robot.scaling.length for foot in feet]
+        self._feet = list(zip(robot.frames(feet), radii))
         self._limits = _joint_limits(plant)
 
     def step(
@@ -346,7 +339,7 @@ class TimeStepper:
         c, C = self.robot.closure.evaluate(context)
         nv = plant.num_velocities()
         phi, N, P = np.zeros(len(self._feet)), [], []
-        for i, (frame, p, radius) in enumerate(self._feet):
+        for i, ((frame, p), radius) in enumerate(self._feet):
             world = plant.world_frame()
             p_WF = plant.CalcPointsPositions(context, frame, p, world).ravel()
             J = plant.CalcJacobianTranslationalVelocity(

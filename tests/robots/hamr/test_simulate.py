@@ -66,7 +66,7 @@ def test_repeats(walk):
 
 
 def test_interrupted_run_keeps_its_data():
-    def progress(time, end):
+    def progress(stage, time, end):
         assert end == pytest.approx(0.3)
         if time > 0.02:
             raise KeyboardInterrupt

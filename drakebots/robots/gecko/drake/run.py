@@ -345,11 +345,11 @@ def simulate_built(
     switch.watch(simulator, fixation(-1))
     simulator.Initialize()
 
-    def look(time: float, duration: float) -> None:
+    def look(stage: str, time: float, duration: float) -> None:
         if switch.stopped is not None:
             raise _Stopped
         if progress is not None:
-            progress(time, duration)
+            progress(stage, time, duration)
 
     began = clock.perf_counter()
     try:

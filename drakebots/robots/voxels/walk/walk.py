@@ -337,11 +337,11 @@ def run(
     log = WalkLog(walk, problem.motion(), problem.time_step, problem.log_period)
     log.watch(simulator)
 
-    def look(time: float, duration: float) -> None:
+    def look(stage: str, time: float, duration: float) -> None:
         if log.fallen is not None:
             raise _Stopped
         if progress is not None:
-            progress(time, duration)
+            progress(stage, time, duration)
 
     began = clock.perf_counter()
     try:
