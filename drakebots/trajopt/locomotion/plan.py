@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import UnknownName
-from drakebots.core.run import Verdict
+from drakebots.core.run import Progress, Verdict
 from drakebots.model import Model
 from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
@@ -43,7 +43,7 @@ from drakebots.trajopt.locomotion.program import (
     locomotion_program,
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
-from drakebots.trajopt.solvers import SOLVERS, Progress, Solution, solve
+from drakebots.trajopt.solvers import SOLVERS, Solution, solve
 
 HARD = 1e-6
 """Largest slack of a plan whose contacts count as hard, m g l."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from drakebots.trajopt.solvers.solve import (
         SOLVERS,
         TOLERANCE,
-        Progress,
         Solution,
         solve,
     )

@@ -8,7 +8,7 @@ print(solution.summary())
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,18 +17,21 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.core.run import Verdict
+from drakebots.core.run import Progress, Verdict
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake import solve_drake
-from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
+from drakebots.trajopt.solvers.ipopt_exact import (
+    DEFAULTS,
+    Iteration,
+    Monitor,
+    Raw,
+    solve_exact,
+)
 
 SOLVERS = ("exact", "ipopt", "snopt")
 
 TOLERANCE = 1e-6
 """Of every row and bound, in the program's scaled units: above it, failed."""
-
-Progress = Callable[[int, float, float], None]
-"""Called with iteration, objective and largest violation (scaled)."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,9 @@ class Solution:
 class _Watch:
     """Keeps the best iterate, the clock, and the checkpoint."""
 
-    def __init__(self, program, monitor, progress, time_limit, checkpoint):
-        self.program, self.monitor, self.progress = program, monitor, progress
+    def __init__(self, program, monitor, progress, most, time_limit, checkpoint):
+        self.program, self.monitor = program, monitor
+        self.progress, self.most = progress, most
         self.deadline = None if time_limit is None else time.monotonic() + time_limit
         self.checkpoint, self.saved = checkpoint, time.monotonic()
         self.best: Iteration | None = None
@@ -120,7 +124,10 @@ class _Watch:
             self.best = iteration
         if self.progress is not None:
             self.progress(
-                iteration.number, iteration.objective, iteration.infeasibility
+                f"iteration {iteration.number}: cost {iteration.objective:.4g}, "
+                f"violation {iteration.infeasibility:.1e}",
+                iteration.number,
+                self.most,
             )
         if self.checkpoint is not None and time.monotonic() - self.saved > 5.0:
             self.save()
@@ -166,7 +173,8 @@ def solve(
         options: the solver's.
         time_limit: of wall time [s].
         monitor: called at every iteration; True stops.
-        progress: called at every iteration, for a display.
+        progress: called at every iteration with a line on it, its number and the
+            largest number of iterations (0 if that is unknown, as with SNOPT).
         checkpoint: file that keeps the best iterate while it works.
         multipliers: of an earlier solution, "exact" only.
         tolerance: of every row and bound, scaled, to call it a success.
@@ -182,7 +190,10 @@ def solve(
         raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
     x0 = _checked_guess(program, x0)
     program.check()
-    watch = _Watch(program, monitor, progress, time_limit, checkpoint)
+    most = 0  # SNOPT reports function evaluations, whose number has no limit.
+    if solver != "snopt":
+        most = (DEFAULTS | dict(options or {}))["max_iter"]
+    watch = _Watch(program, monitor, progress, most, time_limit, checkpoint)
     began = time.perf_counter()
     interrupted = False
     try:

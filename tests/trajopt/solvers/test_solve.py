@@ -84,8 +84,10 @@ def test_the_time_limit_is_kept_and_said():
 
 
 def test_ctrl_c_in_a_callback_returns_the_best_iterate():
-    def interrupt(number, objective, violation):
-        if number == 3:
+    def interrupt(stage, done, end):
+        assert stage.startswith(f"iteration {done}: cost ")
+        assert end == 3000
+        if done == 3:
             raise KeyboardInterrupt
 
     solution = solve(rosenbrock(), np.full(6, -1.0), progress=interrupt)

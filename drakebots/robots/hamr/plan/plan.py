@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.core.run import Verdict
+from drakebots.core.run import Progress, Verdict
 from drakebots.model import package_root
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import slip
@@ -44,7 +44,7 @@ from drakebots.trajopt.contact_implicit import (
     start_from,
 )
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import Progress, Solution, solve
+from drakebots.trajopt.solvers import Solution, solve
 
 # The plans that came with drakebots, to start from or to check again.
 #

@@ -19,12 +19,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from drakebots.core.run import Progress
 from drakebots.robots.quads.motion import GRAVITY, carry
 from drakebots.robots.quads.space_time.check import MotionReport, check_motion
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, KnotBuilder
 from drakebots.trajopt.program import Block, Program
-from drakebots.trajopt.solvers import Progress, Solution, solve
+from drakebots.trajopt.solvers import Solution, solve
 
 
 @dataclass(frozen=True)

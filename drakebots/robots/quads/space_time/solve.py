@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress
 from drakebots.robots.quads.motion import carry
 from drakebots.robots.quads.space_time.check import MotionReport, check_motion
 from drakebots.robots.quads.space_time.problem import SpaceTime
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import Progress, Solution, solve
+from drakebots.trajopt.solvers import Solution, solve
 
 OPTIONS = {"max_iter": 400, "mu_strategy": "monotone", "mu_init": 1e-2}
 """IPOPT's, over the project's defaults; its adaptive strategy takes twice as long."""
