@@ -1,4 +1,4 @@
-"""What a value may be, said once: rules that problems check their fields with.
+"""Rules for the values of fields, which a problem checks when it is made.
 
     @dataclass(frozen=True)
     class Walk:
@@ -10,14 +10,15 @@
             check(self, "walk", stride=positive("m"), cycles=whole(1))
             check(self, "walk", time_limit=optional(positive("s")))
 
-A rule takes a value and returns it as it is to be kept, or raises
-:class:`Refused` with what it must be. :func:`check` turns that into one line:
-"walk: stride must be > 0 m, got -1".
+A rule takes a value and returns it as it is stored, or raises :class:`Refused` with
+what it must be. :func:`check` turns that into one line: "walk: stride must be > 0 m,
+got -1".
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
@@ -30,16 +31,16 @@ Rule = Callable[[Any], Any]
 
 
 class Refused(ValueError):
-    """What a value must be; the text goes on "... must be "."""
+    """A value breaks its rule; the text says what it must be, as in "> 0 m"."""
 
 
 def check(owner: Any, what: str, **rules: Rule) -> None:
-    """Holds fields of a (frozen) dataclass to rules; keeps what the rules return.
+    """Checks fields of a (frozen) dataclass and stores what their rules return.
 
     Args:
         owner: the object, in its `__post_init__`.
         what: the object in the user's words, e.g. "gait"; may be empty.
-        rules: by field.
+        rules: the rule of each field.
 
     Raises:
         InvalidInput: naming the first field that breaks its rule.
@@ -53,7 +54,12 @@ def check(owner: Any, what: str, **rules: Rule) -> None:
 
 
 def check_value(name: str, value: Any, rule: Rule) -> Any:
-    """The value as its rule keeps it.
+    """The value as its rule stores it.
+
+    Args:
+        name: of the value, for the message.
+        value: to check.
+        rule: that it must meet.
 
     Raises:
         InvalidInput: "name must be ..., got ...".
@@ -92,7 +98,7 @@ def between(
 
 
 def whole(least: int = 0, most: int | None = None) -> Rule:
-    """A whole number >= least, and <= most; kept as an int."""
+    """A whole number >= least, and <= most; stored as an int."""
     words = f"a whole number >= {least}"
     words += f" and <= {most}" if most is not None else ""
 
@@ -136,26 +142,27 @@ def one_of(kind: str, choices: Iterable[str]) -> Rule:
 def array(
     shape: tuple[int | None, ...], unit: str = "", *, entry: Rule | None = None
 ) -> Rule:
-    """A finite array of floats of a shape (None: any length), kept read-only.
+    """An array of finite floats, stored as a read-only copy.
 
     Args:
-        shape: of the array.
+        shape: of the array; None stands for any length.
         unit: of its numbers.
-        entry: a rule that its smallest and largest numbers must also meet.
+        entry: a rule for numbers that the smallest and the largest must also meet.
     """
     size = "x".join("n" if n is None else str(n) for n in shape) or "one"
     words = _words(f"{size} finite numbers", unit and f"[{unit}]")
 
     def rule(value: Any) -> np.ndarray:
         try:
-            numbers = np.array(value, float)
-        except (TypeError, ValueError):
+            numbers = np.array(value)
+        except (TypeError, ValueError):  # lists of different lengths
             raise Refused(words) from None
         fits = numbers.ndim == len(shape) and all(
             n is None or n == m for n, m in zip(shape, numbers.shape)
         )
-        if not fits or not np.isfinite(numbers).all():
+        if not (fits and numbers.dtype.kind in "iuf" and np.isfinite(numbers).all()):
             raise Refused(words)
+        numbers = numbers.astype(float)
         if entry is not None and numbers.size:
             entry(float(numbers.min()))
             entry(float(numbers.max()))
@@ -165,13 +172,31 @@ def array(
     return rule
 
 
+def text(pattern: str = ".+", words: str = "a text that is not empty") -> Rule:
+    """A text that matches a regular expression as a whole.
+
+    Args:
+        pattern: the regular expression.
+        words: what such a text is, e.g. "a name of letters, digits and _".
+    """
+
+    def rule(value: Any) -> str:
+        if not (isinstance(value, str) and re.fullmatch(pattern, value)):
+            raise Refused(words)
+        return value
+
+    return rule
+
+
 def optional(rule: Rule) -> Rule:
-    """None, or what the rule takes."""
+    """None, or a value that meets the rule."""
     return lambda value: None if value is None else rule(value)
 
 
 def _number(holds: Callable[[float], bool], words: str) -> Rule:
     def rule(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value.item()
         if not holds(_real(value, words)):
             raise Refused(words)
         return value
@@ -180,8 +205,6 @@ def _number(holds: Callable[[float], bool], words: str) -> Rule:
 
 
 def _real(value: Any, words: str) -> float:
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
     # bool is a Real in Python, and never meant as a number here.
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise Refused(words)

@@ -13,12 +13,16 @@ from pathlib import Path
 
 
 def one_line(text: object) -> str:
-    """Folds a text of several lines into one."""
+    """A text of several lines as one line."""
     return " ".join(str(text).split())
 
 
 class DrakebotsError(Exception):
-    """Anything a user can cause and mend. The message is one line."""
+    """An error that a user can cause and correct. The message is one line.
+
+    Attributes:
+        exit_code: of the command line.
+    """
 
     exit_code = 2
 
@@ -27,14 +31,15 @@ class DrakebotsError(Exception):
 
 
 class InvalidInput(DrakebotsError):
-    """A value outside what it may be: NaN, a negative mass, a frequency <= 0."""
+    """A value outside its range: NaN, a negative mass, a frequency <= 0."""
 
 
 class UnknownName(DrakebotsError):
     """A name that is not among the valid choices.
 
     Attributes:
-        name: what was asked for.
+        kind: what is chosen, e.g. "gait".
+        name: the unknown name.
         available: the valid choices, sorted.
     """
 
@@ -62,7 +67,7 @@ class FileProblem(DrakebotsError):
 
 
 class ModelProblem(FileProblem):
-    """A model file that Drake or our readers cannot use."""
+    """A model file that Drake or drakebots cannot use."""
 
 
 class ResultProblem(FileProblem):

@@ -1,9 +1,9 @@
-"""Files: written whole or not at all, and read with every failure named.
+"""Files: written whole or not at all, and read strictly, with every failure named.
 
 with replacing("table.csv") as part:
     part.write_text(text)
 
-top = Fields(read_yaml(path), "the file", known=("name", "mass"))
+top = Fields(read_yaml(path), TOP, known=("name", "mass"))
 mass = top.number("mass", 1.0)
 """
 
@@ -12,20 +12,24 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
+from drakebots.core.checks import array, check_value
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 
+# --- reading YAML -----------------------------------------------------------
+
 REQUIRED = object()
-"""The default of an entry that must be there."""
+"""The default of an entry that must not be missing."""
 
 TOP = "the file"
-"""Where the outermost mapping of a file stands."""
+"""The place of the outermost mapping of a file."""
 
 
 def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
@@ -33,11 +37,11 @@ def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
 
     Args:
         path: the file.
-        problem: raised when it cannot be read.
+        problem: the exception to raise when it cannot be read.
 
     Raises:
-        FileProblem: as `problem`, for a file that cannot be opened or is no text,
-            or is no YAML: too deeply nested, with an impossible date or number.
+        FileProblem: as `problem`, for a file that cannot be opened, is no text or is
+            no YAML: it is too deeply nested, or has an impossible date or number.
     """
     try:
         text = path.read_text()
@@ -50,7 +54,7 @@ def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """The document in a text.
+    """The parsed document of a YAML text.
 
     Raises:
         InvalidInput: when it is no YAML, too deeply nested, or has an impossible
@@ -63,40 +67,44 @@ def parse_yaml(text: str) -> Any:
 
 
 class Fields:
-    """The entries of one mapping of a file of ours, read strictly.
+    """Strict access to the entries of one mapping of a file.
+
+    The methods take the name of an entry, and a default: without one a missing entry
+    raises InvalidInput. So does a value of another type. A default of None is returned
+    as it is.
 
     Args:
         raw: a parsed node.
-        where: it stands in the file, for messages, e.g. "limb 2".
-        known: its entries; None: any.
+        where: its place in the file, for messages, e.g. "limb 2", or :data:`TOP`.
+        known: the names of its entries; None allows any.
+
+    Attributes:
+        raw: its entries by name.
+        where: as given.
 
     Raises:
-        InvalidInput: for what is no mapping.
+        InvalidInput: for a node that is no mapping.
         UnknownName: for an entry that is not known.
     """
 
     def __init__(self, raw: Any, where: str, known: Iterable[str] | None = None):
         if not isinstance(raw, Mapping):
             raise InvalidInput(f"{where}: needs `name: value` entries")
+        self.raw, self.where = {str(key): value for key, value in raw.items()}, where
         if known is not None:
             known = tuple(known)
-            for key in raw:
+            for key in self.raw:
                 if key not in known:
-                    raise UnknownName(f"entry of {where}", str(key), known)
-        self.raw, self.where = raw, where
+                    raise UnknownName(f"entry of {where}", key, known)
 
     def __contains__(self, key: str) -> bool:
         return key in self.raw
 
     def __iter__(self) -> Iterator[str]:
-        return iter(map(str, self.raw))
+        return iter(self.raw)
 
     def get(self, key: str, default: Any = REQUIRED) -> Any:
-        """An entry as it is.
-
-        Raises:
-            InvalidInput: when it is missing and has no default; so do the others.
-        """
+        """An entry as it is."""
         if key in self.raw:
             return self.raw[key]
         if default is REQUIRED:
@@ -105,39 +113,47 @@ class Fields:
 
     def number(self, key: str, default: Any = REQUIRED) -> float:
         """A finite number."""
-        return number(self.get(key, default), self._place(key))
+        return self._read(key, default, number)
 
     def integer(self, key: str, default: Any = REQUIRED) -> int:
         """A whole number."""
-        return integer(self.get(key, default), self._place(key))
+        return self._read(key, default, integer)
+
+    def array(
+        self,
+        key: str,
+        shape: tuple[int | None, ...],
+        unit: str = "",
+        default: Any = REQUIRED,
+    ) -> np.ndarray:
+        """Finite numbers of a shape, as in :func:`drakebots.core.checks.array`."""
+        return self._read(
+            key,
+            default,
+            lambda value, place: check_value(place, _floats(value), array(shape, unit)),
+        )
 
     def flag(self, key: str, default: Any = REQUIRED) -> bool:
         """True or false."""
-        value = self.get(key, default)
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{self._place(key)}: must be true or false: {value!r}")
-        return value
+        return self._read(key, default, _flag)
 
     def text(self, key: str, default: Any = REQUIRED) -> str:
-        """A text; numbers are taken as they are written."""
-        value = self.get(key, default)
-        if value is None or isinstance(value, Mapping | list):
-            raise InvalidInput(f"{self._place(key)}: must be a text, got {value!r}")
-        return str(value)
+        """A text; numbers become texts."""
+        return self._read(key, default, _text)
 
     def items(self, key: str) -> list:
-        """A list; empty where there is none."""
-        value = self.get(key, [])
-        if not isinstance(value, list):
-            raise InvalidInput(f"{self._place(key)}: needs a list, got {value!r}")
-        return value
+        """A list; an empty one where the entry is missing."""
+        return self._read(key, [], _items)
 
     def fields(self, key: str, known: Iterable[str] | None = None) -> Fields:
-        """A mapping; empty where there is none."""
-        return Fields(self.get(key, {}), self._place(key), known)
+        """A mapping; an empty one where the entry is missing."""
+        return self._read(key, {}, lambda value, place: Fields(value, place, known))
 
-    def _place(self, key: str) -> str:
-        return key if self.where == TOP else f"{self.where} {key}"
+    def _read(self, key: str, default: Any, convert: Callable[[Any, str], Any]) -> Any:
+        value = self.get(key, default)
+        if value is None and default is None:
+            return None
+        return convert(value, key if self.where == TOP else f"{self.where} {key}")
 
 
 def number(value: Any, where: str) -> float:
@@ -146,7 +162,7 @@ def number(value: Any, where: str) -> float:
     Raises:
         InvalidInput: for anything else.
     """
-    # YAML reads 8e5 without a point as text.
+    # YAML reads 8e5, which has no point, as text.
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -167,13 +183,70 @@ def integer(value: Any, where: str) -> int:
     return value
 
 
+def _floats(value: Any) -> Any:
+    """Lists with the numbers that YAML reads as text (8e5) as numbers."""
+    if isinstance(value, list):
+        return [_floats(entry) for entry in value]
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where}: must be true or false, got {value!r}")
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if value is None or isinstance(value, bool | Mapping | list):
+        raise InvalidInput(f"{where}: must be a text, got {value!r}")
+    return str(value)
+
+
+def _items(value: Any, where: str) -> list:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{where}: needs a list, got {value!r}")
+    return value
+
+
+# --- writing ----------------------------------------------------------------
+
 _part_numbers = itertools.count()
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Gives a temporary file to write; it takes the place of `path` at the end.
+
+    Whatever ends the body early, `path` stays as it was and the temporary file
+    is removed.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    target = check_output(path)
+    part = _part(target)
+    try:
+        yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileProblem(
+            path, f"could not be written ({reason}); free some space or save elsewhere"
+        ) from error
+    finally:
+        _remove(part)
 
 
 def check_output(path: str | Path) -> Path:
     """Checks that a file can be written at `path`; call it before long work.
 
-    A file that is there stays as it is; a symbolic link is followed.
+    An existing file stays as it is; a symbolic link is followed.
 
     Returns:
         The absolute path that will be written.
@@ -211,33 +284,6 @@ def check_output(path: str | Path) -> Path:
 def _part(target: Path) -> Path:
     number = next(_part_numbers)
     return target.with_name(f".{target.name}.part-{os.getpid()}-{number}")
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Gives a temporary file to write; it takes the place of `path` at the end.
-
-    Whatever ends the body early, `path` stays as it was and the temporary file
-    is removed.
-
-    Raises:
-        FileProblem: when the file cannot be written.
-    """
-    target = check_output(path)
-    part = _part(target)
-    try:
-        yield part
-        with open(part, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        reason = error.strerror or error
-        raise FileProblem(
-            path, f"could not be written ({reason}); free some space or save elsewhere"
-        ) from error
-    finally:
-        _remove(part)
 
 
 def _remove(part: Path) -> None:

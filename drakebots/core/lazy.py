@@ -1,6 +1,6 @@
-"""Faces of rooms that import nothing until a name of theirs is used.
+"""The face of a package, which imports a module only when a name of it is used.
 
-A room's `__init__.py` lists its public names as plain imports under
+The `__init__.py` of a package lists its public names as plain imports under
 `if TYPE_CHECKING:`, where readers, type checkers and editors see them, and ends with
 
     __all__, __getattr__, __dir__ = lazy_face(__name__)
@@ -18,6 +18,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+_GUARD = "TYPE_CHECKING"
+
 
 def lazy_face(
     package: str,
@@ -25,8 +27,11 @@ def lazy_face(
     """`__all__`, `__getattr__` and `__dir__` of a package.
 
     Args:
-        package: its `__name__`. Its public names are those it imports under
-            `if TYPE_CHECKING:`.
+        package: its `__name__`. Its public names, among them modules, are those that it
+            imports under `if TYPE_CHECKING:`.
+
+    Raises:
+        TypeError: when it imports there in another form than `from x import y`.
     """
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
@@ -35,12 +40,7 @@ def lazy_face(
     def __getattr__(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home, original = places[name]
-        owner = importlib.import_module(home)
-        try:
-            value = getattr(owner, original)
-        except AttributeError:  # a module: `from drakebots.robots import hamr`
-            value = importlib.import_module(f"{home}.{original}")
+        value = _load(*places[name], package)
         vars(module)[name] = value
         return value
 
@@ -50,11 +50,26 @@ def lazy_face(
     return public, __getattr__, lambda: sorted({*vars(module), *public})
 
 
-class _Face(ModuleType):
-    """A package whose function may have the name of the module it comes from.
+def _load(home: str, name: str, package: str) -> Any:
+    """A name of the module `home`: something it defines, or a module in it."""
+    owner = importlib.import_module(home)
+    if home != package and hasattr(owner, name):
+        return getattr(owner, name)
+    try:
+        return importlib.import_module(f"{home}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in (home, f"{home}.{name}"):
+            raise  # that module exists, and imports something that does not
+        raise AttributeError(
+            f"the face of {package!r} lists {name!r}, which {home!r} does not have"
+        ) from error
 
-    Importing `hamr/simulate.py` would bind the module as `hamr.simulate`, where the
-    face has the function.
+
+class _Face(ModuleType):
+    """A package in which a function may have the name of the module it comes from.
+
+    After importing `hamr/simulate.py` Python binds the module as `hamr.simulate`, where
+    the face has the function.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -74,6 +89,3 @@ def _public_names(tree: ast.Module) -> dict[str, tuple[str, str]]:
             for entry in node.names:
                 places[entry.asname or entry.name] = (node.module, entry.name)
     return places
-
-
-_GUARD = "TYPE_CHECKING"

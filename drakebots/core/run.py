@@ -1,8 +1,12 @@
-"""Long work: one loop that shows progress, heeds Ctrl-C and a time limit, and always
-ends with a verdict.
+"""One loop for long work: progress, Ctrl-C, a time limit, and a verdict at the end.
 
-    end = run_steps(step, 2000, stage="simulate", until=2.0, progress=progress)
-    print(end.verdict, end.message)
+def step(k):                                # k = 1, 2, ..., 2000
+    state = stepper.step(state)
+    if not state.converged:
+        return failed("the step did not converge")
+
+end = run_steps(step, 2000, stage="simulate", until=2.0, progress=progress)
+print(end.verdict, end.message)
 """
 
 from __future__ import annotations
@@ -14,16 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.checks import check_value, positive
+from drakebots.core.errors import NoSolution
 
 Progress = Callable[[str, float, float], None]
 """Called as progress(stage, done, end) by all long work.
 
-`stage` says in a few words what is being done; `done` and `end` count in what that
-stage counts in: seconds of simulated time, iterations, files. `end` is 0 where nobody
-knows it. Exceptions that it raises end the work."""
+`stage` says in a word or two what is being done. `done` and `end` have the unit of that
+stage: seconds of simulated time, iterations, files; `end` is 0 where it is unknown.
+An exception that the function raises ends the work: KeyboardInterrupt as Ctrl-C does,
+any other by passing through."""
 
 
 class Verdict(StrEnum):
@@ -40,11 +44,12 @@ class RunEnd:
     """How a run ended.
 
     Attributes:
-        verdict: of the run.
+        verdict: verdict of the run.
         message: one line on why it ended.
-        time: reached, in the unit of the run's `until` (simulated time [s]).
+        time: what was reached, in the unit of the run's `until`: mostly the
+            simulated time [s].
         wall: wall time spent [s].
-        steps: completed.
+        steps: number of completed steps.
     """
 
     verdict: Verdict
@@ -64,8 +69,8 @@ class Stop:
     """What a step returns to end its run.
 
     Attributes:
-        verdict: of the run.
-        message: one line on why.
+        verdict: verdict of the run; after FAILED this step does not count as completed.
+        message: one line on why it ended.
     """
 
     verdict: Verdict
@@ -87,20 +92,20 @@ def run_steps(
     time_limit: float | None = None,
     success: str | None = None,
 ) -> RunEnd:
-    """Calls step(1) .. step(count); never raises for what ends a run early.
+    """Calls step(1) .. step(count) and says how the run ended.
 
-    A step that returns a :class:`Stop` or raises NoSolution ends the run; so do
-    Ctrl-C and the time limit, which are looked at between two steps. What the steps
-    have gathered until then stays with the caller.
+    A step that returns a :class:`Stop` or raises NoSolution ends the run early; so do
+    Ctrl-C and the time limit, which are checked between two steps. None of these
+    raises: what the steps have gathered until then stays with the caller.
 
     Args:
         step: does one step, numbered from 1.
         count: number of steps.
-        stage: for `progress`.
+        stage: name of the work, for `progress`.
         until: what the last step reaches, e.g. the end time [s]; the number of steps
             by default.
-        progress: called after each step.
-        time_limit: of wall time [s].
+        progress: called as progress(stage, reached, until) after each step.
+        time_limit: limit of the wall time [s].
         success: message of a run that was not ended early.
     """
     began = time.perf_counter()
@@ -123,8 +128,8 @@ def run_steps(
                 if progress is not None:
                     progress(stage, until * k / count, until)
                 stop.check()
-                late = time.perf_counter() - began
-                if time_limit is not None and late > time_limit and k < count:
+                spent = time.perf_counter() - began
+                if time_limit is not None and spent > time_limit and k < count:
                     return end(
                         Verdict.TIME_LIMIT,
                         f"stopped at the time limit of {time_limit:g} s; "
@@ -138,14 +143,14 @@ def run_steps(
 
 
 class CtrlC:
-    """While in the `with` block, notes Ctrl-C; a second one raises at once.
+    """Notes Ctrl-C while in the `with` block; a second Ctrl-C raises at once.
 
-    Long work so ends between two steps instead of inside one: an exception raised in
-    the middle of a Python system's callback passes through C++, and does not always
-    arrive as KeyboardInterrupt. Outside the main thread nothing changes.
+    Long work can thus end between two steps: an exception raised in the middle of a
+    Python system's callback passes through C++ and does not always arrive as
+    KeyboardInterrupt. Outside the main thread nothing changes.
 
     Attributes:
-        pressed: whether Ctrl-C came.
+        pressed: whether Ctrl-C was pressed.
     """
 
     def __init__(self):
@@ -162,7 +167,7 @@ class CtrlC:
             self._before = None
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if Ctrl-C came."""
+        """Raises KeyboardInterrupt if Ctrl-C was pressed."""
         if self.pressed:
             raise KeyboardInterrupt
 
@@ -178,6 +183,4 @@ def check_duration(duration: float) -> float:
     Raises:
         InvalidInput: otherwise.
     """
-    if not (np.isfinite(duration) and duration > 0):
-        raise InvalidInput(f"duration must be > 0 s, got {duration}")
-    return float(duration)
+    return float(check_value("duration", duration, positive("s")))

@@ -1,12 +1,13 @@
-"""Threads of the linear algebra libraries, kept from fighting each other.
+"""Keep the threads of the linear algebra libraries out of each other's way.
 
 with calm_threads():
     for ...:
         stepper.step(...)
 
-A frame alternates between MKL's sparse solver and small dense algebra in OpenBLAS,
-whose threads go on spinning for work after every call, on the cores the solver needs.
-MKL's spin too, for 200 ms, beside everything else of the frame.
+A time step of a skin alternates between MKL's sparse solver and small dense algebra in
+OpenBLAS. After every call the threads of OpenBLAS keep spinning, waiting for work, on
+the cores that the solver needs; those of MKL spin for 200 ms beside the rest of the
+step.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from ctypes.util import find_library
 from threadpoolctl import ThreadpoolController
 
 DENSE = ("openblas", "blis", "flexiblas")
-"""Libraries that get one thread; MKL keeps what its solver is told."""
+"""Libraries that get one thread; MKL keeps the threads given to its solver."""
 
 
 @functools.lru_cache(maxsize=1)
 def find_mkl() -> ctypes.CDLL | None:
-    """libmkl_rt as the mkl wheel installs it, else None.
+    """The library libmkl_rt as the mkl wheel installs it, or None without MKL.
 
     The environment variable PYPARDISO_MKL_RT names another place.
     """
@@ -52,10 +53,10 @@ def find_mkl() -> ctypes.CDLL | None:
 
 @contextmanager
 def calm_threads() -> Iterator[None]:
-    """While in the `with` block: one thread of dense algebra, and none of MKL's spins.
+    """In the `with` block dense algebra has one thread, and MKL's do not spin.
 
-    Once around a loop, not in it: libraries are looked up each time. Everything is as
-    before afterwards.
+    Use it around a loop, not inside: it searches the loaded libraries each time.
+    Afterwards everything is as before.
     """
     mkl = find_mkl()
     if mkl is not None:
@@ -72,8 +73,8 @@ def calm_threads() -> Iterator[None]:
             library.kmp_set_blocktime(milliseconds)
 
 
-def _blocktimes(found):
-    """How long threads of Intel's OpenMP spin [ms], by library."""
+def _blocktimes(found: ThreadpoolController) -> dict[ctypes.CDLL, int]:
+    """How long the threads of each library of Intel's OpenMP spin [ms]."""
     out = {}
     for entry in found.info():
         if entry["prefix"] == "libiomp":

@@ -1,8 +1,8 @@
 """Units: conversion of parameter files to SI, and scaling for computation.
 
-Public surfaces of drakebots are in SI (kg, m, s, N, rad, V). Two places need
-other units: parameter files, which keep the units of their source, and
-numerics of gram-sized robots, which are better conditioned in mm, g, ms.
+Everything that a user passes or gets is in SI (kg, m, s, N, rad, V). Two places need
+other units: parameter files, which keep the units of their source, and the numerics of
+gram-sized robots, which are better conditioned in mm, g, ms.
 """
 
 from __future__ import annotations

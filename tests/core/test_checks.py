@@ -1,0 +1,133 @@
+"""Rules for fields: what they take, what they store, what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drakebots.core.checks import (
+    array,
+    between,
+    check,
+    check_value,
+    finite,
+    flag,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    text,
+    whole,
+)
+from drakebots.core.errors import InvalidInput, UnknownName
+
+NO_NUMBERS = (None, "1", True, np.bool_(True), 1j, [1], np.nan, np.inf, 10**400)
+
+
+@dataclass(frozen=True)
+class Walk:
+    stride: float = 0.01
+    cycles: Any = 4
+    way: Any = ((0, 0, 1), (0, 0, 2))
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(self, "walk", stride=positive("m"), cycles=whole(1))
+        check(self, "walk", way=array((None, 3), "m"), time_limit=optional(positive()))
+
+
+def test_a_problem_checks_and_stores():
+    walk = Walk(cycles=np.float64(3.0))
+    assert walk.cycles == 3 and type(walk.cycles) is int
+    assert walk.way.shape == (2, 3) and walk.way.dtype == float
+    with pytest.raises(ValueError, match="read-only"):
+        walk.way[0] = 1.0
+    assert replace(walk, time_limit=2).time_limit == 2
+    with pytest.raises(InvalidInput) as caught:
+        Walk(stride=-1)
+    assert str(caught.value) == "walk: stride must be > 0 m, got -1"
+
+
+def test_the_array_is_a_copy():
+    given = np.zeros((1, 3))
+    walk = Walk(way=given)
+    given[:] = 1.0
+    assert not walk.way.any()
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad", "says"),
+    [
+        (positive("m"), [1, 0.5, np.float32(2), np.array(3.0)], [0, -1], "> 0 m"),
+        (non_negative(), [0, 1], [-1e-9], ">= 0"),
+        (finite("rad"), [-3, 0, 4.0], [], "a finite number [rad]"),
+        (between(0, 1), [0, 0.5, 1], [-0.1, 1.1], "within 0..1"),
+        (between(0, 1, "m", open_ends=True), [0.5], [0, 1], "m, ends excluded"),
+        (whole(1), [1, 2.0, np.int64(3)], [0, 1.5, -1], "a whole number >= 1"),
+        (whole(0, 4), [0, 4], [5], "a whole number >= 0 and <= 4"),
+    ],
+)
+def test_numbers(rule, good, bad, says):
+    for value in good:
+        kept = check_value("x", value, rule)
+        assert kept == value and not isinstance(kept, np.ndarray)
+    for value in (*bad, *NO_NUMBERS):
+        with pytest.raises(InvalidInput, match="x must be") as caught:
+            check_value("x", value, rule)
+        assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_flags_texts_and_choices():
+    assert check_value("x", np.bool_(True), flag()) is True
+    assert check_value("x", None, optional(flag())) is None
+    for value in (1, "yes", None):
+        with pytest.raises(InvalidInput, match="true or false"):
+            check_value("x", value, flag())
+    name = text(r"\w+", "a name of letters")
+    assert check_value("x", "a_1", name) == "a_1" == check_value("x", "a_1", text())
+    for value in ("", "a b", 3, None):
+        with pytest.raises(InvalidInput, match="x must be a name of letters"):
+            check_value("x", value, name)
+    gait = one_of("gait", ["trot", "pace"])
+    assert check_value("x", "trot", gait) == "trot"
+    with pytest.raises(UnknownName, match="did you mean 'trot'"):
+        check_value("x", "trott", gait)
+    with pytest.raises(UnknownName, match="pace, trot"):
+        check_value("x", ["trot"], gait)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, 2],
+        [1, 2, np.nan],
+        [[1, 2, 3]],
+        [1, 2, "3"],
+        ["1", "2", "3"],
+        [True, False, True],
+        [1, [2], 3],
+        [1, 2, 1j],
+        "abc",
+        None,
+    ],
+)
+def test_no_array_of_three(value):
+    with pytest.raises(InvalidInput, match=r"p must be 3 finite numbers \[m\]"):
+        check_value("p", value, array((3,), "m"))
+
+
+def test_the_entries_of_an_array():
+    rule = array((None,), "m", entry=positive("m"))
+    assert check_value("p", (), rule).shape == (0,)
+    assert np.array_equal(check_value("p", (1, 2), rule), [1, 2])
+    with pytest.raises(InvalidInput, match="p must be > 0 m"):
+        check_value("p", (1, -2, 3), rule)
+
+
+def test_long_values_are_cut():
+    with pytest.raises(InvalidInput) as caught:
+        check_value("p", list(range(1000)), array((3,)))
+    assert len(str(caught.value)) < 130 and str(caught.value).endswith("...")

@@ -1,0 +1,112 @@
+"""Entries of files are read strictly; files are written whole or not at all."""
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.files import TOP, Fields, parse_yaml, replacing
+
+LIMB = """
+name: tail
+mass: 8e-3
+segments: 6
+collide: true
+p: [0, 1, 2e-1]
+axes: [[1, 0], [0, 1]]
+tags: [a, b]
+range: {low: -1, high: 1}
+3: three
+none:
+"""
+
+
+@pytest.fixture
+def limb():
+    return Fields(parse_yaml(LIMB), "limb 2")
+
+
+def test_entries(limb):
+    assert limb.text("name") == "tail" and limb.text("3") == "three"
+    assert limb.text("segments") == "6"
+    assert limb.number("mass") == 8e-3 and limb.number("segments") == 6.0
+    assert limb.integer("segments") == 6 and limb.flag("collide") is True
+    assert np.array_equal(limb.array("p", (3,)), [0, 1, 0.2])
+    assert limb.array("axes", (None, 2)).shape == (2, 2)
+    assert limb.items("tags") == ["a", "b"] and limb.items("nothing") == []
+    assert limb.fields("range", ("low", "high")).number("low") == -1
+    assert list(limb.fields("nothing")) == []
+    assert "mass" in limb and "radius" not in limb and "name" in list(limb)
+
+
+def test_defaults(limb):
+    assert limb.number("radius", 2) == 2.0 and limb.number("radius", None) is None
+    assert limb.flag("drawn", False) is False and limb.text("parent", "a") == "a"
+    assert limb.integer("joints", None) is None
+    assert np.array_equal(limb.array("rpy", (3,), "rad", (0, 0, 0)), np.zeros(3))
+    assert limb.get("parent", None) is None and limb.get("none") is None
+
+
+@pytest.mark.parametrize(
+    ("read", "says"),
+    [
+        (lambda x: x.number("radius"), "limb 2: needs `radius`"),
+        (lambda x: x.number("name"), "limb 2 name: 'tail' must be a finite number"),
+        (lambda x: x.number("collide"), "must be a finite number"),
+        (lambda x: x.number("none", 1.0), "must be a finite number"),
+        (lambda x: x.integer("mass"), "must be an integer"),
+        (lambda x: x.flag("segments"), "must be true or false, got 6"),
+        (lambda x: x.text("tags"), "limb 2 tags: must be a text"),
+        (lambda x: x.text("collide"), "must be a text, got True"),
+        (lambda x: x.text("none"), "must be a text"),
+        (lambda x: x.items("name"), "limb 2 name: needs a list"),
+        (lambda x: x.fields("name"), "limb 2 name: needs `name: value` entries"),
+        (lambda x: x.array("tags", (2,)), "limb 2 tags must be 2 finite numbers"),
+        (lambda x: x.array("p", (2,), "m"), "must be 2 finite numbers [m]"),
+        (lambda x: x.array("name", (1,)), "must be 1 finite numbers"),
+    ],
+)
+def test_refused(limb, read, says):
+    with pytest.raises(InvalidInput) as caught:
+        read(limb)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_unknown_entries():
+    with pytest.raises(UnknownName, match=r"entry of limb 2 'nam'.*mean 'name'"):
+        Fields({"nam": "tail"}, "limb 2", ("name", "mass"))
+    with pytest.raises(InvalidInput, match="the file: needs"):
+        Fields([1, 2], TOP)
+    # At the top of a file an entry needs no place.
+    with pytest.raises(InvalidInput, match=r"^mass: 'x' must be"):
+        Fields({"mass": "x"}, TOP).number("mass")
+
+
+def test_replacing(tmp_path):
+    path = tmp_path / "table.csv"
+    for text in ("one", "two"):
+        with replacing(path) as part:
+            part.write_text(text)
+            assert part.parent == tmp_path and part != path
+        assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, OSError])
+def test_a_failed_write_changes_nothing(tmp_path, error):
+    path = tmp_path / "table.csv"
+    path.write_text("before")
+    with (
+        pytest.raises(FileProblem if error is OSError else error),
+        replacing(path) as part,
+    ):
+        part.write_text("half")
+        raise error("in the middle")
+    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_no_folder(tmp_path):
+    with (
+        pytest.raises(FileProblem, match="no folder"),
+        replacing(tmp_path / "no" / "table.csv"),
+    ):
+        raise AssertionError("the body must not run")
