@@ -1,8 +1,12 @@
-"""The elastic skin: tetrahedral finite elements without Drake.
+"""Elastic skins by tetrahedral finite elements, independent of Drake.
 
-A :class:`~drakebots.fem.mesh.mesh.TetMesh` and materials make a
-:class:`~drakebots.fem.assembly.assembly.FemModel`; its energy, force and tangent feed a
-sparse solver and the time steps of :mod:`drakebots.fem.dynamics`.
+A mesh and materials make a model (:mod:`drakebots.fem.mesh`,
+:mod:`~drakebots.fem.material`, :mod:`~drakebots.fem.assembly`). It is stepped in time
+or brought to equilibrium with the sparse solvers of :mod:`drakebots.fem.solver`:
+
+    model = build_model(hollow_capsule(1000), Material())
+    stepper = ImplicitEuler(model, 5e-3, method="guarded")
+    state = stepper.step(at_rest(model)).state
 """
 
 from typing import TYPE_CHECKING

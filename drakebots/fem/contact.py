@@ -1,9 +1,9 @@
-"""Explicit penalty contact: ground, skeleton and the skin with itself.
+"""Explicit penalty contact of the skin with the ground, surfaces and itself.
 
-As in the paper (section 4.2), contact enters a step as forces at its start:
-a spring k along the normal, a damper c against approach, and Coulomb friction
-mu f_n, viscous at rest. Explicit forces are stable only with a stiffness below
-about m/dt^2 of the vertices they act on; :func:`stable_penalty` keeps to that.
+As in the paper (section 4.2), contact enters a time step as forces at its start: a
+spring k along the normal, a damper c against approach, and Coulomb friction mu f_n,
+viscous at low speed. Explicit forces are stable only for stiffnesses below about m/dt^2
+of the vertices they act on; :func:`stable_penalty` respects this bound.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from drakebots.core.checks import between, check, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
 
-# Points against triangles: a uniform grid, the nearest triangle; compiled.
+MAX_CELLS = 2_000_000
+"""Largest number of cells of the search grid."""
+
+# Points against triangles: a uniform grid and the nearest triangle; compiled.
 
 
 @njit(cache=True)
 def closest_on_triangle(p, a, b, c, w):
-    """Barycentric weights (3,) of the point of a triangle nearest p, written to w.
+    """Squared distance of p from a triangle; w (3,) gets its nearest point's weights.
 
-    Ericson, Real-Time Collision Detection (2005), 5.1.5. Returns the distance
-    squared.
+    Ericson, Real-Time Collision Detection (2005), 5.1.5.
     """
     d1 = d2 = d3 = d4 = d5 = d6 = 0.0
     for i in range(3):
@@ -63,7 +66,7 @@ def closest_on_triangle(p, a, b, c, w):
 
 @njit(cache=True)
 def box_square(p, a, b, c):
-    """Distance squared of p from the box of a triangle: a cheap lower bound."""
+    """Squared distance of p from the box of a triangle, a cheap lower bound."""
     square = 0.0
     for i in range(3):
         lo = min(a[i], min(b[i], c[i])) - p[i]
@@ -75,10 +78,12 @@ def box_square(p, a, b, c):
 
 @njit(cache=True)
 def grid(vertices, triangles, reach, cell, low, shape):
-    """Triangles of each cell, CSR: boxes grown by reach, so a point asks one cell.
+    """Triangles near each cell, as CSR.
+
+    Their boxes are enlarged by reach, so that a point needs to look into one cell only.
 
     Returns:
-        start (cells + 1,) and items.
+        starts of the cells (cells + 1,) and their triangles.
     """
     cells = shape[0] * shape[1] * shape[2]
     start = np.zeros(cells + 1, np.int64)
@@ -118,8 +123,8 @@ def nearest(
 ):  # fmt: skip
     """The nearest triangle within reach of each point.
 
-    With `same` the points are vertices of the triangles' own mesh: triangles of
-    the point, and those nearer than `clearance` at rest, are left out.
+    With `same` the points are vertices of the triangles' own mesh: triangles that
+    contain the point, or are nearer than `clearance` at rest, are skipped.
 
     Returns:
         triangle (n,), -1 for none; barycentric weights (n, 3).
@@ -159,20 +164,20 @@ def nearest(
     return found, weights
 
 
-MAX_CELLS = 2_000_000
+# Forces.
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """Numbers of a penalty contact; :func:`stable_penalty` chooses them.
+    """Parameters of a penalty contact; :func:`stable_penalty` chooses stable ones.
 
     Attributes:
-        stiffness: force a depth at each vertex [N/m].
-        damping: force a speed of approach [N s/m].
+        stiffness: normal stiffness at each vertex [N/m].
+        damping: normal damping at each vertex [N s/m].
         friction: Coulomb's coefficient.
-        slip_damping: friction is min(friction f_n, slip_damping speed), so that an
-            explicit step does not turn the sliding round [N s/m]; `damping` when
-            left out.
+        slip_damping: tangential damping [N s/m], `damping` by default; friction is
+            min(friction f_n, slip_damping speed), so that an explicit step does not
+            reverse the sliding.
 
     Raises:
         InvalidInput: for a value outside its range.
@@ -186,23 +191,22 @@ class Penalty:
     def __post_init__(self):
         if self.slip_damping is None:
             object.__setattr__(self, "slip_damping", self.damping)
-        if not (np.isfinite(self.stiffness) and self.stiffness > 0):
-            raise InvalidInput(f"contact stiffness {self.stiffness} N/m must be > 0")
-        for name in ("damping", "friction", "slip_damping"):
-            if not (np.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise InvalidInput(f"contact {name} {getattr(self, name)} must be >= 0")
+        damping = non_negative("N s/m")
+        check(self, "contact", stiffness=positive("N/m"), damping=damping)
+        check(self, "contact", friction=non_negative(), slip_damping=damping)
         if self.friction > 0 and self.slip_damping == 0:
             raise InvalidInput(
-                "contact friction needs a slip_damping > 0 N s/m; see stable_penalty"
+                "contact: slip_damping must be > 0 N s/m where there is friction; "
+                "see stable_penalty"
             )
 
     def forces(self, depth, normal, velocity):
-        """Forces (n, 3) [N] on points this deep (n,) [m], 0 where depth <= 0.
+        """Forces on points (n, 3) [N], 0 where depth <= 0.
 
         Args:
-            depth: of penetration (n,) [m].
-            normal: unit, the way out (n, 3).
-            velocity: against the other side (n, 3) [m/s].
+            depth: depths of penetration (n,) [m].
+            normal: unit outward normals of the other side (n, 3).
+            velocity: velocities relative to the other side (n, 3) [m/s].
         """
         speed = np.einsum("ij,ij->i", velocity, normal)
         push = np.maximum(self.stiffness * depth - self.damping * speed, 0.0)
@@ -214,14 +218,13 @@ class Penalty:
 
 
 def stable_penalty(model: FemModel, dt: float, friction: float = 0.0) -> Penalty:
-    """The stiffest contact explicit steps of dt stay stable with.
+    """The stiffest contact that is stable with explicit steps of dt [s].
 
-    With m the lightest node: stiffness m/(4 dt^2), dampings m/(2 dt). Below the
-    speed at which slip_damping gives friction f_n, about
-    friction f_n 2 dt/m, the contact creeps instead of sticking.
+    With m the mass of the lightest node, the stiffness is m/(4 dt^2) and the dampings
+    are m/(2 dt). At speeds below about friction f_n 2 dt/m, where slip_damping limits
+    the friction, the contact creeps instead of sticking.
     """
-    if not (np.isfinite(dt) and dt > 0):
-        raise InvalidInput(f"contact: time step {dt} s must be > 0")
+    check_value("contact: time step", dt, positive("s"))
     mass = float(model.node_mass[model.node_mass > 0].min())
     return Penalty(mass / dt**2 / 4, mass / dt / 2, friction)
 
@@ -237,10 +240,11 @@ def ground_forces(
     """Forces of the plane z = height on the nodes (N, 3) [N].
 
     Args:
-        x, v: positions [m] and velocities [m/s] (N, 3).
-        penalty: stiffness, damping, friction.
-        height: of the ground [m].
-        nodes: those that may touch; all by default.
+        x: positions (N, 3) [m].
+        v: velocities (N, 3) [m/s].
+        penalty: parameters of the contact.
+        height: height of the ground [m].
+        nodes: nodes that may touch the ground; all by default.
     """
     forces = np.zeros_like(x)
     ids = np.flatnonzero(x[:, 2] < height)
@@ -253,14 +257,14 @@ def ground_forces(
 
 @dataclass(frozen=True)
 class Contacts:
-    """Points that touch triangles.
+    """Points in contact with triangles.
 
     Attributes:
         points: nodes (c,).
-        triangles: what each touches (c,).
-        weights: barycentric, of the nearest point (c, 3).
-        depth: of penetration into the margin (c,) [m].
-        normal: the way out for the point (c, 3).
+        triangles: triangle that each touches (c,).
+        weights: barycentric weights of the nearest point of the triangle (c, 3).
+        depth: depth of penetration into the margin (c,) [m].
+        normal: unit direction that pushes the point out (c, 3).
     """
 
     points: np.ndarray
@@ -272,21 +276,20 @@ class Contacts:
 
 @dataclass(frozen=True)
 class SurfaceContact:
-    """Skin vertices against a triangle surface: another, or the skin's own.
+    """Contact of skin vertices with a triangle surface, another or the skin's own.
 
-    A vertex within `margin` outside its nearest triangle, or within `reach`
-    behind it, is pushed along the outward normal; deeper ones count as lost.
+    A vertex within `margin` outside its nearest triangle, or within `reach` behind it,
+    is pushed along the outward normal; deeper ones are ignored.
 
     Attributes:
         points: skin nodes that may touch (p,).
-        triangles: outward, of the surface (f, 3).
-        penalty: stiffness, damping, friction.
+        triangles: outward triangles of the surface (f, 3).
+        penalty: parameters of the contact.
         margin: distance at which contact begins [m].
-        reach: greatest depth still pushed out [m]; below the wall's thickness,
-            else a vertex is caught by the far side of its own wall.
-        rest: for self-contact the rest positions, else None.
-        clearance: for self-contact, pairs nearer than this at rest never
-            touch [m].
+        reach: largest depth that is pushed out [m]; it must be less than the wall's
+            thickness, or a vertex touches the far side of its own wall.
+        rest: rest positions for self-contact (N, 3) [m], else None.
+        clearance: distance at rest below which pairs never touch in self-contact [m].
     """
 
     points: np.ndarray
@@ -298,16 +301,14 @@ class SurfaceContact:
     clearance: float = 0.0
 
     def __post_init__(self):
-        if not (self.reach > 0 and 0 <= self.margin <= self.reach):
-            raise InvalidInput(
-                f"contact margin {self.margin} m and reach {self.reach} m: need "
-                "0 <= margin <= reach and reach > 0"
-            )
+        check(self, "contact", reach=positive("m"))
+        check(self, "contact", margin=between(0, self.reach, "m"))
+        check(self, "contact", clearance=non_negative("m"))
         if len(self.points) == 0 or len(self.triangles) == 0:
-            raise InvalidInput("contact: no points or no triangles; name some")
+            raise InvalidInput("contact: no points or no triangles; name at least one")
 
     def find(self, x: np.ndarray, surface: np.ndarray | None = None) -> Contacts:
-        """Contacts of skin positions x (N, 3) and surface vertices (s, 3) [m].
+        """Contacts between skin positions x (N, 3) and surface vertices (s, 3) [m].
 
         Raises:
             InvalidInput: when positions are not finite.
@@ -321,7 +322,7 @@ class SurfaceContact:
         span = float(np.ptp(corners, axis=1).max(axis=1).mean())
         low = corners.reshape(-1, 3).min(axis=0) - self.reach
         size = corners.reshape(-1, 3).max(axis=0) + self.reach - low
-        # Cells of a triangle's size, fewer where the surface is huge.
+        # Cells of the size of a triangle, larger where the surface is huge.
         cell = max(span + 2 * self.reach, float(np.cbrt(size.prod() / MAX_CELLS)))
         shape = (np.floor(size / cell) + 1).astype(np.int64)
         start, items = grid(other, self.triangles, self.reach, cell, low, shape)
@@ -341,22 +342,22 @@ class SurfaceContact:
         nearest_point = np.einsum("ck,ckj->cj", weights, np.stack([a, b, c], axis=1))
         gap = x[points] - nearest_point
         distance = np.linalg.norm(gap, axis=1)
-        # On an edge or a corner which side is out follows from the triangles
-        # around it: their mean normal (Baerentzen and Aanaes 2005).
+        # On an edge or a corner the mean normal of the triangles around it tells which
+        # side is outside (Baerentzen and Aanaes 2005).
         corners = self.triangles[triangles]
         around = np.einsum("ck,ckj->cj", weights, self._normals(other)[corners])
         around = np.where((weights > 0).all(axis=1)[:, None], normal, around)
         side = np.einsum("ij,ij->i", gap, around)
-        # Outside, the way out is along the gap, which on an edge or a corner is
-        # not the triangle's normal; the pair of forces then makes no moment.
+        # Outside, the force acts along the gap, which on an edge or a corner is not the
+        # triangle's normal; so the pair of forces has no moment.
         outside = (side > 0) & (distance > 1e-9)
         away = gap / np.where(distance > 0, distance, 1.0)[:, None]
-        inside_way = np.where((distance > 1e-9)[:, None], -away, normal)
-        way = np.where(outside[:, None], away, inside_way)
+        inside = np.where((distance > 1e-9)[:, None], -away, normal)
+        push = np.where(outside[:, None], away, inside)
         depth = np.where(outside, self.margin - distance, self.margin + distance)
         keep = depth > 0
         return Contacts(
-            points[keep], triangles[keep], weights[keep], depth[keep], way[keep]
+            points[keep], triangles[keep], weights[keep], depth[keep], push[keep]
         )
 
     def _normals(self, vertices):
@@ -377,8 +378,8 @@ class SurfaceContact:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Forces on the skin's nodes (N, 3) and on the surface's (s, 3) [N].
 
-        They add to zero. For self-contact (surface None) all are in the first,
-        and the second is empty.
+        They add to zero. For self-contact (surface None) the first array has all
+        forces and the second is empty.
         """
         same = surface is None
         contacts = self.find(x, surface)
@@ -400,7 +401,7 @@ class SurfaceContact:
 def self_contact(
     model: FemModel, penalty: Penalty, *, margin: float, reach: float
 ) -> SurfaceContact:
-    """The skin against itself; pairs nearer than 2 reach at rest never touch."""
+    """Contact of the skin with itself, but not of pairs nearer than 2 reach at rest."""
     mesh = model.space.mesh
     triangles = surface_triangles(mesh)
     return SurfaceContact(

@@ -1,19 +1,19 @@
-"""The skin in time: implicit Euler, one linear solve a frame or full Newton.
+"""Time steps of the skin by implicit Euler, with one linear solve or Newton's method.
 
 With v = (x - x_n)/dt the step solves
 
     M (x - x_n - dt v_n)/dt^2 + D (x - x_n)/dt = f(x) + f_ext
 
-The linear frame, the paper's, takes f(x) = f(x_n) - K(x_n) (x - x_n) and is one
-sparse solve. The Newton step minimises the energy whose gradient this is, with
-damping D = alpha M + beta K(x_n) and the external forces of the step's start. The
-guarded frame is Newton's step with a loose tolerance: about one solve a frame, as
-the linear one, and further ones only where a wall buckles. There the linear frame
-can fail: a tube of P2 tets bent 40 deg at 10 to 90 MPa and 5 ms throws its fold
-inside out, the guarded one does not.
+The linear step, the paper's, takes f(x) = f(x_n) - K(x_n) (x - x_n) and is one sparse
+solve. The Newton step minimises the energy whose gradient this equation is, with
+damping D = alpha M + beta K(x_n) and the external forces at the start of the step. The
+guarded step is Newton's with a loose tolerance: about one solve per step, as the linear
+one, and more only where a wall buckles. There the linear step can fail: the fold of a
+tube of P2 tets bent by 40 deg at 10 to 90 MPa and 5 ms inverts, while the guarded step
+converges.
 
-Linear momentum of a free skin is kept to rounding; angular momentum drifts by
-the first order in dt, as implicit Euler does.
+The linear momentum of a free skin is conserved to rounding; its angular momentum drifts
+to first order in dt, as usual with implicit Euler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem.assembly import (
     FemModel,
     as_positions,
@@ -36,18 +37,26 @@ from drakebots.fem.assembly import (
     worst_tet,
 )
 from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise, pinned
+from drakebots.fem.solver.newton import NewtonResult
 
 METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
-"""Methods of a step and the tolerance of Newton's method in each."""
+"""Methods of a step and their tolerance of Newton's method."""
+
 GRAVITY = (0.0, 0.0, -9.81)
 
 Forces = np.ndarray | Callable[[float, np.ndarray, np.ndarray], np.ndarray]
-"""Forces on the nodes (N, 3) [N], or a function of time [s], x and v."""
+"""Forces on the nodes (N, 3) [N], or a function of time [s], x [m] and v [m/s]."""
 
 
 @dataclass(frozen=True)
 class SkinState:
-    """Positions (N, 3) [m] and velocities (N, 3) [m/s] at a time [s]."""
+    """State of the skin.
+
+    Attributes:
+        time: time [s].
+        positions: positions of the nodes (N, 3) [m].
+        velocities: velocities of the nodes (N, 3) [m/s].
+    """
 
     time: float
     positions: np.ndarray
@@ -56,16 +65,17 @@ class SkinState:
 
 @dataclass(frozen=True)
 class StepResult:
-    """One step.
+    """Result of one time step.
 
     Attributes:
-        state: after the step; before it when the step failed.
-        converged: whether the step can be used.
+        state: state after the step, or before it when the step failed.
+        converged: whether the step succeeded.
         message: one line; names the worst tet and node of a failed step.
-        iterations: linear systems solved.
-        residual: largest residual force of a free dof [N]; of the linear frame
-            that of the linear system.
-        worst_tet, smallest_ratio: the tet with the smallest det F.
+        iterations: number of linear systems solved.
+        residual: largest residual force of a free dof [N]; for the linear step that
+            of the linear system.
+        worst_tet: tet with the smallest det F.
+        smallest_ratio: det F of that tet.
     """
 
     state: SkinState
@@ -78,7 +88,7 @@ class StepResult:
 
 
 def at_rest(model: FemModel, time: float = 0.0) -> SkinState:
-    """The undeformed skin, standing."""
+    """The undeformed skin with zero velocities."""
     return SkinState(time, model.rest.copy(), np.zeros_like(model.rest))
 
 
@@ -90,20 +100,21 @@ def frame_system(
     *,
     project: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A_d and b_d of the linear frame A_d (x - x_n) = b_d.
+    """A_d and b_d of the linear step A_d (x - x_n) = b_d.
 
     A_d = M/dt^2 + D/dt + K(x_n),  b_d = f(x_n) + f_ext + M v_n/dt.
 
     Args:
-        model, state: the skin at x_n, v_n.
-        dt: [s].
-        forces: external, weight included (N, 3) [N].
-        project: use the projected tangent.
+        model: the skin.
+        state: its state x_n, v_n.
+        dt: time step [s].
+        forces: external forces, weight included (N, 3) [N].
+        project: whether to use the projected tangent.
 
     Returns:
         Upper values (nnz,) [N/m] and b_d (3 N,) [N].
     """
-    # K and beta K/dt in one assembly.
+    # One assembly gives K and beta K/dt.
     scale = 1 + stiffness_shares(model) / dt
     force, A = force_and_tangent(model, state.positions, project=project, scale=scale)
     A += model.mass / dt**2
@@ -119,17 +130,17 @@ class ImplicitEuler:
     Args:
         model: the skin.
         dt: time step [s].
-        method: "linear" (one solve a frame), "guarded" or "newton".
-        prescribed: motions of nodes.
-        gravity: (3,) [m/s^2].
+        method: "linear" (one solve per step), "guarded" or "newton".
+        prescribed: nodes with prescribed motions.
+        gravity: gravity vector (3,) [m/s^2].
         solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
-        threads: of the solver.
-        tolerance: of Newton's residual against the largest force; that of METHODS
-            by default.
-        max_iterations: of Newton, a step.
+        threads: number of threads of the solver.
+        tolerance: largest residual of Newton's method, relative to the largest force;
+            that of METHODS by default.
+        max_iterations: largest number of Newton iterations per step.
 
     Raises:
-        InvalidInput, UnknownName: before any step, for a value that cannot be.
+        InvalidInput, UnknownName: before any step, for a value out of range.
     """
 
     def __init__(
@@ -145,10 +156,8 @@ class ImplicitEuler:
         tolerance: float | None = None,
         max_iterations: int = 50,
     ):
-        if method not in METHODS:
-            raise UnknownName("time step method", method, METHODS)
-        if not (np.isfinite(dt) and dt > 0):
-            raise InvalidInput(f"time step dt = {dt} s must be > 0; the paper's: 0.005")
+        check_value("method", method, one_of("time step method", METHODS))
+        check_value("time step dt", dt, positive("s"))
         self.model, self.dt, self.method = model, float(dt), method
         self.boundary = Boundary(len(model.rest), prescribed)
         self.weight = gravity_force(model, gravity)
@@ -157,18 +166,24 @@ class ImplicitEuler:
         self._options = {"tolerance": tolerance, "max_iterations": max_iterations}
 
     def step(self, state: SkinState, forces: Forces | None = None) -> StepResult:
-        """The next state; a failed result keeps the old one."""
+        """The next state; a failed result has the old one."""
         total = self.weight + self._external(state, forces)
-        run = self._linear if self.method == "linear" else self._newton
-        d, converged, message, iterations, residual, tet, ratio = run(state, total)
-        if converged:
-            move = d.reshape(-1, 3)
-            state = SkinState(
-                state.time + self.dt, state.positions + move, move / self.dt
-            )
+        end = (self._linear if self.method == "linear" else self._newton)(state, total)
+        time, message = state.time + self.dt, end.message
+        if end.converged:
+            move = end.displacement.reshape(-1, 3)
+            state = SkinState(time, state.positions + move, move / self.dt)
         else:
-            message = f"step to {state.time + self.dt:g} s failed: {message}"
-        return StepResult(state, converged, message, iterations, residual, tet, ratio)
+            message = f"step to {time:g} s failed: {message}"
+        return StepResult(
+            state,
+            end.converged,
+            message,
+            end.iterations,
+            end.residual,
+            end.worst_tet,
+            end.smallest_ratio,
+        )
 
     def _external(self, state, forces):
         if forces is None:
@@ -184,48 +199,49 @@ class ImplicitEuler:
         return forces
 
     def _linear(self, state, total):
-        x = state.positions
-        outcome = None
+        x, end = state.positions, None
         for project in (False, True):
-            # Compressed walls make the exact tangent indefinite or nearly singular
-            # (they want to buckle): a frame it spoils is taken again, projected.
-            d, residual = self._frame(state, total, project)
+            # Walls about to buckle make the exact tangent (nearly) indefinite; a step
+            # that fails is repeated with the projected tangent.
+            d, residual, node = self._linear_solve(state, total, project)
             if d is None:
                 continue
             tet, ratio = worst_tet(self.model, x + d.reshape(-1, 3))
             good, message = self._usable(x, d, tet, ratio)
             note = f"{1 + project} linear solve" + ("s, tangent projected" * project)
-            outcome = d, good, message or note, 1 + project, residual, tet, ratio
+            end = NewtonResult(
+                d, good, 1 + project, residual, node, tet, ratio, message or note
+            )
             if good and not message:
                 break
-        if outcome is None:
+        if end is None:
             tet, ratio = worst_tet(self.model, x)
             message = f"no linear solve, worst tet {tet} (det F {ratio:.3g}); "
             message += (
-                "the matrix cannot be factored: take a smaller dt"
+                "the matrix cannot be factored: use a smaller dt"
                 if ratio > 0
-                else "it is turned over at the start: use 'stable-neo-hookean'"
+                else "it is inverted at the start: use 'stable-neo-hookean'"
             )
-            return x, False, message, 0, np.nan, tet, ratio
-        return outcome
+            end = NewtonResult(x, False, 0, np.nan, 0, tet, ratio, message)
+        return end
 
-    def _frame(self, state, total, project):
-        """Displacement (3 N,) and residual of one solve; None where it fails."""
+    def _linear_solve(self, state, total, project):
+        """Displacement (3 N,), its largest residual and the node; None on failure."""
         pattern, mask = self.model.pattern, self.boundary.mask
         A, b = frame_system(self.model, state, self.dt, total, project=project)
         move = self.boundary.displacement(state.positions, state.time + self.dt)
         rhs = b - pattern.multiply(A, move)
         rhs[mask] = 0.0
         if not np.isfinite(rhs).all():
-            return None, np.nan
+            return None, np.nan, 0
         try:
             self.solver.factor(pinned(pattern, A, self.boundary))
         except NoSolution:
-            return None, np.nan
+            return None, np.nan, 0
         d = self.solver.solve(rhs)
         d[mask] = move[mask]
-        r = np.abs(pattern.multiply(A, d) - b)
-        return d, float(r[~mask].max(initial=0.0))
+        r = np.where(mask, 0.0, np.abs(pattern.multiply(A, d) - b))
+        return d, float(r.max()), int(r.argmax() // 3)
 
     def _usable(self, x, d, tet, ratio):
         if not np.isfinite(d).all() or np.isnan(ratio):
@@ -234,21 +250,21 @@ class ImplicitEuler:
         if ratio > 0:
             return True, ""
         if np.isfinite(elastic_energy(self.model, x + d.reshape(-1, 3))):
-            return True, f"tet {tet} is turned over (det F {ratio:.3g})"
+            return True, f"tet {tet} is inverted (det F {ratio:.3g})"
         corners = self.model.space.mesh.tets[tet].tolist()
         return False, (
-            f"tet {tet} with vertices {corners} turned over (det F {ratio:.3g}); take "
-            "a smaller dt, the method 'guarded' or the material 'stable-neo-hookean'"
+            f"tet {tet} with vertices {corners} inverted (det F {ratio:.3g}); use a "
+            "smaller dt, the method 'guarded' or the material 'stable-neo-hookean'"
         )
 
     def _newton(self, state, total):
         model, pattern = self.model, self.model.pattern
         Q = model.mass / self.dt**2
         if model.damped:
-            # Projected, so that the energy to minimise is bounded below.
+            # Projected, so that the minimised energy is bounded below.
             Q = Q + damping_values(model, state.positions, project=True) / self.dt
         push = pattern.multiply(model.mass, state.velocities.ravel() / self.dt)
-        end = minimise(
+        return minimise(
             model,
             self.solver,
             state.positions,
@@ -258,24 +274,15 @@ class ImplicitEuler:
             state.time + self.dt,
             **self._options,
         )
-        return (
-            end.displacement,
-            end.converged,
-            end.message,
-            end.iterations,
-            end.residual,
-            end.worst_tet,
-            end.smallest_ratio,
-        )
 
 
 def kinetic_energy(model: FemModel, state: SkinState) -> float:
-    """v'M v/2 [J]."""
+    """Kinetic energy v'M v/2 [J]."""
     v = state.velocities.ravel()
     return float(0.5 * v @ model.pattern.multiply(model.mass, v))
 
 
 def momentum(model: FemModel, state: SkinState) -> tuple[np.ndarray, np.ndarray]:
-    """Linear (3,) [kg m/s] and angular momentum about the origin (3,)."""
+    """Linear (3,) [kg m/s] and angular momentum about the origin (3,) [kg m^2/s]."""
     p = model.pattern.multiply(model.mass, state.velocities.ravel()).reshape(-1, 3)
     return p.sum(axis=0), np.cross(state.positions, p).sum(axis=0)

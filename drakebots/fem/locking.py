@@ -1,11 +1,12 @@
-"""How much too stiff linear tets make a bent wall.
+"""Estimates by how much linear tets overestimate the bending stiffness of a wall.
 
-P1 tets lock in plate bending: the table gives their stiffness over that of P2
-tets for a 4 mm strip, measured over element size h and Poisson's ratio. Bending
-of a tube (a membrane) is off by 2 % only; it is folds and buckles that suffer.
+P1 tets lock in plate bending: the table gives their stiffness relative to that of P2
+tets for a 4 mm strip, measured for several element sizes h and Poisson's ratios. The
+bending of a tube (a membrane) is wrong by 2 % only; the error matters in folds and
+buckles.
 
-The size of the error, not its digits: how cells are cut in tets matters. Strips
-of six tets a cell (box_mesh) lock 1.1 to 1.9 times more than the table at nu
+The estimate is an order of magnitude, since the way cells are cut in tets matters:
+strips with six tets per cell (box_mesh) lock 1.1 to 1.9 times more than the table at nu
 0.3 and 0.46, and up to 2.6 times more at 0.49.
 """
 
@@ -20,9 +21,10 @@ from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import FACES, TetMesh
 
 SIZE_RATIO = np.array([0.325, 0.5, 1.0, 1.375, 2.15])
-"""h over wall thickness of the table's columns."""
+"""Element size h over wall thickness t of the table's columns."""
 
 POISSON = np.array([0.3, 0.46, 0.49])
+"""Poisson's ratio of the table's rows."""
 
 P1_OVER_P2 = np.array(
     [
@@ -31,19 +33,19 @@ P1_OVER_P2 = np.array(
         [2.4, 4.1, 13.0, 10.0, 15.0],
     ]
 )
-"""Plate-bending stiffness of P1 over P2 tets, a 4 mm strip, by nu and h/t."""
+"""Plate-bending stiffness of P1 over P2 tets for a 4 mm strip, by nu and h/t."""
 
 
 @dataclass(frozen=True)
 class RegionLocking:
-    """The estimate of one region.
+    """Estimate for one region.
 
     Attributes:
-        region: of the mesh.
-        order: 1 or 2.
-        edge: mean edge of its surface triangles, h [m].
-        thickness: 2 volume / surface, t [m].
-        factor: stiffness in plate bending over the true one; for P1 from the
+        region: region of the mesh.
+        order: lowest order of its tets, 1 or 2.
+        edge: mean edge h of its surface triangles [m].
+        thickness: thickness t = 2 volume / surface [m].
+        factor: stiffness in plate bending relative to the exact one; for P1 from the
             table, for P2 about 1.
     """
 
@@ -65,9 +67,9 @@ class RegionLocking:
 
 
 def plate_factor(size_ratio: float, poisson_ratio: float) -> float:
-    """P1 over true stiffness in plate bending, from the table in log-log.
+    """Plate-bending stiffness of P1 tets over the exact one, interpolated in log-log.
 
-    Finer than the table it tends to 1 as h^2; coarser or nearer nu = 0.5 the
+    Below the table's h/t the factor tends to 1 as h^2; beyond its largest h/t or nu the
     last value is kept, a lower bound.
     """
     nu = float(np.clip(poisson_ratio, POISSON[0], POISSON[-1]))
@@ -81,7 +83,7 @@ def plate_factor(size_ratio: float, poisson_ratio: float) -> float:
 
 
 def locking(model: FemModel) -> tuple[RegionLocking, ...]:
-    """The estimate of each region; print it before trusting a fold."""
+    """The estimate for each region; print it before trusting a simulated fold."""
     mesh, out = model.space.mesh, []
     order = np.ones(len(mesh.tets), int)
     for group in model.space.groups:
@@ -96,10 +98,10 @@ def locking(model: FemModel) -> tuple[RegionLocking, ...]:
 
 
 def wall_size(mesh: TetMesh, tets: np.ndarray) -> tuple[float, float]:
-    """Mean surface edge and thickness 2 V/A of the named tets [m].
+    """Mean surface edge and thickness 2 V/A of the given tets [m].
 
-    A counts faces on the mesh's surface only, so that the cut between two
-    regions of one wall is no surface.
+    A counts only faces on the surface of the mesh, so that the interface between two
+    regions of one wall does not count.
     """
     faces = mesh.tets[:, FACES].reshape(-1, 3)
     owner = np.repeat(np.arange(len(mesh.tets)), 4)

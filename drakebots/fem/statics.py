@@ -1,4 +1,4 @@
-"""Quasi-static equilibrium: f(x) + f_ext = 0 with prescribed positions."""
+"""Static equilibrium of the skin: f(x) + f_ext = 0 with prescribed positions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel, as_positions, gravity_force
 from drakebots.fem.dynamics import GRAVITY
@@ -15,14 +16,14 @@ from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise
 
 @dataclass(frozen=True)
 class StaticResult:
-    """An equilibrium, or how far it came.
+    """An equilibrium, or the last load step that was balanced.
 
     Attributes:
-        positions: (N, 3) [m].
+        positions: positions of the nodes (N, 3) [m].
         converged: whether the whole load is balanced.
         message: one line; names the worst tet and node of a failure.
-        load: share of the load reached, 1 when converged.
-        iterations: linear systems solved.
+        load: share of the load that is balanced, 1 when converged.
+        iterations: number of linear systems solved.
         residual: largest residual force of a free dof [N].
     """
 
@@ -50,14 +51,15 @@ def equilibrium(
 
     Args:
         model: the skin.
-        prescribed: must hold the skin; motions are taken at times load = 1/steps
-            .. 1, so a function of time can lead the way.
-        forces: on the nodes (N, 3) [N].
-        gravity: (3,) [m/s^2].
-        start: positions to start from; rest by default.
-        steps: the load grows in as many equal steps.
-        solver: name for make_solver.
-        tolerance, max_iterations: of Newton, each load step.
+        prescribed: prescribed nodes, enough to support the skin. Motions are taken at
+            the times 1/steps .. 1, so that they can lead the skin along a path.
+        forces: forces on the nodes (N, 3) [N].
+        gravity: gravity vector (3,) [m/s^2].
+        start: initial positions (N, 3) [m]; the rest positions by default.
+        steps: number of equal steps in which the load is applied.
+        solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        tolerance: largest residual of Newton's method, relative to the largest force.
+        max_iterations: largest number of Newton iterations per load step.
 
     Raises:
         InvalidInput: when nothing is prescribed or a shape is wrong.
@@ -65,8 +67,7 @@ def equilibrium(
     boundary = Boundary(len(model.rest), prescribed)
     if not boundary.dofs.size:
         raise InvalidInput("equilibrium: no node is prescribed, the skin would fall")
-    if steps < 1:
-        raise InvalidInput(f"equilibrium: steps = {steps} must be at least 1")
+    check_value("equilibrium: steps", steps, whole(1))
     load = gravity_force(model, gravity)
     if forces is not None:
         load = load + as_positions(model, forces)

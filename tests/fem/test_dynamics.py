@@ -252,7 +252,7 @@ def test_a_start_the_material_forbids_is_said():
     for method in METHODS:
         result = ImplicitEuler(model, 5e-3, method=method).step(state)
         assert not result.converged and result.state is state
-        assert "turned over at the start" in result.message
+        assert "inverted at the start" in result.message
 
 
 def test_external_forces_move_the_centre_of_mass():

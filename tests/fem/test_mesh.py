@@ -64,7 +64,7 @@ def test_check_mends_and_reports():
     assert report.flipped in (1, 2) and report.dropped_vertices == 1
     assert report.pieces == 2 and mended.volumes.min() > 0
     assert len(mended.vertices) == len(vertices) - 1
-    assert "turned over" in str(report) and "pieces" in str(report)
+    assert "reordered" in str(report) and "pieces" in str(report)
     with pytest.raises(InvalidInput, match="2 pieces"):
         check_mesh(TetMesh(vertices, tets), one_piece=True)
 
@@ -93,7 +93,7 @@ def test_a_mesh_that_cannot_be_is_refused(vertices, tets, words):
     "tets, words",
     [
         ([[0, 1, 2, 2]], "repeat a vertex"),
-        ([[0, 1, 2, 3], [1, 0, 2, 3]], "given 2 times"),
+        ([[0, 1, 2, 3], [1, 0, 2, 3]], "listed 2 times"),
     ],
 )
 def test_degenerate_tets_are_named(tets, words):

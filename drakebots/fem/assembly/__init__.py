@@ -1,4 +1,11 @@
-"""TODO: what this room is."""
+"""Finite elements of a skin: energy, force, tangent, mass and weight.
+
+    model = build_model(mesh, Material())       # or a material for each region
+    force, tangent = force_and_tangent(model, model.rest)
+
+Functions take a :class:`FemModel` and positions of its nodes (N, 3) [m]. Matrices are
+upper values on the model's :class:`SymmetricPattern`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
         worst_tet,
     )
     from drakebots.fem.assembly.elements import Space
-    from drakebots.fem.assembly.kernels import gradient_of
     from drakebots.fem.assembly.pattern import SymmetricPattern
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,8 +1,8 @@
-"""A skin ready to compute: energy, force, tangent, mass and weight.
+"""The assembled skin: energy, force, tangent, mass and weight of a mesh.
 
-Positions x (N, 3) are those of the nodes of the space: the mesh's vertices
-first, then the mid-edge nodes of P2 tets. Matrices are upper values on
-:attr:`FemModel.pattern`, over dofs 3 node + axis.
+Positions x (N, 3) are those of the nodes of the space: the mesh's vertices first, then
+the mid-edge nodes of P2 tets. Matrices are stored as upper values (nnz,) on
+:attr:`FemModel.pattern`, with dofs 3 node + axis.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import check_value, one_of
+from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, folding
 from drakebots.fem.assembly.kernels import (
     add_energy,
@@ -27,11 +28,11 @@ from drakebots.fem.assembly.pattern import SymmetricPattern, node_pattern
 from drakebots.fem.material import KINDS, Material, by_region, coefficients
 from drakebots.fem.mesh import EDGES, TetMesh, check_mesh
 
-# Mass of the tets: consistent and lumped, and the weight.
+# Masses of the tets, consistent and lumped.
 
 
 def mass_reference(order: int) -> np.ndarray:
-    """int N_a N_b dV / V over a tet (k, k), by exact barycentric integrals.
+    """int N_a N_b dV / V over a tet (k, k), by exact barycentric integrals:
 
     int lambda^alpha dV = 6 V alpha! / (3 + |alpha|)!.
     """
@@ -63,7 +64,7 @@ def mass_reference(order: int) -> np.ndarray:
 
 
 def element_masses(group: ElementGroup, density: np.ndarray) -> np.ndarray:
-    """Consistent mass of each tet (m, k, k) [kg]; density (m,) [kg/m^3]."""
+    """Consistent masses of the tets (m, k, k) [kg]; density (m,) [kg/m^3]."""
     mass = (density * group.weights.sum(axis=1))[:, None, None]
     reference = mass_reference(group.order)
     if group.order == 1:
@@ -73,14 +74,14 @@ def element_masses(group: ElementGroup, density: np.ndarray) -> np.ndarray:
 
 
 def lumped_masses(matrices: np.ndarray) -> np.ndarray:
-    """Nodal masses (m, k): the diagonal, scaled to keep the tet's mass.
+    """Nodal masses of the tets (m, k): the diagonal scaled to the mass of the tet.
 
-    The scaling of Hinton, Rock and Zienkiewicz (1976); row sums of a P2 tet
+    The scaling of Hinton, Rock and Zienkiewicz (1976); the row sums of a P2 tet
     would be negative at its corners.
     """
     diagonal = np.einsum("maa->ma", matrices)
     total, trace = matrices.sum(axis=(1, 2)), diagonal.sum(axis=1)
-    # A tet without density (a region without damping) has neither.
+    # A tet of zero density (a region without damping) has zero trace.
     return diagonal * (total / np.where(trace == 0, 1.0, trace))[:, None]
 
 
@@ -91,7 +92,7 @@ def mass_values(
     density: Sequence[np.ndarray],
     lumped: bool,
 ) -> np.ndarray:
-    """The mass matrix as upper values (nnz,) [kg]; density a tet, by group."""
+    """Mass matrix as upper values (nnz,) [kg]; density of each tet, by group."""
     values = np.zeros(pattern.nnz)
     for group, block, rho in zip(space.groups, blocks, density):
         matrices = element_masses(group, rho)
@@ -104,7 +105,7 @@ def mass_values(
 
 
 def node_masses(space: Space, density: Sequence[np.ndarray]) -> np.ndarray:
-    """int rho N_a dV of each node (N,) [kg]: times g, its weight."""
+    """int rho N_a dV of each node (N,) [kg]."""
     total = np.zeros(len(space.nodes))
     for group, rho in zip(space.groups, density):
         mass = rho * group.weights.sum(axis=1)
@@ -119,26 +120,29 @@ def _gather(group, parts, nodes):
 
 
 def nodal_shares(order: int, nodes: np.ndarray) -> np.ndarray:
-    """int N_a dV / V of each tet (m, k): what a force a volume gives a node."""
+    """int N_a dV / V of each tet (m, k): its nodes' shares of a volume force."""
     rows = mass_reference(order).sum(axis=1)
     if order == 1:
         return np.tile(rows, (len(nodes), 1))
     return folding(nodes) @ rows
 
 
+# The model.
+
+
 @dataclass(frozen=True)
 class FemModel:
-    """Elements, materials, masses and the fixed pattern.
+    """Elements, materials, masses and the sparsity pattern of a skin.
 
     Attributes:
         space: nodes and groups of tets.
-        materials: one a region of the mesh, in the order of ``mesh.regions``.
-        pattern: of every matrix of the model.
-        blocks: places of each group's pairs of nodes.
-        rows: the material of each tet, by group.
+        materials: material of each region, in the order of ``mesh.regions``.
+        pattern: sparsity of every matrix of the model.
+        blocks: positions of each group's pairs of nodes in the pattern.
+        rows: number of the material of each tet, by group.
         kinds, table: codes and coefficients of the materials.
         mass: mass matrix as upper values (nnz,) [kg].
-        node_mass: what each node weighs, int rho N_a dV (N,) [kg].
+        node_mass: int rho N_a dV of each node (N,) [kg].
         lumped: whether `mass` is diagonal.
     """
 
@@ -160,12 +164,12 @@ class FemModel:
 
     @property
     def total_mass(self) -> float:
-        """Of the whole skin [kg]."""
+        """Mass of the whole skin [kg]."""
         return float(self.node_mass.sum())
 
     @property
     def damped(self) -> bool:
-        """Whether a material has Rayleigh damping."""
+        """Whether any material has Rayleigh damping."""
         return any(m.mass_damping or m.stiffness_damping for m in self.materials)
 
 
@@ -176,11 +180,11 @@ def build_model(
     quadratic: Iterable[int] = (),
     mass: str = "lumped",
 ) -> FemModel:
-    """Prepares a mesh for computing.
+    """The model of a mesh.
 
     Args:
-        mesh: its volumes must be positive, as check_mesh leaves them.
-        materials: one, or one a region.
+        mesh: mesh with positive volumes, as check_mesh returns it.
+        materials: one material, or one for each region.
         quadratic: regions of P2 tets.
         mass: "lumped" (diagonal) or "consistent".
 
@@ -189,12 +193,11 @@ def build_model(
             region without material.
         UnknownName: for a region or a kind of mass that does not exist.
     """
-    if mass not in ("lumped", "consistent"):
-        raise UnknownName("kind of mass", mass, ("lumped", "consistent"))
+    check_value("mass", mass, one_of("kind of mass", ("lumped", "consistent")))
     _, report = check_mesh(mesh)
     if report.flipped or report.dropped_vertices:
         raise InvalidInput(
-            f"mesh: {report.notes[0]} by the check; use the mesh check_mesh returns"
+            f"mesh: {report.notes[0]} by check_mesh; use the mesh check_mesh returns"
         )
     chosen = by_region(materials, mesh.regions)
     space = build_space(mesh, quadratic)
@@ -224,7 +227,7 @@ def _groups(model: FemModel):
 
 
 def as_positions(model: FemModel, x: np.ndarray) -> np.ndarray:
-    """x as a contiguous (N, 3) array; InvalidInput when it is of another shape."""
+    """x as a contiguous (N, 3) array; InvalidInput for another shape."""
     x = np.ascontiguousarray(x, dtype=float)
     if x.shape != model.rest.shape:
         raise InvalidInput(
@@ -234,7 +237,7 @@ def as_positions(model: FemModel, x: np.ndarray) -> np.ndarray:
 
 
 def elastic_energy(model: FemModel, x: np.ndarray) -> float:
-    """int Psi(F) dV [J]; infinite when a tet is turned over and may not be."""
+    """int Psi(F) dV [J]; infinite where a material forbids an inverted tet."""
     x = as_positions(model, x)
     return sum(
         add_energy(x, *data, model.kinds, model.table)
@@ -262,8 +265,8 @@ def force_and_tangent(
 
     Args:
         x: positions (N, 3) [m].
-        project: drop negative eigenvalues of dP/dF at each quadrature point, so
-            that the tangent is positive semidefinite.
+        project: whether to remove negative eigenvalues of dP/dF at each quadrature
+            point, which makes the tangent positive semidefinite.
         scale: factor of the tangent (not of the force) of each material.
     """
     x = as_positions(model, x)
@@ -286,35 +289,31 @@ def force_and_tangent(
 
 
 def mass_damping(model: FemModel) -> np.ndarray:
-    """Rayleigh's alpha M, alpha of each region (nnz,) [N s/m]."""
+    """Mass part alpha M of the Rayleigh damping, alpha by region (nnz,) [N s/m]."""
     # alpha M is the mass matrix of a skin whose density is alpha rho.
     alpha = np.array([m.mass_damping for m in model.materials])
-    density = [alpha[row] * rho for row, rho in zip(model.rows, _density(model))]
+    rho = np.array([m.density for m in model.materials])
+    density = [alpha[row] * rho[row] for row in model.rows]
     return mass_values(model.space, model.pattern, model.blocks, density, model.lumped)
 
 
 def stiffness_shares(model: FemModel) -> np.ndarray:
-    """Rayleigh's beta of each material (r,) [s]."""
+    """Coefficient beta of the Rayleigh damping of each material (r,) [s]."""
     return np.array([m.stiffness_damping for m in model.materials])
 
 
 def damping_values(
     model: FemModel, x: np.ndarray, *, project: bool = False
 ) -> np.ndarray:
-    """Rayleigh damping alpha M + beta K(x), by region (nnz,) [N s/m]."""
+    """Rayleigh damping alpha M + beta K(x), alpha and beta by region (nnz,) [N s/m]."""
     values, beta = mass_damping(model), stiffness_shares(model)
     if beta.any():
         values += force_and_tangent(model, x, project=project, scale=beta)[1]
     return values
 
 
-def _density(model):
-    rho = np.array([m.density for m in model.materials])
-    return [rho[row] for row in model.rows]
-
-
 def gravity_force(model: FemModel, gravity=(0.0, 0.0, -9.81)) -> np.ndarray:
-    """Weight on the nodes (N, 3) [N]."""
+    """Weight of the nodes (N, 3) [N]."""
     return model.node_mass[:, None] * np.asarray(gravity, float)
 
 
@@ -329,14 +328,6 @@ def deformation_gradients(model: FemModel, x: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-def volume_ratios(model: FemModel, x: np.ndarray) -> np.ndarray:
-    """Smallest det F of each tet of the mesh (m,)."""
-    ratio = np.empty(len(model.space.mesh.tets))
-    for group, F in zip(model.space.groups, deformation_gradients(model, x)):
-        ratio[group.tets] = np.linalg.det(F).min(axis=1)
-    return ratio
-
-
 def worst_tet(model: FemModel, x: np.ndarray) -> tuple[int, float]:
     """The tet of the mesh with the smallest det F, and that det F."""
     x = as_positions(model, x)
@@ -349,7 +340,7 @@ def worst_tet(model: FemModel, x: np.ndarray) -> tuple[int, float]:
 
 
 def von_mises(model: FemModel, x: np.ndarray) -> np.ndarray:
-    """Von Mises stress of each tet (m,) [Pa], the mean of its points.
+    """Von Mises stress of each tet (m,) [Pa], the mean over its quadrature points:
 
     sqrt(3/2 dev s : dev s) of the Cauchy stress s = P F'/J.
     """

@@ -1,9 +1,9 @@
 """Linear and quadratic tets of one mesh, and their shape functions.
 
-P2 tets add a node on each edge. On an edge that a P1 tet shares, a free node
-would tear the two apart; there it is bound to the mean of the edge's ends. The
-binding is folded into the shape functions of the vertices, so such an edge has
-no node at all (-1) and the displacement is continuous.
+P2 tets add a node on each edge. On an edge shared with a P1 tet, a free node would open
+a gap between the two, so it is bound to the mean of the edge's ends. The binding is
+folded into the shape functions of the vertices: such an edge has no node (-1), and the
+displacement is continuous.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class ElementGroup:
     """Tets of one order.
 
     Attributes:
-        order: 1 or 2.
-        tets: their rows in the mesh (m,).
+        order: order of the tets, 1 or 2.
+        tets: rows of the tets in the mesh (m,).
         nodes: node of each shape function (m, k), k = 4 or 10; -1 for an edge
             bound to its ends.
-        gradients: of the shape functions at rest (m, q, k, 3) [1/m].
-        weights: volume each quadrature point stands for (m, q) [m^3].
+        gradients: gradients of the shape functions at rest (m, q, k, 3) [1/m].
+        weights: volume of each quadrature point (m, q) [m^3].
     """
 
     order: int
@@ -52,7 +52,7 @@ class Space:
         mesh: the tets.
         nodes: rest positions (N, 3) [m]; the mesh's vertices come first.
         midside: ends of the edge of each further node (N - n, 2).
-        groups: P1 and P2 tets; a group without tets is left out.
+        groups: P1 tets, P2 tets; empty groups are omitted.
     """
 
     mesh: TetMesh
@@ -62,14 +62,14 @@ class Space:
 
     @property
     def dofs(self) -> int:
-        """Three a node."""
+        """Number of dofs, three per node."""
         return 3 * len(self.nodes)
 
     def on_vertices(self, vertices: np.ndarray) -> np.ndarray:
         """These vertices and the mid-edge nodes between two of them.
 
-        What to prescribe or glue when a patch of vertices is: a free node in the
-        middle of a held edge would bulge.
+        Prescribe all of these to prescribe a patch of the surface: a free node on an
+        edge between two prescribed vertices would bulge.
         """
         held = np.zeros(len(self.mesh.vertices), bool)
         held[vertices] = True
@@ -86,7 +86,7 @@ def build_space(mesh: TetMesh, quadratic: Iterable[int] = ()) -> Space:
 
     Args:
         mesh: checked (positive volumes).
-        quadratic: regions of the mesh; ``mesh.regions`` for all of it.
+        quadratic: regions of P2 tets; ``mesh.regions`` for all.
 
     Raises:
         UnknownName: for a region the mesh does not have.
@@ -154,9 +154,9 @@ def shape_slopes(order: int, point: np.ndarray) -> np.ndarray:
 
 
 def folding(ids: np.ndarray) -> np.ndarray:
-    """Per P2 tet the matrix (10, 10) that hands bound edges to their ends.
+    """Matrices (m, 10, 10) that fold bound edges of P2 tets into their ends.
 
-    Row a of the product with the plain shape functions is the function of slot
+    Row a of the product with the plain shape functions is the function of node
     a: N_a + N_e/2 for the ends a of a bound edge e, zero for the edge itself.
     """
     fold = np.tile(np.eye(10), (len(ids), 1, 1))

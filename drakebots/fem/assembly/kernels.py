@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drakebots.fem.material import (
+from drakebots.fem.material.energies import (
     LAST_INVARIANT,
     MOONEY_RIVLIN,
     PSI_1,
@@ -27,14 +27,13 @@ from drakebots.fem.material import (
     stress_tangent,
 )
 
-# Tangent blocks of one quadrature point, Ke_ab = w g_a : dP/dF : g_b; compiled.
-#
-# Ke (k (k + 1)/2, 3, 3) holds the pairs a <= b by rows.
+# Tangent blocks Ke_ab = w g_a : dP/dF : g_b of one quadrature point. Ke
+# (k (k + 1)/2, 3, 3) holds the pairs a <= b by rows.
 
 
 @njit(cache=True)
 def blocks_by_tangent(T, G, w, TG, Ke):
-    """Ke_ab += w G_a T G_b over pairs a <= b."""
+    """Ke_ab += w G_a T G_b for all pairs a <= b."""
     k = len(G)
     for b in range(k):
         for i in range(9):
@@ -57,7 +56,7 @@ def blocks_by_tangent(T, G, w, TG, Ke):
 
 @njit(cache=True)
 def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
-    """The same from the derivatives by I1, I2, J.
+    """The same from the derivatives of the energy by I1, I2, J.
 
     With f1 = 2 F g, f2 = dI2/dF g and fj = cof F g of each node,
     Ke_ab = Psi_mn f^m_a f^n_b' + (2 Psi_1 + ..) g_a.g_b + Psi_J e(F (g_a x g_b)).
@@ -143,7 +142,7 @@ def gradient_of(x, ids, G, F):
 
 @njit(cache=True)
 def add_energy(x, nodes, grads, weights, row, kinds, table):
-    """The elastic energy of the group [J]; infinite when a tet forbids it."""
+    """Elastic energy of the group [J]; infinite where a material forbids F."""
     F = np.empty((3, 3))
     total = 0.0
     for e in range(len(nodes)):
@@ -170,7 +169,7 @@ def add_force(x, nodes, grads, weights, row, kinds, table, force):
 
 @njit(cache=True)
 def scatter_force(ids, G, w, P, force):
-    """force[ids[a]] -= w P G[a]: a quadrature point's share of the inner force [N]."""
+    """force[ids[a]] -= w P G[a], the share of one quadrature point [N]."""
     for a in range(len(ids)):
         n = ids[a]
         if n >= 0:
@@ -185,28 +184,20 @@ def add_tangent(
     x, nodes, grads, weights, row, kinds, table, scale, project,
     blocks, indptr, force, values,
 ):  # fmt: skip
-    """force as :func:`add_force`; values += scale[row] d2 energy / dx2.
+    """Adds forces as :func:`add_force`, and values += scale[row] d2 energy / dx2.
 
-    Invariant kinds contract P's derivative with the gradients without forming
-    the 9 x 9 matrix: a third of the work. With `project` it is formed, and
-    freed of negative eigenvalues.
-
-    Returns:
-        How many quadrature points were projected.
+    For kinds of the invariants the derivative of P is contracted with the gradients
+    without forming the 9 x 9 matrix, in a third of the time. With `project` the matrix
+    is formed and its negative eigenvalues are removed.
     """
     m, k = nodes.shape
-    F, P, C, K = (
-        np.empty((3, 3)),
-        np.empty((3, 3)),
-        np.empty((3, 3)),
-        np.empty((3, 3)),
-    )
+    F, P = np.empty((3, 3)), np.empty((3, 3))
+    C, K = np.empty((3, 3)), np.empty((3, 3))
     T, L, B = np.empty((9, 9)), np.empty((9, 9)), np.empty((3, 3))
     TG = np.empty((9, 3))
     d = np.empty(10)
     f1, f2, fj = np.empty((k, 3)), np.empty((k, 3)), np.empty((k, 3))
     Ke = np.empty((k * (k + 1) // 2, 3, 3))
-    changed = 0
     for e in range(m):
         kind, c, s = kinds[row[e]], table[row[e]], scale[row[e]]
         Ke[:, :, :] = 0.0
@@ -225,17 +216,16 @@ def add_tangent(
                 blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke)
             else:
                 stress_tangent(kind, c, F, P, T, True)
-                if project and project_positive(T, L):
-                    changed += 1
+                if project:
+                    project_positive(T, L)
                 blocks_by_tangent(T, G, w, TG, Ke)
             scatter_force(nodes[e], G, w, P, force)
         _scatter(nodes[e], blocks[e], indptr, s, Ke, values)
-    return changed
 
 
 @njit(cache=True)
 def _scatter(ids, blocks, indptr, s, Ke, values):
-    """values += s Ke; row 3 i + r keeps its entries from column 3 i + r on."""
+    """values += s Ke; row 3 i + r is stored from column 3 i + r on."""
     k = len(ids)
     p = 0
     for a in range(k):
@@ -255,7 +245,7 @@ def _scatter(ids, blocks, indptr, s, Ke, values):
 
 @njit(cache=True)
 def deformation(x, nodes, grads, out):
-    """F of each quadrature point, written to out (m, q, 3, 3)."""
+    """Writes F of each quadrature point to out (m, q, 3, 3)."""
     for e in range(len(nodes)):
         for q in range(grads.shape[1]):
             gradient_of(x, nodes[e], grads[e, q], out[e, q])
@@ -263,7 +253,7 @@ def deformation(x, nodes, grads, out):
 
 @njit(cache=True)
 def stresses(x, nodes, grads, row, kinds, table, out):
-    """P of each quadrature point, written to out (m, q, 3, 3)."""
+    """Writes P of each quadrature point to out (m, q, 3, 3)."""
     F, T = np.empty((3, 3)), np.empty((9, 9))
     for e in range(len(nodes)):
         for q in range(grads.shape[1]):
@@ -300,7 +290,7 @@ def smallest_ratio(x, nodes, grads):
                 - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
                 + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
             )
-            # A NaN is the worst there is.
+            # NaN counts as the smallest.
             if low > J or J != J:
                 low, where = J, e
                 if J != J:

@@ -1,8 +1,8 @@
-"""The sparsity of a symmetric matrix of 3 x 3 blocks, fixed once.
+"""The sparsity of a symmetric matrix of 3 x 3 blocks, determined once per model.
 
-Only the upper triangle is kept, in CSR with sorted columns: what PARDISO takes,
-and half the memory to write. Rows of a node share their blocks, so an entry's
-place follows from one number a pair of nodes: which block of the row it is.
+Only the upper triangle is stored, in CSR with sorted columns: the format of PARDISO,
+and half the memory. The three rows of a node have the same blocks, so one number per
+pair of nodes, the index of the block in its row, locates nine entries.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class SymmetricPattern:
     """Upper triangle of a symmetric matrix, CSR with sorted columns.
 
     Attributes:
-        indptr: (n + 1,) int32.
-        indices: (nnz,) int32; the diagonal comes first in each row.
+        indptr: starts of the rows (n + 1,) int32.
+        indices: columns (nnz,) int32; the diagonal comes first in each row.
     """
 
     indptr: np.ndarray
@@ -28,17 +28,17 @@ class SymmetricPattern:
 
     @property
     def size(self) -> int:
-        """Rows n."""
+        """Number of rows n."""
         return len(self.indptr) - 1
 
     @property
     def nnz(self) -> int:
-        """Entries of the upper triangle."""
+        """Number of entries of the upper triangle."""
         return len(self.indices)
 
     @property
     def diagonal(self) -> np.ndarray:
-        """Places of the diagonal among the values (n,)."""
+        """Positions of the diagonal among the values (n,)."""
         return self.indptr[:-1]
 
     def upper(self, values: np.ndarray) -> csr_array:
@@ -77,12 +77,12 @@ def node_pattern(
     """The pattern of elements that couple all their nodes.
 
     Args:
-        nodes: how many.
-        groups: nodes of each element (m, k), -1 where there is none.
+        nodes: number of nodes.
+        groups: nodes of each element (m, k), -1 for none.
 
     Returns:
-        The pattern, and for each group the blocks (m, k (k + 1)/2) int32: which
-        block of the lower node's row the pair (a, b >= a) is, -1 without one.
+        The pattern, and for each group the blocks (m, k (k + 1)/2) int32: the index
+        in the lower node's row of the block of each pair (a, b >= a), or -1.
     """
     keys, of_pair = [], []
     for ids in groups:
@@ -105,7 +105,7 @@ def node_pattern(
 
 @njit(cache=True)
 def _expand(start, column):
-    """Blocks to scalars; row 3 i + r begins at column 3 i + r."""
+    """Expands blocks to entries; row 3 i + r begins at column 3 i + r."""
     n = len(start) - 1
     indptr = np.zeros(3 * n + 1, np.int32)
     indices = np.empty(9 * len(column) - 3 * n, np.int32)

@@ -1,35 +1,19 @@
-"""TODO: what this room is."""
+"""Hyperelastic materials: a name, moduli and damping make an energy.
+
+    Material("mooney-rivlin", youngs_modulus=0.7e6, poisson_ratio=0.47)
+
+The energies themselves are compiled functions of the deformation gradient
+(:mod:`drakebots.fem.material.energies`).
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.fem.material.energies import (
-        LAST_INVARIANT,
-        MOONEY_RIVLIN,
-        PSI_1,
-        PSI_1J,
-        PSI_2,
-        PSI_2J,
-        PSI_11,
-        PSI_12,
-        PSI_22,
-        PSI_J,
-        PSI_JJ,
-        ST_VENANT_KIRCHHOFF,
-        cofactor,
-        invariants,
-        psi_derivatives,
-    )
-    from drakebots.fem.material.kernels import (
-        energy_density,
-        invariant_stress,
-        project_positive,
-        stress_tangent,
-    )
     from drakebots.fem.material.materials import (
         KINDS,
+        PAPER_LITERAL,
         SILICONE,
         Material,
         by_region,

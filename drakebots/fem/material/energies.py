@@ -1,13 +1,22 @@
-"""Energies of principal stretches: linear corotated and Ogden; compiled.
+"""Energies of hyperelastic materials: density, stress and tangent at one F; compiled.
 
-With the rotation-variant SVD F = U diag(s) V', det U = det V = 1,
+F is the deformation gradient, J = det F, P = dPsi/dF the first Piola-Kirchhoff stress.
+Matrices dP/dF (9, 9) have rows and columns 3 i + j.
+
+Kinds below LAST_INVARIANT are functions of the invariants
+
+    I1 = |F|^2,  I2 = (I1^2 - |F'F|^2)/2,  J
+    P = sum Psi_a dI_a/dF
+    dP_ij/dF_kl = sum Psi_a d2I_a + sum Psi_ab dI_a dI_b
+
+The others are functions of the principal stretches s. With the rotation-variant SVD
+F = U diag(s) V', det U = det V = 1,
 
     P = U diag(psi_i) V',   psi_i = dPsi/ds_i
 
-and the tangent is diagonal in the basis of Smith, de Goes and Kim (2019):
-three stretch modes coupled by psi_ij, three twists (psi_i + psi_j)/(s_i + s_j)
-and three flips (psi_i - psi_j)/(s_i - s_j), whose limit at coinciding stretches
-is psi_ii - psi_ij.
+and the tangent is sparse in the basis of Smith, de Goes and Kim (2019): three stretch
+modes coupled by psi_ij, three twists (psi_i + psi_j)/(s_i + s_j) and three flips
+(psi_i - psi_j)/(s_i - s_j), whose limit at coinciding stretches is psi_ii - psi_ij.
 """
 
 from __future__ import annotations
@@ -15,25 +24,29 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# Energies that depend on F by invariants, and their derivatives; compiled.
-#
-#     I1 = |F|^2,  I2 = (I1^2 - |F'F|^2)/2,  J = det F
-#
-# The first Piola-Kirchhoff stress is P = sum Psi_a dI_a/dF, the tangent
-#
-#     dP_ij/dF_kl = sum Psi_a d2I_a + sum Psi_ab dI_a dI_b.
-
 NEO_HOOKEAN, STABLE_NEO_HOOKEAN, ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN = 0, 1, 2, 3
-"""Kinds below LAST_INVARIANT are functions of the invariants."""
+LINEAR_COROTATED, OGDEN = 4, 5
 
 LAST_INVARIANT = 4
+"""First kind that is not a function of the invariants."""
+
 PSI_1, PSI_2, PSI_J, PSI_11, PSI_12, PSI_1J, PSI_22, PSI_2J, PSI_JJ = range(1, 10)
-"""Places in the array of derivatives; place 0 is the energy density."""
+"""Places in the array of derivatives by I1, I2, J; place 0 is the energy density."""
+
+TERMS = 3
+"""Terms an Ogden material may have; c = mu (3), alpha (3), bulk modulus."""
+
+CLOSE = 1e-5
+"""Relative difference of stretches below which a flip takes its limit. There the
+rounding of the quotient (1e-16/difference) equals the error of the limit
+(difference^2)."""
+
+# Functions of the invariants.
 
 
 @njit(cache=True)
 def invariants(F, C):
-    """I1, I2, J of F (3, 3); C = F'F is written."""
+    """I1, I2, J of F (3, 3); C = F'F is written to C."""
     for i in range(3):
         for j in range(3):
             C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
@@ -70,10 +83,10 @@ def cofactor(F, K):
 
 @njit(cache=True)
 def psi_derivatives(kind, c, one, two, J, d):
-    """Energy density and its derivatives (10,) by I1, I2, J, written to d.
+    """Writes the energy density and its derivatives by I1, I2, J to d (10,).
 
     c are the coefficients of :func:`drakebots.fem.material.materials.coefficients`.
-    False when the energy is infinite (J <= 0 where ln J is taken).
+    Returns False when the energy is infinite (J <= 0 where ln J is taken).
     """
     d[:] = 0.0
     if kind == NEO_HOOKEAN:
@@ -88,7 +101,7 @@ def psi_derivatives(kind, c, one, two, J, d):
         d[PSI_J] = (lam * log - mu) / J
         d[PSI_JJ] = (lam * (1.0 - log) + mu) / (J * J)
     elif kind == STABLE_NEO_HOOKEAN:
-        # Smith et al. 2018, eq. 14: mu, lambda and alpha are in c already.
+        # Smith et al. 2018, eq. 14; c holds their mu, lambda and alpha.
         mu, lam, alpha = c[0], c[1], c[2]
         d[0] = (
             0.5 * mu * (one - 3.0)
@@ -128,6 +141,19 @@ def psi_derivatives(kind, c, one, two, J, d):
             10.0 / 9.0 * c10 * a * one + 28.0 / 9.0 * c01 * b * two + bulk * (1.0 - log)
         ) / (J * J)
     return True
+
+
+@njit(cache=True)
+def invariant_stress(F, C, K, one, d, P):
+    """P = 2 Psi_1 F + Psi_2 2 (I1 F - F C) + Psi_J cof F, written to P."""
+    for i in range(3):
+        for j in range(3):
+            FC = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
+            P[i, j] = (
+                2.0 * (d[PSI_1] + d[PSI_2] * one) * F[i, j]
+                - 2.0 * d[PSI_2] * FC
+                + d[PSI_J] * K[i, j]
+            )
 
 
 @njit(cache=True)
@@ -171,19 +197,12 @@ def invariant_tangent(F, C, K, one, d, T):
                     T[3 * i + j, 3 * k + l] += sign * d[PSI_J] * F[m, n]
 
 
-LINEAR_COROTATED, OGDEN = 4, 5
-
-TERMS = 3
-"""Terms an Ogden material may have; c = mu (3), alpha (3), bulk modulus."""
-
-CLOSE = 1e-5
-"""Relative gap of stretches below which the flip takes its limit: there the
-quotient's rounding (1e-16/gap) meets the limit's error (gap^2)."""
+# Functions of the principal stretches.
 
 
 @njit(cache=True)
 def signed_svd(F, U, s, V):
-    """F = U diag(s) V' by one-sided Jacobi; U, V rotations, s[i] may be < 0."""
+    """F = U diag(s) V' by one-sided Jacobi; U, V are rotations, one s may be < 0."""
     A = F.copy()
     for i in range(3):
         for j in range(3):
@@ -222,7 +241,7 @@ def signed_svd(F, U, s, V):
         return
     for i in range(3):
         if i != low:
-            # Two stretches gone: any direction will do, made orthogonal below.
+            # Two stretches are zero: take any direction normal to the third.
             if s[i] > 1e-14 * top and s[i] > 0.0:
                 for k in range(3):
                     U[k, i] = A[k, i] / s[i]
@@ -251,7 +270,7 @@ def _any_normal(U, i, low, s, A):
 
 @njit(cache=True)
 def stretch_derivatives(kind, c, s, psi, H):
-    """Energy density; psi (3,) and H (3, 3) are written. False when infinite."""
+    """Energy density, and whether it is finite; psi (3,) and H = psi_ij are written."""
     if kind == LINEAR_COROTATED:
         # mu |F - R|^2 + lambda/2 tr(R'F - 1)^2
         mu, lam = c[0], c[1]
@@ -288,7 +307,7 @@ def stretch_derivatives(kind, c, s, psi, H):
             for j in range(3):
                 H[i, j] += mu * alpha * (total / 9.0 - (power[i] + power[j]) / 3.0)
             H[i, i] += mu * alpha * power[i]
-    # So far by ln s: turn derivatives to s.
+    # So far the derivatives are by ln s; convert them to s.
     for i in range(3):
         for j in range(3):
             H[i, j] /= s[i] * s[j]
@@ -315,7 +334,7 @@ def stretch_tangent(U, s, V, psi, H, T):
     for a in range(2):
         for b in range(a + 1, 3):
             total, gap = s[a] + s[b], s[a] - s[b]
-            # Opposite stretches (a turned-over element) have no rotation.
+            # Opposite stretches (of an inverted element) define no rotation.
             if abs(total) < 1e-12 * top:
                 total = 1e-12 * top
             twist = (psi[a] + psi[b]) / total
@@ -327,3 +346,101 @@ def stretch_tangent(U, s, V, psi, H, T):
             L[m, m] = L[n, n] = 0.5 * (twist + flip)
             L[m, n] = L[n, m] = 0.5 * (flip - twist)
     T[:, :] = modes.T @ (L @ modes)
+
+
+# Any kind.
+
+
+@njit(cache=True)
+def energy_density(kind, c, F):
+    """Psi(F) [J/m^3]; infinite where the material forbids F."""
+    if kind < LAST_INVARIANT:
+        C, d = np.empty((3, 3)), np.empty(10)
+        one, two, J = invariants(F, C)
+        psi_derivatives(kind, c, one, two, J, d)
+        return d[0]
+    U, V, H = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    s, psi = np.empty(3), np.empty(3)
+    signed_svd(F, U, s, V)
+    return stretch_derivatives(kind, c, s, psi, H)[0]
+
+
+@njit(cache=True)
+def stress_tangent(kind, c, F, P, T, want_tangent):
+    """Psi(F) [J/m^3]; writes P (3, 3) and, on request, T = dP/dF (9, 9).
+
+    Where the energy is infinite, P and T are NaN.
+    """
+    if kind < LAST_INVARIANT:
+        C, K, d = np.empty((3, 3)), np.empty((3, 3)), np.empty(10)
+        one, two, J = invariants(F, C)
+        if psi_derivatives(kind, c, one, two, J, d):
+            cofactor(F, K)
+            invariant_stress(F, C, K, one, d, P)
+            if want_tangent:
+                invariant_tangent(F, C, K, one, d, T)
+            return d[0]
+        energy = d[0]
+    else:
+        U, V, H = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+        s, psi = np.empty(3), np.empty(3)
+        signed_svd(F, U, s, V)
+        energy, good = stretch_derivatives(kind, c, s, psi, H)
+        if good:
+            for i in range(3):
+                for j in range(3):
+                    P[i, j] = (
+                        U[i, 0] * psi[0] * V[j, 0]
+                        + U[i, 1] * psi[1] * V[j, 1]
+                        + U[i, 2] * psi[2] * V[j, 2]
+                    )
+            if want_tangent:
+                stretch_tangent(U, s, V, psi, H, T)
+            return energy
+    P[:, :] = np.nan
+    if want_tangent:
+        T[:, :] = np.nan
+    return energy
+
+
+@njit(cache=True)
+def project_positive(T, L):
+    """Removes the negative eigenvalues of T (9, 9) in place; L is workspace.
+
+    A trial Cholesky factorization recognises the usual case, in which there are none,
+    at a tenth of the cost of the eigenvectors. Returns whether T was changed.
+    """
+    n = T.shape[0]
+    nudge = 0.0
+    for i in range(n):
+        nudge += abs(T[i, i])
+    if not np.isfinite(nudge):
+        return False
+    nudge *= 1e-10
+    good = True
+    for i in range(n):
+        for j in range(i + 1):
+            t = T[i, j]
+            for k in range(j):
+                t -= L[i, k] * L[j, k]
+            if i == j:
+                if not t + nudge > 0.0:
+                    good = False
+                    break
+                L[i, i] = np.sqrt(t + nudge)
+            else:
+                L[i, j] = t / L[j, j]
+        if not good:
+            break
+    if good:
+        return False
+    values, vectors = np.linalg.eigh(T)
+    for i in range(n):
+        for j in range(n):
+            t = 0.0
+            for k in range(n):
+                if values[k] > 0.0:
+                    t += vectors[i, k] * values[k] * vectors[j, k]
+            L[i, j] = t
+    T[:, :] = L
+    return True

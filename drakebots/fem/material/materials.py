@@ -1,10 +1,10 @@
-"""Materials of the skin: moduli, coefficients of the energies, checks.
+"""Materials of the skin: their moduli and the coefficients of their energies.
 
-The paper (section 7) states E = 0.09 GPa. That contradicts its own Fig. 17:
-1.96 N m bends the skin of a leg by about 20 deg, and a silicone tube of 33 mm
-radius, 4 mm wall and 50 mm free length has 8 N m/rad at 1 MPa, so the figure
-needs about 0.7 MPa; at 90 MPa the tube bends 0.16 deg. :data:`SILICONE`
-therefore is the default and :data:`PAPER_LITERAL` the number as printed.
+The paper (section 7) states E = 0.09 GPa, which contradicts its own Fig. 17: 1.96 N m
+bends the skin of a leg by about 20 deg. A silicone tube of 33 mm radius, 4 mm wall and
+50 mm free length has 8 N m/rad at 1 MPa, so the figure requires about 0.7 MPa; at
+90 MPa the tube would bend by 0.16 deg. The default is therefore :data:`SILICONE`;
+:data:`PAPER_LITERAL` has the printed value.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from drakebots.core.checks import between, check, non_negative, one_of, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.fem.material.energies import (
     LINEAR_COROTATED,
@@ -23,8 +24,9 @@ from drakebots.fem.material.energies import (
     ST_VENANT_KIRCHHOFF,
     STABLE_NEO_HOOKEAN,
     TERMS,
+    energy_density,
+    stress_tangent,
 )
-from drakebots.fem.material.kernels import energy_density, stress_tangent
 
 KINDS = {
     "neo-hookean": NEO_HOOKEAN,
@@ -40,12 +42,13 @@ KINDS = {
 * stable-neo-hookean, Smith, de Goes and Kim 2018: finite when inverted;
 * st-venant-kirchhoff, mu |E|^2 + lambda/2 (tr E)^2;
 * mooney-rivlin, c10 (J^-2/3 I1 - 3) + c01 (J^-4/3 I2 - 3) + k/2 (ln J)^2;
-* linear-corotated, mu |F - R|^2 + lambda/2 tr(R'F - 1)^2, tangent exact (R is
+* linear-corotated, mu |F - R|^2 + lambda/2 tr(R'F - 1)^2, with the exact tangent (R is
   not frozen over a step);
 * ogden, sum mu_p/a_p (sum_i b_i^a_p - 3) + k/2 (ln J)^2, b_i = J^-1/3 s_i.
 """
 
 COEFFICIENTS = 2 * TERMS + 1
+"""Numbers that describe any material to the compiled energies."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +56,20 @@ class Material:
     """An isotropic hyperelastic material.
 
     Attributes:
-        kind: one of KINDS.
-        youngs_modulus: at small strain [Pa].
-        poisson_ratio: at small strain, -1 < nu < 0.5.
-        density: at rest [kg/m^3].
-        mass_damping: Rayleigh's alpha [1/s].
-        stiffness_damping: Rayleigh's beta [s].
-        second_share: Mooney-Rivlin, c01/(c10 + c01); mu = 2 (c10 + c01).
-        ogden_terms: (alpha_p, share_p) with mu_p alpha_p = 2 mu share_p; shares
-            add to 1. The default is Treloar's rubber (Ogden 1972).
+        kind: name of the energy, one of KINDS.
+        youngs_modulus: Young's modulus at small strain [Pa]; silicone: 0.7e6 to 1e6.
+        poisson_ratio: Poisson's ratio at small strain, -1 < nu < 0.5; rubber: 0.46
+            to 0.49.
+        density: density at rest [kg/m^3].
+        mass_damping: Rayleigh's coefficient alpha [1/s].
+        stiffness_damping: Rayleigh's coefficient beta [s].
+        second_share: share c01/(c10 + c01) of Mooney-Rivlin; mu = 2 (c10 + c01).
+        ogden_terms: pairs (alpha_p, share_p) of Ogden with mu_p alpha_p =
+            2 mu share_p; the shares add to 1. The default is Treloar's rubber (Ogden
+            1972).
 
     Raises:
-        UnknownName: for a kind that is not known.
+        UnknownName: for an unknown kind.
         InvalidInput: for a value outside its range.
     """
 
@@ -82,37 +87,37 @@ class Material:
     )
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise UnknownName("material", self.kind, KINDS)
-
-        def need(good, name, value, remedy):
-            if not (good and np.isfinite(value)):
-                raise InvalidInput(f"material {self.kind}: {name} = {value} {remedy}")
-
-        e, nu = self.youngs_modulus, self.poisson_ratio
-        need(e > 0, "youngs_modulus", e, "must be > 0 Pa (silicone: 0.7e6 to 1e6)")
-        need(
-            -1 < nu < 0.5,
-            "poisson_ratio",
-            nu,
-            "must lie between -1 and 0.5; use 0.46 to 0.49 for rubber",
+        check(self, "", kind=one_of("material", KINDS))
+        check(
+            self,
+            f"material {self.kind}",
+            youngs_modulus=positive("Pa"),
+            poisson_ratio=between(-1, 0.5, open_ends=True),
+            density=positive("kg/m^3"),
+            mass_damping=non_negative("1/s"),
+            stiffness_damping=non_negative("s"),
+            second_share=between(0, 1),
         )
-        need(self.density > 0, "density", self.density, "must be > 0 kg/m^3")
-        for name in ("mass_damping", "stiffness_damping"):
-            need(getattr(self, name) >= 0, name, getattr(self, name), "must be >= 0")
-        share = self.second_share
-        need(0 <= share <= 1, "second_share", share, "must lie in 0..1")
         if self.kind == "ogden":
-            terms = np.array(self.ogden_terms, float)
-            if terms.ndim != 2 or terms.shape[1] != 2 or not 1 <= len(terms) <= TERMS:
-                raise InvalidInput(
-                    f"material ogden: ogden_terms needs 1 to {TERMS} pairs "
-                    f"(alpha, share), got {self.ogden_terms!r}"
-                )
-            total = terms[:, 1].sum()
-            need(abs(total - 1) < 1e-6, "sum of shares", total, "must be 1")
-            smallest = np.abs(terms[:, 0]).min()
-            need(smallest > 1e-3, "smallest |alpha|", smallest, "must not vanish")
+            self._check_ogden_terms()
+
+    def _check_ogden_terms(self):
+        terms = np.array(self.ogden_terms, float)
+        if terms.ndim != 2 or terms.shape[1] != 2 or not 1 <= len(terms) <= TERMS:
+            raise InvalidInput(
+                f"material ogden: ogden_terms must be 1 to {TERMS} pairs "
+                f"(alpha, share), got {self.ogden_terms!r}"
+            )
+        alpha, share = terms.T
+        if not abs(share.sum() - 1) < 1e-6:
+            raise InvalidInput(
+                f"material ogden: sum of shares must be 1, got {share.sum():g}"
+            )
+        smallest = np.abs(alpha).min()
+        if not (smallest > 1e-3 and np.isfinite(alpha).all()):
+            raise InvalidInput(
+                f"material ogden: smallest |alpha| must be > 1e-3, got {smallest:g}"
+            )
 
     @property
     def lame(self) -> tuple[float, float]:
@@ -127,7 +132,7 @@ class Material:
         return lam + 2 * mu / 3
 
     def with_modulus(self, youngs_modulus: float) -> Material:
-        """The same material, softer or stiffer."""
+        """The same material with another modulus [Pa]."""
         return replace(self, youngs_modulus=youngs_modulus)
 
     def density_and_stress(self, F) -> tuple[float, np.ndarray, np.ndarray]:
@@ -144,18 +149,18 @@ class Material:
 
 
 SILICONE = Material()
-"""Neo-Hookean, 0.8 MPa, nu 0.46, 1070 kg/m^3: what the paper's Fig. 17 implies."""
+"""Neo-Hookean, 0.8 MPa, nu 0.46, 1070 kg/m^3, as the paper's Fig. 17 implies."""
 
 PAPER_LITERAL = Material(youngs_modulus=0.09e9)
-"""The paper's 0.09 GPa as printed: a hundred times stiffer than its Fig. 17."""
+"""The paper's printed 0.09 GPa, a hundred times stiffer than its Fig. 17."""
 
 
 def coefficients(material: Material) -> np.ndarray:
-    """The numbers (COEFFICIENTS,) that the compiled energies take."""
+    """Coefficients (COEFFICIENTS,) of the compiled energies."""
     mu, lam = material.lame
     c = np.zeros(COEFFICIENTS)
     if material.kind == "stable-neo-hookean":
-        # Smith et al., section 3.4: moduli that keep Lame's meaning at rest.
+        # Smith et al., section 3.4: moduli with the meaning of Lame's at rest.
         mu_, lam_ = 4 / 3 * mu, lam + 5 / 6 * mu
         c[:3] = mu_, lam_, 1 + 0.75 * mu_ / lam_
     elif material.kind == "mooney-rivlin":
@@ -173,11 +178,11 @@ def coefficients(material: Material) -> np.ndarray:
 def by_region(
     materials: Material | Mapping[int, Material], regions: tuple[int, ...]
 ) -> tuple[Material, ...]:
-    """One material a region, in the order of `regions`.
+    """The material of each region, in the order of `regions`.
 
     Raises:
         InvalidInput: when a region has no material.
-        UnknownName: when a material is given for a region that does not occur.
+        UnknownName: for a material of a region that does not exist.
     """
     if isinstance(materials, Material):
         return (materials,) * len(regions)

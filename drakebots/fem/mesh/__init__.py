@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""Tetrahedral meshes: read, written, checked and generated.
+
+mesh, report = check_mesh(read_mesh("skin.vtu"))
+print(report)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +19,11 @@ if TYPE_CHECKING:
         mesh_edges,
         surface_triangles,
     )
-    from drakebots.fem.mesh.shapes import hollow_capsule, prism_tets, wall_mesh
+    from drakebots.fem.mesh.shapes import (
+        box_mesh,
+        hollow_capsule,
+        prism_tets,
+        wall_mesh,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""Whether a mesh can be computed on: what was mended, what stays doubtful."""
+"""Checks a mesh before computing on it: repairs what it can, reports the rest."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from drakebots.core.errors import InvalidInput
 from drakebots.fem.mesh.mesh import EDGES, TetMesh, surface_faces, tet_volumes
 
 SLIVER = 0.1
-"""Below this quality a tet counts as a sliver."""
+"""Tets of a lower quality count as slivers."""
 
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What :func:`check_mesh` found.
+    """Findings of :func:`check_mesh`.
 
     Attributes:
-        vertices, tets, surface_triangles: counts after mending.
-        flipped: tets whose corners were reordered to a positive volume.
-        dropped_vertices: vertices no tet uses, taken out.
-        pieces: parts that share no vertex.
-        slivers: tets of quality below SLIVER.
-        worst_tet, worst_quality: the flattest tet; quality is 1 for a regular
-            tet and 0 for a flat one.
-        volume: of all tets [m^3].
+        vertices, tets, surface_triangles: numbers of each after the repair.
+        flipped: number of inverted tets whose corners were reordered.
+        dropped_vertices: number of removed vertices that no tet used.
+        pieces: number of parts that share no vertex.
+        slivers: number of tets of quality below SLIVER.
+        worst_tet: the flattest tet.
+        worst_quality: its quality, 1 for a regular tet and 0 for a flat one.
+        volume: volume of all tets [m^3].
         edge_m: shortest, mean and longest edge [m].
-        notes: one line for each thing a user should know.
+        notes: one line for each finding.
     """
 
     vertices: int
@@ -69,18 +69,18 @@ def tet_quality(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
 
 
 def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, MeshReport]:
-    """A mesh fit to compute on, and the report of what was done to it.
+    """A mesh that can be computed on, and the report of what was changed.
 
-    Tets of negative volume are turned over and vertices no tet uses are taken
-    out, each with a note; slivers and separate pieces are noted only.
+    Tets of negative volume are reordered and vertices that no tet uses are removed,
+    each with a note; slivers and separate pieces are only noted.
 
     Args:
-        mesh: as read or made.
-        one_piece: separate pieces are an error.
+        mesh: the mesh as read or made.
+        one_piece: whether several pieces are an error.
 
     Raises:
         InvalidInput: for a degenerate tet (repeated corner or no volume), a tet
-            given twice, a face of three tets, or (on request) several pieces.
+            listed twice, a face of three tets, or (on request) several pieces.
     """
     notes = []
     vertices, tets = mesh.vertices, mesh.tets.copy()
@@ -88,7 +88,7 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
     flipped = mesh.volumes < 0
     if flipped.any():
         tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
-        notes.append(f"{flipped.sum()} inverted tets were turned over")
+        notes.append(f"{flipped.sum()} inverted tets were reordered")
     quality = tet_quality(vertices, tets)
     worst = int(np.argmin(quality))
     if quality[worst] < 1e-9:
@@ -105,7 +105,7 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
     used, renumbered = np.unique(tets, return_inverse=True)
     dropped = len(vertices) - len(used)
     if dropped:
-        notes.append(f"{dropped} vertices that no tet uses were taken out")
+        notes.append(f"{dropped} vertices that no tet uses were removed")
         vertices, tets = vertices[used], renumbered.reshape(tets.shape)
     pieces = _pieces(tets, len(vertices))
     if pieces > 1:
@@ -115,23 +115,23 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
                 "keep the largest or join them"
             )
         notes.append(f"{pieces} pieces share no vertex")
-    mended = TetMesh(vertices, tets, mesh.region)
+    checked = TetMesh(vertices, tets, mesh.region)
     length = _edge_lengths(vertices, tets)
     report = MeshReport(
         vertices=len(vertices),
         tets=len(tets),
-        surface_triangles=len(surface_faces(mended)[0]),
+        surface_triangles=len(surface_faces(checked)[0]),
         flipped=int(flipped.sum()),
         dropped_vertices=dropped,
         pieces=pieces,
         slivers=slivers,
         worst_tet=worst,
         worst_quality=float(quality[worst]),
-        volume=float(mended.volumes.sum()),
+        volume=float(checked.volumes.sum()),
         edge_m=(float(length.min()), float(length.mean()), float(length.max())),
         notes=tuple(notes),
     )
-    return mended, report
+    return checked, report
 
 
 def _edge_lengths(vertices, tets):
@@ -150,7 +150,7 @@ def _refuse_repeated(tets):
     _, first, count = np.unique(corners, axis=0, return_index=True, return_counts=True)
     if count.max() > 1:
         tet = int(first[np.argmax(count)])
-        raise InvalidInput(f"mesh tet {tet} is given {count.max()} times; keep one")
+        raise InvalidInput(f"mesh tet {tet} is listed {count.max()} times; keep one")
 
 
 def _pieces(tets, n):

@@ -1,4 +1,4 @@
-"""Tet meshes from and to files: .vtk, .vtu, .msh, .mesh, through meshio."""
+"""Reads and writes tet meshes (.vtk, .vtu, .msh, .mesh) through meshio."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from drakebots.core.files import replacing
 from drakebots.fem.mesh.mesh import TetMesh
 
 REGION_NAMES = ("region", "gmsh:physical", "medit:ref", "cell_scalars")
-"""Cell data that may hold the region, first match wins."""
+"""Names of cell data that may hold the region; the first match is used."""
 
 FORMATS = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh22", ".mesh": "medit"}
 """meshio's name of each suffix."""
 
 
 def read_mesh(path: str | Path) -> TetMesh:
-    """Reads the tets of a file; other cells (triangles, lines) are left out.
+    """Reads the tets of a file and ignores other cells (triangles, lines).
 
     The region of a tet is the first of REGION_NAMES among the cell data, else 0.
-    The mesh is as the file gives it: run
-    :func:`~drakebots.fem.mesh.check.check_mesh` before computing.
+    The mesh is not checked: call :func:`~drakebots.fem.mesh.check.check_mesh` before
+    computing on it.
 
     Raises:
-        FileProblem: for a file that is missing, of another format, cannot be
+        FileProblem: for a file that is missing, has another format, cannot be
             read or holds no linear tets.
         InvalidInput: for positions that are not finite.
     """
@@ -37,7 +37,7 @@ def read_mesh(path: str | Path) -> TetMesh:
     if not path.is_file():
         raise FileProblem(path, "no such mesh file")
     try:
-        # meshio prints its complaint and leaves by sys.exit.
+        # On bad files meshio prints a message and calls sys.exit.
         with contextlib.redirect_stdout(io.StringIO()):
             data = meshio.read(path)
     except (Exception, SystemExit) as error:
@@ -47,7 +47,7 @@ def read_mesh(path: str | Path) -> TetMesh:
     if not blocks:
         found = ", ".join(sorted({block.type for block in data.cells})) or "nothing"
         raise FileProblem(
-            path, f"holds no linear tets (found {found}); mesh the inside"
+            path, f"holds no linear tets (found {found}); mesh the volume"
         )
     tets = np.concatenate([data.cells[i].data for i in blocks])
     region = None
@@ -64,7 +64,7 @@ def write_mesh(path: str | Path, mesh: TetMesh) -> None:
     """Writes a mesh with its regions; the suffix chooses the format.
 
     Raises:
-        FileProblem: for a suffix that is not known or a place not writable.
+        FileProblem: for an unknown suffix or a file that cannot be written.
     """
     path = Path(path)
     _check_suffix(path)

@@ -8,20 +8,18 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 
-# Vertices and cells as arrays, checked: what tet meshes and surfaces share.
-
 
 def checked_arrays(
     what: str, cell: str, vertices: np.ndarray, cells: np.ndarray, corners: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices as floats (n, 3) and cells as integers (m, corners).
+    """Vertices as floats (n, 3) and cells as integers (m, corners), checked.
 
     Args:
-        what: is checked, as messages name it, such as "mesh".
+        what: name of the object in messages, such as "mesh".
         cell: name of one of its cells, such as "tet".
-        vertices: positions.
-        cells: corners of each.
-        corners: of a cell.
+        vertices: positions (n, 3) [m].
+        cells: vertices of each cell (m, corners).
+        corners: number of corners of a cell.
 
     Raises:
         InvalidInput: for wrong shapes, no cells, positions that are not finite,
@@ -41,7 +39,7 @@ def checked_arrays(
     if bad.size:
         raise InvalidInput(
             f"{what} vertex {bad[0]}: position {x[bad[0]].tolist()} is not finite "
-            f"({bad.size} such vertices); mend the {what}"
+            f"({bad.size} such vertices); repair the {what}"
         )
     bad = np.flatnonzero(((c < 0) | (c >= len(x))).any(axis=1))
     if bad.size:
@@ -53,7 +51,7 @@ def checked_arrays(
 
 
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
-"""Corners of the face opposite corner i, outward when the volume is > 0."""
+"""Corners of the face opposite corner i, outward when the volume is positive."""
 
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
 """Corners of the six edges; the order of the mid-edge nodes 4..9 of a P2 tet."""
@@ -65,9 +63,9 @@ class TetMesh:
 
     Attributes:
         vertices: positions at rest (n, 3) [m].
-        tets: corners (m, 4), positively oriented once checked
-            (:func:`drakebots.fem.mesh.check.check_mesh`).
-        region: an integer a tet (m,); zeros when left out.
+        tets: vertices of each tet (m, 4), positively oriented after
+            :func:`drakebots.fem.mesh.check.check_mesh`.
+        region: region of each tet (m,); zeros by default.
 
     Raises:
         InvalidInput: for wrong shapes, no tets, positions that are not finite,
@@ -98,7 +96,7 @@ class TetMesh:
 
     @property
     def regions(self) -> tuple[int, ...]:
-        """The regions that occur, sorted."""
+        """The regions of the mesh, sorted."""
         return tuple(int(r) for r in np.unique(self.region))
 
 
@@ -109,7 +107,7 @@ def tet_volumes(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
 
 
 def surface_faces(mesh: TetMesh) -> tuple[np.ndarray, np.ndarray]:
-    """Faces that belong to one tet only, outward, and that tet.
+    """Faces (outward) that belong to one tet only, and that tet.
 
     Returns:
         triangles (f, 3), tets (f,).

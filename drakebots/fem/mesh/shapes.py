@@ -1,4 +1,4 @@
-"""Meshes made by rule: a box, walls pushed inward from a surface, a capsule."""
+"""Generated meshes: a box, walls offset inward from a surface, a hollow capsule."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.mesh.mesh import TetMesh
 
-# Prisms between the layers of a wall, cut in tets.
-
 
 def prism_tets(triangles: np.ndarray, n: int, layers: int) -> np.ndarray:
-    """Three tets a prism; layer k of vertex i is k n + i, layer 0 the outer one.
+    """Cuts the prisms between the layers of a wall in three tets each.
 
-    The diagonals leave the vertex of lower index, so that neighbours agree.
+    Vertex i of layer k has the number k n + i; layer 0 is the outer one. The diagonals
+    start at the vertex of lower number, so that neighbours agree.
 
     Args:
-        triangles: of layer 0 (f, 3), outward.
-        n: vertices of a layer.
-        layers: prisms through the wall.
+        triangles: triangles of layer 0 (f, 3), outward.
+        n: number of vertices of a layer.
+        layers: number of prisms through the wall.
 
     Returns:
-        corners (3 layers f, 4), those of a triangle side by side, layer after
-        layer; positive volumes when deeper layers lie inward.
+        Corners (3 layers f, 4), those of one triangle in sequence, from the outer
+        layer inward; volumes are positive when deeper layers lie inward.
     """
     # Rotated so that the lowest vertex comes first: a cyclic shift keeps outward.
     shift = (np.argmin(triangles, axis=1)[:, None] + np.arange(3)) % 3
@@ -47,18 +46,18 @@ def prism_tets(triangles: np.ndarray, n: int, layers: int) -> np.ndarray:
 def box_mesh(
     lengths: tuple[float, float, float], cells: tuple[int, int, int]
 ) -> TetMesh:
-    """A box from the origin, each cell cut in six tets about its diagonal.
+    """A box with a corner at the origin, each cell cut in six tets about its diagonal.
 
     Args:
-        lengths: along x, y, z [m].
-        cells: along x, y, z.
+        lengths: lengths along x, y, z [m].
+        cells: number of cells along x, y, z.
 
     Returns:
-        A TetMesh with (cells + 1) products vertices and 6 tets a cell.
+        The mesh, with prod(cells + 1) vertices and 6 tets per cell.
     """
     if min(lengths) <= 0 or min(cells) < 1:
         raise InvalidInput(
-            f"box: lengths {lengths} must be > 0 and cells {cells} at least 1"
+            f"box: lengths {lengths} must be > 0 m and cells {cells} must be >= 1"
         )
     axes = [np.linspace(0, l, n + 1) for l, n in zip(lengths, cells)]  # noqa: E741
     vertices = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -84,23 +83,23 @@ def wall_mesh(
     thickness: float | np.ndarray,
     layers: int = 1,
 ) -> TetMesh:
-    """Tets of a wall: a surface pushed inward makes prisms of three tets.
+    """Tets of a wall between a surface and its inward offset.
 
     Args:
-        vertices: the outer surface (n, 3) [m].
-        triangles: outward (f, 3).
-        inward: unit directions (n, 3).
-        thickness: one, or one a vertex [m].
-        layers: prisms through the wall.
+        vertices: vertices of the outer surface (n, 3) [m].
+        triangles: its triangles, outward (f, 3).
+        inward: unit directions at the vertices (n, 3).
+        thickness: thickness of the wall, one number or one per vertex [m].
+        layers: number of prisms through the wall, three tets each.
     """
     if layers < 1 or np.any(np.asarray(thickness) <= 0):
         raise InvalidInput("wall: needs thickness > 0 and at least one layer")
     n = len(vertices)
-    push = inward * np.broadcast_to(np.asarray(thickness, float), (n,))[:, None]
-    points = [vertices + push * (k / layers) for k in range(layers + 1)]
+    offset = inward * np.broadcast_to(np.asarray(thickness, float), (n,))[:, None]
+    points = [vertices + offset * (k / layers) for k in range(layers + 1)]
     tets = prism_tets(triangles, n, layers)
     mesh = TetMesh(np.concatenate(points), tets)
-    if np.median(mesh.volumes) < 0:  # pushed outward
+    if np.median(mesh.volumes) < 0:  # offset outward
         mesh = TetMesh(mesh.vertices, tets[:, [0, 2, 1, 3]])
     return mesh
 
@@ -115,11 +114,11 @@ def hollow_capsule(
     """A hollow capsule along z: a cylinder closed by two half spheres.
 
     Args:
-        target_vertices: about how many, through the whole wall.
-        radius: of the outer surface [m].
-        length: of the cylinder between the half spheres [m].
-        thickness: of the wall [m].
-        layers: tets (prisms) through the wall.
+        target_vertices: approximate number of vertices of the mesh.
+        radius: radius of the outer surface [m].
+        length: length of the cylinder between the half spheres [m].
+        thickness: thickness of the wall [m].
+        layers: number of prisms through the wall.
     """
     if not (target_vertices >= 50 and radius > thickness > 0 and length > 0):
         raise InvalidInput(
@@ -135,7 +134,7 @@ def hollow_capsule(
 
 
 def _capsule_surface(f, rows, radius, length):
-    """Rings of 1, 4, 8, .. 4f vertices, the cylinder's rows, and back again."""
+    """Rings of 1, 4, 8, .. 4 f vertices, the cylinder's rows, the rings in reverse."""
     sizes = [max(1, 4 * k) for k in range(f + 1)]
     sizes += [4 * f] * rows + sizes[-2::-1]
     angle = [k * np.pi / (2 * f) for k in range(f + 1)]
@@ -158,7 +157,7 @@ def _capsule_surface(f, rows, radius, length):
 
 
 def _strip(i0, n, j0, m):
-    """Triangles between a ring of n vertices and the one of m below it."""
+    """Triangles between a ring of n vertices from i0 and the one below of m from j0."""
     out, i, j = [], 0, 0
     upper, lower = (0 if n == 1 else n), m if m > 1 else 0
     while i < upper or j < lower:

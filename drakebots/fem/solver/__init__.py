@@ -1,12 +1,16 @@
-"""TODO: what this room is."""
+"""Solvers of the finite elements: sparse symmetric systems and Newton's method.
+
+A :class:`SparseSolver` keeps the analysis of one sparsity pattern and can condense a
+matrix onto a few dofs; :func:`minimise` is Newton's method on the elastic energy with
+prescribed nodes.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.fem.solver.base import PRECISIONS, SparseSolver
     from drakebots.fem.solver.newton import Boundary, Prescribed, minimise, pinned
-    from drakebots.fem.solver.sparse import make_solver
+    from drakebots.fem.solver.sparse import PRECISIONS, SparseSolver, make_solver
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,12 +1,12 @@
-"""Newton's method with a backtracking line search on an energy.
+"""Newton's method with a backtracking line search, and prescribed nodes.
 
-Minimises over displacements d from x0, with some dofs prescribed,
+:func:`minimise` minimises over displacements d from x0, with some dofs prescribed,
 
     Phi(d) = elastic energy(x0 + d) + d'Q d/2 - b'd
 
-Q (positive semidefinite) holds inertia and damping of an implicit Euler step,
-or nothing for statics. An energy that is infinite at turned-over tets makes the
-line search stop short of turning one over.
+Q (positive semidefinite) holds inertia and damping of an implicit Euler step, or is
+absent in statics. Where the energy of an inverted tet is infinite, the line search
+stops before a tet inverts.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from drakebots.fem.assembly import (
     force_and_tangent,
     worst_tet,
 )
-from drakebots.fem.solver.base import SparseSolver
-
-# Prescribed positions: which nodes follow which motion, and the pinned matrix.
+from drakebots.fem.solver.sparse import SparseSolver
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,9 @@ class Prescribed:
     """Nodes whose positions are given.
 
     Attributes:
-        nodes: (k,).
-        motion: time [s] -> positions (k, 3) [m], or positions that stay.
+        nodes: numbers of the nodes (k,).
+        motion: function of time [s] that returns positions (k, 3) [m], or constant
+            positions.
         axes: which of x, y, z are prescribed.
     """
 
@@ -51,28 +50,28 @@ class Prescribed:
         Raises:
             InvalidInput: when the motion has another shape or is not finite.
         """
-        place = self.motion(time) if callable(self.motion) else self.motion
-        place = np.asarray(place, float)
-        if place.shape != (len(self.nodes), 3):
+        position = self.motion(time) if callable(self.motion) else self.motion
+        position = np.asarray(position, float)
+        if position.shape != (len(self.nodes), 3):
             raise InvalidInput(
-                f"prescribed motion at {time:g} s: shape {place.shape}, needs "
+                f"prescribed motion at {time:g} s: shape {position.shape}, needs "
                 f"({len(self.nodes)}, 3)"
             )
-        if not np.isfinite(place).all():
-            row = int(np.argmin(np.isfinite(place).all(axis=1)))
+        if not np.isfinite(position).all():
+            row = int(np.argmin(np.isfinite(position).all(axis=1)))
             raise InvalidInput(
-                f"prescribed motion at {time:g} s: node {self.nodes[row]} goes to "
-                f"{place[row].tolist()}, not finite"
+                f"prescribed motion at {time:g} s: position of node {self.nodes[row]}, "
+                f"{position[row].tolist()}, is not finite"
             )
-        return place
+        return position
 
 
 class Boundary:
-    """All prescribed dofs of a model as one set.
+    """All prescribed dofs of a model.
 
     Attributes:
         dofs: prescribed dofs, sorted (p,).
-        mask: over all dofs (3 N,), True where prescribed.
+        mask: True at prescribed dofs (3 N,).
     """
 
     def __init__(self, nodes: int, parts: Sequence[Prescribed] | Prescribed = ()):
@@ -81,7 +80,9 @@ class Boundary:
         for part in self._parts:
             ids = np.asarray(part.nodes)
             if ids.ndim != 1 or ids.size == 0:
-                raise InvalidInput("prescribed nodes: the set is empty; name some")
+                raise InvalidInput(
+                    "prescribed nodes: the set is empty; name at least one"
+                )
             bad = ids[(ids < 0) | (ids >= nodes)]
             if bad.size:
                 raise InvalidInput(
@@ -91,7 +92,7 @@ class Boundary:
             if self.mask[dofs].any() or len(np.unique(dofs)) != len(dofs):
                 twice = dofs[self.mask[dofs]] if self.mask[dofs].any() else dofs
                 raise InvalidInput(
-                    f"prescribed node {twice[0] // 3}: given twice; keep one"
+                    f"prescribed node {twice[0] // 3}: listed twice; list it once"
                 )
             self.mask[dofs] = True
         self.dofs = np.flatnonzero(self.mask)
@@ -102,7 +103,7 @@ class Boundary:
         return (3 * np.asarray(part.nodes)[:, None] + axes).ravel()
 
     def displacement(self, x: np.ndarray, time: float) -> np.ndarray:
-        """What takes x (N, 3) to the prescribed positions; 0 elsewhere (3 N,)."""
+        """Displacement (3 N,) [m] of x to the prescribed positions; 0 elsewhere."""
         step = np.zeros(x.size)
         for part in self._parts:
             axes = np.flatnonzero(part.axes)
@@ -116,8 +117,8 @@ def pinned(
 ) -> np.ndarray:
     """The matrix with prescribed rows and columns replaced by the identity.
 
-    The pattern stays, so an analysis stays valid. The identity is scaled to the
-    size of the diagonal.
+    The pattern is unchanged, so a solver's analysis stays valid. The identity is scaled
+    to the mean size of the diagonal.
     """
     if not len(boundary.dofs):
         return values
@@ -136,23 +137,28 @@ def _pin(indptr, indices, values, mask, size):
 
 
 ARMIJO = 1e-4
+"""Share of the predicted decrease that a step of the line search must reach."""
+
 HALVINGS = 40
+"""Largest number of halvings in a line search."""
+
 STALLED = 1e-14
-"""A step this small against the size of the mesh is rounding."""
+"""Steps below this share of the mesh's size are rounding."""
 
 
 @dataclass(frozen=True)
 class NewtonResult:
-    """Where Newton's method ended.
+    """Result of Newton's method.
 
     Attributes:
         displacement: d (3 N,) [m].
         converged: whether the residual is below the tolerance.
-        iterations: linear systems solved.
+        iterations: number of linear systems solved.
         residual: largest residual force of a free dof [N].
-        worst_node: where it is.
-        worst_tet, smallest_ratio: the tet with the smallest det F.
-        message: one line.
+        worst_node: node of the largest residual.
+        worst_tet: tet with the smallest det F.
+        smallest_ratio: det F of that tet.
+        message: one line on the outcome.
     """
 
     displacement: np.ndarray
@@ -177,18 +183,18 @@ def minimise(
     tolerance: float = 1e-7,
     max_iterations: int = 50,
 ) -> NewtonResult:
-    """Finds the minimum; see the module.
+    """Minimises Phi; see the module.
 
     Args:
         model: the skin.
-        solver: of definite matrices on the model's pattern.
-        x0: positions to start from (N, 3) [m].
+        solver: solver of definite matrices on the model's pattern.
+        x0: initial positions (N, 3) [m].
         Q: upper values (nnz,), or None.
-        b: (3 N,) [N].
+        b: constant forces (3 N,) [N].
         boundary: prescribed dofs.
-        time: at which their motion is taken [s].
-        tolerance: of the residual, against the largest force of the problem.
-        max_iterations: linear systems at most.
+        time: time of the prescribed positions [s].
+        tolerance: largest residual, relative to the largest force of the problem.
+        max_iterations: largest number of linear systems.
     """
     free = ~boundary.mask
     d, reached, message = np.zeros(x0.size), not boundary.dofs.size, ""
@@ -196,14 +202,14 @@ def minimise(
     reached = reached or not np.any(target)
     size = float(np.ptp(x0, axis=0).max())
 
-    def place(d):
+    def positions(d):
         return x0 + d.reshape(-1, 3)
 
     def inertia(d):
         return 0.0 if Q is None else model.pattern.multiply(Q, d)
 
     def merit(d):
-        return elastic_energy(model, place(d)) + d @ (0.5 * inertia(d) - b)
+        return elastic_energy(model, positions(d)) + d @ (0.5 * inertia(d) - b)
 
     def residual(d, force):
         q = inertia(d)
@@ -215,29 +221,28 @@ def minimise(
     force = elastic_force(model, x0)
     r, worst, scale = residual(d, force)
     while True:
-        # Forces are also bounded by rounding of the tets' own, larger forces.
         if reached and worst <= tolerance * scale:
             converged, message = True, f"converged in {iterations} iterations"
             break
         if not np.isfinite(worst) and iterations == 0:
-            message = "a tet is turned over at the start and the material forbids it"
+            message = "a tet is inverted at the start and the material forbids it"
             break
         if iterations == max_iterations:
             message = f"not converged in {max_iterations} iterations"
             break
         iterations += 1
         remaining = np.where(boundary.mask, target - d, 0.0)
-        step = _direction(model, solver, place(d), Q, r, boundary, remaining)
+        step = _direction(model, solver, positions(d), Q, r, boundary, remaining)
         if step is None:
-            message = "the tangent is singular: hold the skin or add mass"
+            message = "the tangent is singular: prescribe nodes or add mass"
             break
         now = merit(d) if reached else np.inf
         slope = -(r @ step)
         t, accepted = 1.0, False
         for _ in range(HALVINGS):
             trial = merit(d + t * step)
-            # On the way to the prescribed positions they do work on the skin: all
-            # that can be asked is a finite energy.
+            # Until the prescribed positions are reached they do work on the skin, so
+            # its energy may grow; it must only stay finite.
             if np.isfinite(trial) and (
                 not reached or trial <= now + ARMIJO * t * slope + 1e-13 * abs(now)
             ):
@@ -245,17 +250,17 @@ def minimise(
                 break
             t *= 0.5
         if not accepted:
-            message = "no step lowers the energy"
+            message = "no step along the search direction lowers the energy"
             break
         d = d + t * step
         if not reached and t == 1.0:
             reached, d = True, np.where(boundary.mask, target, d)
-        force = elastic_force(model, place(d))
+        force = elastic_force(model, positions(d))
         r, worst, scale = residual(d, force)
         if reached and np.abs(t * step).max() < STALLED * size:
             converged, message = True, f"converged to rounding in {iterations}"
             break
-    tet, ratio = worst_tet(model, place(d))
+    tet, ratio = worst_tet(model, positions(d))
     node = int(np.argmax(np.where(free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)) // 3)
     if not converged:
         message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
@@ -263,12 +268,12 @@ def minimise(
 
 
 def _direction(model, solver, x, Q, r, boundary, remaining):
-    """Newton's step, by the exact tangent or, where that fails, the projected."""
+    """Newton's step with the exact or, where that fails, the projected tangent."""
     moving = bool(np.any(remaining))
     for project in (False, True):
         _, A = force_and_tangent(model, x, project=project)
         if project:
-            # Projection leaves a semidefinite matrix: lift it by rounding.
+            # The projected matrix is only semidefinite: raise its diagonal by rounding.
             A[model.pattern.diagonal] *= 1 + 1e-9
         if Q is not None:
             A = A + Q
