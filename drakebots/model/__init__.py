@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.model.description import Point, model_stem
-    from drakebots.model.load import (
+    from drakebots.model.description import Point
+    from drakebots.model.find import (
         ENDINGS,
-        Model,
         available_models,
         find_model,
-        load,
-        loop_half_length,
+        model_stem,
         package_root,
     )
-    from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
+    from drakebots.model.load import Model, load
+    from drakebots.model.loops import Loop, LoopClosure, find_body
     from drakebots.model.parameters import Parameters, parameters_of
     from drakebots.model.sdf import (
         SdfGeometry,

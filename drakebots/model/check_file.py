@@ -1,17 +1,19 @@
 """Checks of a model file before Drake reads it.
 
-Drake drops unknown `drake:` tags without a word, and some numbers that are no
-numbers reach its assertions. What is checked here gets a message that names
-the element.
+Drake drops unknown `drake:` tags without a word, and some values that are no numbers
+reach its assertions. Here they get a message that names the element.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
 import re
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 
+import pydrake
 import yaml
 
 from drakebots.core.errors import ModelProblem
@@ -19,33 +21,10 @@ from drakebots.core.errors import ModelProblem
 MAX_BYTES = 50_000_000
 """A larger model file is refused before it is read."""
 
-_DRAKE = "http://drake.mit.edu"
+MAX_DEPTH = 200
+"""XML that is nested deeper is refused."""
 
-DRAKE_TAGS = frozenset(
-    """acceleration accepting_renderer angle ball_constraint ball_constraint_body_A
-    ball_constraint_body_B ball_constraint_p_AP ball_constraint_p_BQ
-    bushing_force_damping bushing_force_stiffness bushing_frameA bushing_frameC
-    bushing_torque_damping bushing_torque_stiffness capsule child circular_arc
-    collision_filter_group compliant_hydroelastic controller_gains curves
-    damping declare_convex deformable_properties diffuse_map ellipsoid
-    gear_ratio hunt_crossley_dissipation hydroelastic_margin
-    hydroelastic_modulus ignored_collision_filter_group illustration_properties
-    initial_tangent is_periodic joint length line_segment linear_bushing_rpy
-    linear_spring_damper linear_spring_damper_body_A linear_spring_damper_body_B
-    linear_spring_damper_damping linear_spring_damper_free_length
-    linear_spring_damper_p_AP linear_spring_damper_p_BQ
-    linear_spring_damper_stiffness mass_damping mass_density material_model
-    member member_group mesh_resolution_hint mimic mu_dynamic mu_static
-    outward_normal parent perception_properties plane_normal
-    point_contact_stiffness point_on_plane poissons_ratio proximity_properties
-    radius relaxation_time rigid_hydroelastic rotor_inertia screw_thread_pitch
-    soft_hydroelastic stiffness_damping tendon_constraint
-    tendon_constraint_damping tendon_constraint_joint
-    tendon_constraint_lower_limit tendon_constraint_offset
-    tendon_constraint_stiffness tendon_constraint_upper_limit visual
-    wall_boundary_condition youngs_modulus""".split()
-)
-"""The `drake:` tags Drake's parsers read (1.51)."""
+_DRAKE = "http://drake.mit.edu"
 
 URDF_TAGS = frozenset(
     """robot link joint material transmission gazebo inertial visual collision
@@ -56,11 +35,34 @@ URDF_TAGS = frozenset(
     torsional_spring prismatic_spring collision_filter_group sensor
     drake_compliance""".split()
 )
-"""Plain tags of URDF, the old Drake ones included."""
+"""Plain tags of URDF, those of old Drake included."""
 
 
-def check_model_file(path: Path) -> None:
+@cache
+def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozenset[str]:
+    """The `drake:` tags that the installed Drake reads; empty where that is unknown.
+
+    Drake publishes no list, but each tag that its parsers look for is a text in its
+    library, as "drake:<tag>".
+
+    Args:
+        folder: with Drake's library.
+    """
+    tags: set[str] = set()
+    for library in folder.glob("libdrake.*"):
+        with (
+            open(library, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+        ):
+            tags |= {tag.decode() for tag in re.findall(rb"drake:(\w+)\0", text)}
+    return frozenset(tags)
+
+
+def check_model_file(path: Path) -> tuple[str, ...]:
     """Refuses a file that cannot be a model.
+
+    Returns:
+        Notes on what could not be checked, one line each.
 
     Raises:
         ModelProblem: for a file that is unreadable, too large, not XML (or
@@ -70,8 +72,7 @@ def check_model_file(path: Path) -> None:
     if path.stat().st_size > MAX_BYTES:
         raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
     try:
-        data = path.read_bytes()
-        text = data.decode()
+        text = path.read_bytes().decode()
     except OSError as error:
         raise ModelProblem(path, f"cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
@@ -80,22 +81,21 @@ def check_model_file(path: Path) -> None:
         raise ModelProblem(path, "holds a NUL character: not a text file")
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
-    else:
-        _check_xml(path, text)
+        return ()
+    return _check_xml(path, text)
 
 
 def _check_yaml(path: Path, text: str) -> None:
-    loader = yaml.SafeLoader
     try:
         # Drake's own tags (!Rpy ...) are checked by Drake.
-        tree = yaml.compose(text, Loader=loader)
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ModelProblem(path, f"is not YAML: {error}") from error
     if tree is None:
         raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
 
 
-def _check_xml(path: Path, text: str) -> None:
+def _check_xml(path: Path, text: str) -> tuple[str, ...]:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ModelProblem(path, "has a DOCTYPE or ENTITY; remove it")
     try:
@@ -104,60 +104,74 @@ def _check_xml(path: Path, text: str) -> None:
         raise ModelProblem(path, f"is not well-formed XML: {error}") from error
     ending = path.suffix.lower()
     expected = {".urdf": "robot", ".sdf": "sdf"}.get(ending, "mujoco")
-    if _local(root.tag) != expected:
+    start = root.tag.rpartition("}")[2]
+    if start != expected:
         raise ModelProblem(
-            path, f"starts with <{_local(root.tag)}>; a {ending} needs <{expected}>"
+            path, f"starts with <{start}>; a {ending} needs <{expected}>"
         )
-    depth = _depth(root)
-    if depth > 200:
-        raise ModelProblem(path, f"is nested {depth} deep; no robot model is")
-    for element in root.iter():
-        _check_element(path, element, ending)
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-def _depth(root: ET.Element) -> int:
-    deepest, stack = 0, [(root, 1)]
+    notes: dict[str, None] = {}
+    stack = [(root, 1)]
     while stack:
         element, depth = stack.pop()
-        deepest = max(deepest, depth)
+        if depth > MAX_DEPTH:
+            raise ModelProblem(path, f"is nested deeper than {MAX_DEPTH} elements")
         stack.extend((child, depth + 1) for child in element)
-    return deepest
+        namespace, _, tag = element.tag.rpartition("}")
+        if ending in (".sdf", ".urdf"):
+            notes |= _check_tag(path, tag, namespace == "{" + _DRAKE, ending)
+        _check_values(path, element, tag)
+    return tuple(notes)
 
 
-def _check_element(path: Path, element: ET.Element, ending: str) -> None:
-    if not isinstance(element.tag, str):
-        return
-    namespace, _, tag = element.tag.rpartition("}")
-    prefixed = namespace == "{" + _DRAKE and ending != ".mjcf"
-    if ending == ".sdf" and prefixed and tag not in DRAKE_TAGS:
+def _check_tag(path: Path, tag: str, prefixed: bool, ending: str) -> dict[str, None]:
+    """A note, as a key, on a tag that cannot be checked."""
+    if prefixed:
+        if tag in drake_tags():
+            return {}
+        if not drake_tags():
+            return {f"<drake:{tag}> is passed on: unknown whether Drake reads it": None}
         raise ModelProblem(
-            path, f"unknown tag <drake:{tag}>, which Drake would ignore; correct it"
+            path,
+            f"unknown tag <drake:{tag}>, which the installed Drake would ignore; "
+            "correct it, or update Drake",
         )
-    if ending == ".urdf" and tag not in URDF_TAGS | DRAKE_TAGS:
+    if ending == ".urdf" and tag not in URDF_TAGS:
+        hint = f"<drake:{tag}>, or " if tag in drake_tags() else ""
         raise ModelProblem(
-            path, f"unknown tag <{tag}>, which Drake would ignore; correct or remove it"
+            path,
+            f"unknown tag <{tag}>, which Drake would ignore; write {hint}correct or "
+            "remove it",
         )
+    return {}
+
+
+_TEXTS = frozenset(("name", "filename", "link", "joint", "uri", "model", "version"))
+"""Attributes that may hold any text."""
+
+
+def _check_values(path: Path, element: ET.Element, tag: str) -> None:
     name = element.get("name")
     where = f"<{tag}{f' name={name!r}' if name else ''}>"
     for key, value in [("", element.text or ""), *element.attrib.items()]:
-        if key in ("name", "filename", "link", "joint", "uri", "model", "version"):
-            continue
-        _check_numbers(path, f"{where} {key}".strip(), value)
+        if key not in _TEXTS:
+            _check_numbers(path, f"{where} {key}".strip(), value)
     if tag == "mass":
-        _check_mass(path, where, element.get("value", element.text or ""))
+        text = element.get("value", element.text or "")
+        try:
+            mass = float(text)
+        except ValueError:
+            raise ModelProblem(path, f"{where} {text!r} is not a number") from None
+        if not mass >= 0:
+            raise ModelProblem(path, f"{where} is {mass:g} kg; a mass must be >= 0")
 
 
-_WORDS = re.compile(r"(?<![\w.])[-+]?(nan|inf|infinity)(?![\w.])", re.IGNORECASE)
+_NOT_FINITE = re.compile(r"(?<![\w.])[-+]?(nan|inf|infinity)(?![\w.])", re.IGNORECASE)
 
 
 def _check_numbers(path: Path, where: str, text: str) -> None:
     if len(text) > 2_000:
         return
-    match = _WORDS.search(text)
+    match = _NOT_FINITE.search(text)
     # libsdformat's default limits are written inf; only there it has a meaning.
     if match and not (
         "inf" in match.group(1).lower()
@@ -171,12 +185,3 @@ def _check_numbers(path: Path, where: str, text: str) -> None:
             return
         if math.isinf(value) and not match:
             raise ModelProblem(path, f"{where}: {token} is too large for a number")
-
-
-def _check_mass(path: Path, where: str, text: str) -> None:
-    try:
-        mass = float(text)
-    except ValueError:
-        raise ModelProblem(path, f"{where} {text!r} is not a number") from None
-    if not mass >= 0:
-        raise ModelProblem(path, f"{where} is {mass:g} kg; a mass must be >= 0")

@@ -1,4 +1,4 @@
-"""Find, check and load robot models.
+"""Check and load a model file; what it contains, found by having Drake parse it.
 
 model = drakebots.load("hamr")            # by name, from the models folder
 model = drakebots.load("my_robot.urdf")   # or any URDF, SDF, MJCF, dmd.yaml
@@ -7,48 +7,67 @@ print(model.report())
 
 from __future__ import annotations
 
-import os
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydrake.geometry import SceneGraph, Sphere
+from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
+from pydrake.systems.framework import DiagramBuilder
 
-import drakebots
-from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.errors import (
+    DrakebotsError,
+    InvalidInput,
+    ModelProblem,
+    UnknownName,
+    one_line,
+)
 from drakebots.core.units import SI, Scaling
 from drakebots.model.check_file import check_model_file
-from drakebots.model.contents import Summary, inspect_model, parse_model
-from drakebots.model.description import Point, model_stem, read_sidecar, sidecar_path
-from drakebots.model.loops import Loop, add_ball_constraints
+from drakebots.model.description import Point, read_sidecar
+from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
+from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
 
-ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
+# Drake's failed assertions reach Python as SystemExit.
+_DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 
 
-def package_root() -> Path:
-    """The folder of the models (and of package.xml) that came with drakebots."""
-    override = os.environ.get("DRAKEBOTS_MODELS")
-    if override:
-        return Path(override)
-    inside = Path(drakebots.__file__).parent / "_models"
-    return inside if inside.is_dir() else inside.parents[1] / "models"
+@dataclass(frozen=True)
+class Summary:
+    """What a model contains; counts are those of the plant with a free base.
 
+    Attributes:
+        positions, velocities, actuators: names in Drake's order.
+        bodies: number of bodies without the world.
+        springs: number of force elements without gravity.
+        constraints: number of constraints that the file declares for SAP.
+        mass: total mass [kg].
+        loop_rows: number of rows of c(q).
+        independent_rows: how many of them are independent.
+        loop_gap: largest gap of a loop at the default positions [m].
+    """
 
-def available_models() -> list[str]:
-    """The names of the models that came with drakebots, sorted."""
-    root = package_root()
-    if not root.is_dir():
-        return []
-    return sorted(p.name for p in root.iterdir() if (p / f"{p.name}.sdf").is_file())
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    actuators: tuple[str, ...]
+    bodies: int
+    springs: int
+    constraints: int
+    mass: float
+    loop_rows: int
+    independent_rows: int
+    loop_gap: float
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model file that was found to be good, and what lies beside it.
+    """A model file that has passed the checks, and what the YAML beside it adds.
 
     Attributes:
         name: the file's stem, or the name it was loaded by.
@@ -81,11 +100,36 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        instances = parse_model(plant, self.path, self.text, package_root())
+        instances = parse_model(plant, self.path, self.text)
         if close_loops:
-            open_loops = [loop for loop in self.loops if not loop.in_file]
-            add_ball_constraints(plant, open_loops, half_length=loop_half_length(self))
+            self.close_loops(plant, [x for x in self.loops if not x.in_file])
         return instances
+
+    def close_loops(
+        self,
+        plant: MultibodyPlant,
+        loops: Sequence[Loop] | None = None,
+        *,
+        length_unit: float = 1.0,
+    ) -> None:
+        """Adds SAP ball constraints for loops to a plant, before Finalize.
+
+        The two balls of a hinge are a tenth of the largest coordinate of the loops'
+        points apart: of the order of a link, so that they hold its direction well.
+
+        Args:
+            plant: with the model's bodies.
+            loops: to close; all by default.
+            length_unit: the plant's unit of length [m].
+        """
+        points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
+        reach = max((float(np.abs(p).max()) for p in points), default=0.0)
+        add_ball_constraints(
+            plant,
+            self.loops if loops is None else loops,
+            half_length=reach / 20 or 1e-3,
+            length_unit=length_unit,
+        )
 
     def report(self) -> dict[str, Any]:
         """The contents as JSON-able values, lengths in m, mass in kg."""
@@ -119,44 +163,7 @@ class Model:
         }
 
 
-def loop_half_length(model: Model) -> float:
-    """Half the distance between a hinge's two ball constraints [m].
-
-    A twentieth of the largest coordinate of the loops' points: of the order of
-    a link, so that the two balls hold a hinge's direction well.
-    """
-    points = [p for loop in model.loops for p in (loop.p_AP, loop.p_BQ)]
-    reach = max((float(np.abs(p).max()) for p in points), default=0.0)
-    return reach / 20 or 1e-3
-
-
-def find_model(name_or_path: str | Path) -> Path:
-    """The model file for a name or a path.
-
-    Raises:
-        UnknownName: for a name that is not among the models.
-        ModelProblem: for a path that is no file or has no known ending.
-    """
-    text = str(name_or_path)
-    path = Path(text)
-    looks_like_path = path.suffix or "/" in text or os.sep in text
-    if not looks_like_path:
-        if text not in available_models() and "-" in text:
-            text = text.replace("-", "_")
-        if text not in available_models():
-            raise UnknownName("model", text, available_models())
-        return package_root() / text / f"{text}.sdf"
-    if "\0" in text:
-        raise InvalidInput("a model path cannot contain a NUL character")
-    if path.is_dir():
-        raise ModelProblem(path, "is a folder; name the model file in it")
-    if not path.is_file():
-        raise ModelProblem(
-            path, "no such file; give a path or one of " + ", ".join(available_models())
-        )
-    if not text.lower().endswith(ENDINGS):
-        raise ModelProblem(path, f"unknown ending; use one of {', '.join(ENDINGS)}")
-    return path
+# --- loading ---
 
 
 def load(
@@ -172,20 +179,17 @@ def load(
             URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
             (loop_joint, force_element) load too.
         units: the units of the numbers in an old-format URDF.
-        feet: names to use as feet, of feet or of bodies that have one: those
-            the file or the YAML beside it name, and last links with a sphere.
-
-    Returns:
-        The checked model.
+        feet: names of the feet to use, or of their bodies: among those that the
+            file or the YAML beside it name, and last links with a sphere.
 
     Raises:
-        UnknownName: for an unknown name, or a foot that is no body.
+        UnknownName: for an unknown name of a model or a foot.
         ModelProblem: for a file that Drake or our checks refuse.
     """
     path = find_model(name_or_path)
-    check_model_file(path)
+    notes = list(check_model_file(path))
     sidecar = read_sidecar(sidecar_path(path))
-    loops, found, notes, text = sidecar.loops, sidecar.feet, [], None
+    loops, found, text = sidecar.loops, sidecar.feet, None
     if path.suffix.lower() == ".urdf" and is_old_urdf(path):
         old = read_old_urdf(path, units=units)
         text, loops = old.sdf, loops or _fewest_rows(path, old.sdf, old.loops)
@@ -197,16 +201,14 @@ def load(
             "this file is read in SI"
         )
     try:
-        summary, detected = inspect_model(
-            path, text, loops, sidecar.points + found, package_root()
-        )
+        summary, detected = inspect_model(path, text, loops, sidecar.points + found)
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
     if not found and detected:
         found = detected
         notes.append("feet inferred from spheres on the last link of each chain")
     if feet is not None:
-        found = tuple(_named_foot(name, found + detected, summary) for name in feet)
+        found = tuple(_named_foot(name, found + detected) for name in feet)
     return Model(
         name=model_stem(path),
         path=path,
@@ -220,22 +222,162 @@ def load(
 
 
 def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Hinges as planar loops where the rows left out hold by themselves.
+    """Hinges as planar loops where the rows left out are satisfied by themselves.
 
-    In a mechanism of few freedoms most rows of its hinges depend on the
-    others; programs and time stepping need independent ones.
+    In a mechanism with few degrees of freedom most rows of its hinges depend on
+    the others; programs and time stepping need independent ones.
     """
     planar = tuple(replace(loop, rows="planar") for loop in loops)
-    all_rows, fewer = (
-        inspect_model(path, text, rows, (), package_root())[0]
+    before, after = (
+        inspect_model(path, text, rows, ())[0].independent_rows
         for rows in (loops, planar)
     )
-    same = fewer.independent_rows == all_rows.independent_rows
-    return planar if same else loops
+    return planar if before == after else loops
 
 
-def _named_foot(name: str, known: Sequence[Point], summary: Summary) -> Point:
+def _named_foot(name: str, known: Sequence[Point]) -> Point:
     for point in known:
         if name in (point.name, point.body):
             return point
     raise UnknownName("foot", name, {p.name for p in known} | {p.body for p in known})
+
+
+# --- what Drake says ---
+
+
+def parse_model(
+    plant: MultibodyPlant, path: Path, text: str | None
+) -> list[ModelInstanceIndex]:
+    """Adds a model to a plant before Finalize.
+
+    Args:
+        plant: to add to.
+        path: the model file.
+        text: SDF in place of the file.
+
+    Raises:
+        ModelProblem: for what Drake refuses or does not know, one line.
+    """
+    parser = Parser(plant)
+    packages = package_root() / "package.xml"
+    if packages.is_file():
+        parser.package_map().AddPackageXml(str(packages))
+    messages = _Messages()
+    logger = logging.getLogger("drake")
+    logger.addHandler(messages)
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        if text is not None:
+            instances = parser.AddModelsFromString(text, "sdf")
+        else:
+            instances = parser.AddModels(str(path))
+    except _DRAKE_REFUSALS as error:
+        raise ModelProblem(path, _drake_message(error)) from error
+    finally:
+        logger.removeHandler(messages)
+        logger.propagate = propagate
+    unknown = [m for m in messages.lines if "not defined in SDF" in m]
+    if unknown:
+        raise ModelProblem(path, unknown[0] + "; remove or correct the tag")
+    if not instances:
+        raise ModelProblem(path, "holds no model")
+    return instances
+
+
+class _Messages(logging.Handler):
+    """Keeps what Drake logs while it parses."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record):
+        self.lines.append(one_line(record.getMessage()))
+
+
+def _drake_message(error: Exception) -> str:
+    text = one_line(error)
+    return f"Drake's parser refuses it: {text[:300]}"
+
+
+def inspect_model(
+    path: Path,
+    text: str | None,
+    loops: Sequence[Loop],
+    points: Sequence[Point],
+) -> tuple[Summary, tuple[Point, ...]]:
+    """What a model contains, and the feet it seems to have.
+
+    Args:
+        path, text: as in :func:`parse_model`.
+        loops: its loops.
+        points: points whose bodies must exist.
+
+    Raises:
+        ModelProblem: for what Drake refuses, or masses that are not finite.
+        UnknownName: for a loop or a point of a body that does not exist.
+    """
+    builder = DiagramBuilder()
+    plant = builder.AddSystem(MultibodyPlant(1e-3))
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    instances = parse_model(plant, path, text)
+    try:
+        plant.Finalize()
+        context = plant.CreateDefaultContext()
+        mass = plant.CalcTotalMass(context)
+        closure = LoopClosure(plant, loops)
+        gaps, C = closure.gaps(context), closure.jacobian(context)
+        M = plant.CalcMassMatrix(context)
+    except DrakebotsError:
+        raise
+    except _DRAKE_REFUSALS as error:
+        raise ModelProblem(path, _drake_message(error)) from error
+    if not np.isfinite(M).all() or not np.isfinite(mass):
+        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
+    for point in points:
+        find_body(plant, point.body)
+    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
+    summary = Summary(
+        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
+        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
+        actuators=tuple(
+            plant.get_joint_actuator(i).name() for i in plant.GetJointActuatorIndices()
+        ),
+        bodies=plant.num_bodies() - 1,
+        springs=plant.num_force_elements() - 1,
+        constraints=plant.num_constraints(),
+        mass=float(mass),
+        loop_rows=closure.num_rows,
+        independent_rows=rank,
+        loop_gap=float(gaps.max()) if gaps.size else 0.0,
+    )
+    return summary, _detect_feet(plant, scene_graph, instances)
+
+
+def _normalised(C: np.ndarray) -> np.ndarray:
+    """Columns scaled so that metres and radians do not decide the rank."""
+    norms = np.linalg.norm(C, axis=0)
+    return C / np.where(norms > 0, norms, 1.0)
+
+
+def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
+    """Collision spheres on bodies that hold no further joint."""
+    inspector = scene_graph.model_inspector()
+    parents = {
+        plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()
+    }
+    feet = []
+    for i in range(1, plant.num_bodies()):
+        body = plant.get_body(BodyIndex(i))
+        if body.index() in parents or body.model_instance() not in instances:
+            continue
+        spheres = [
+            (inspector.GetPoseInFrame(g).translation(), inspector.GetShape(g).radius())
+            for g in plant.GetCollisionGeometriesForBody(body)
+            if isinstance(inspector.GetShape(g), Sphere)
+        ]
+        for k, (p, radius) in enumerate(spheres):
+            name = body.name() + (f"_{k}" if len(spheres) > 1 else "")
+            feet.append(Point(name, body.name(), p, radius))
+    return tuple(feet)

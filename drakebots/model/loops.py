@@ -1,8 +1,8 @@
-"""Closed kinematic loops: the table, its residual, and its SAP constraints.
+"""Closed kinematic loops: the table of cut joints, its residual, its constraints.
 
-A loop is cut at a joint. The same table closes it three ways: in a Drake
-simulation by SAP ball constraints, in programs by `c(q) = 0`, and in our time
-stepping by the velocity rows `C(q) v = 0`.
+Every loop is cut at one joint, which is a :class:`Loop`. The same table closes the
+loops in three ways: in a Drake simulation by SAP ball constraints, in programs by
+`c(q) = 0`, and in time stepping with hard contact by the velocity rows `C(q) v = 0`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, ModelInstanceIndex
 from pydrake.systems.framework import Context
 
+from drakebots.core.checks import Refused, array, check, one_of
 from drakebots.core.errors import InvalidInput, UnknownName
 
 ROWS = {"ball": 3, "planar": 2, "hinge": 5}
-"""Rows a loop contributes, by kind: a ball joint closes three positions, a
-planar one the two positions across its axis, a hinge three positions and the
-two directions across its axis."""
+"""Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
+the two positions across its axis, a hinge three positions and the two directions across
+its axis."""
 
 
-def _frozen(values: Sequence[float], name: str) -> np.ndarray:
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        array = np.zeros(0)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise InvalidInput(f"{name} must be three finite numbers, got {values!r}")
-    array.setflags(write=False)
-    return array
+def _direction(value: Sequence[float]) -> np.ndarray:
+    """A rule: a vector (3,) that is not zero, stored as a unit vector."""
+    vector = array((3,))(value)
+    norm = np.linalg.norm(vector)
+    if norm < 1e-9:
+        raise Refused("a direction, not zero")
+    return array((3,))(vector / norm)
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class Loop:
     """A cut joint between point P of body A and point Q of body B.
 
     Attributes:
-        name: of the cut joint.
+        name: name of the cut joint.
         body_A, body_B: names of the two bodies.
-        p_AP, p_BQ: the joint's point in either body (3,) [m].
-        axis_A, axis_B: the joint's axis in either body (3,), unit vectors.
+        p_AP, p_BQ: the joint's point in body A and in body B (3,) [m].
+        axis_A, axis_B: the joint's axis in body A and in body B (3,), unit vectors.
         rows: "ball", "planar" or "hinge"; see :data:`ROWS`.
         in_file: whether the model file itself closes the loop for SAP.
     """
@@ -58,16 +57,15 @@ class Loop:
     in_file: bool = False
 
     def __post_init__(self):
-        if self.rows not in ROWS:
-            raise UnknownName(f"`rows` of loop {self.name}", self.rows, ROWS)
-        for key in ("p_AP", "p_BQ", "axis_A", "axis_B"):
-            value = _frozen(getattr(self, key), f"{key} of loop {self.name}")
-            if key.startswith("axis"):
-                norm = np.linalg.norm(value)
-                if norm < 1e-9:
-                    raise InvalidInput(f"{key} of loop {self.name} is zero")
-                value = _frozen(value / norm, key)
-            object.__setattr__(self, key, value)
+        check(
+            self,
+            f"loop {self.name}",
+            rows=one_of(f"`rows` of loop {self.name}", ROWS),
+            p_AP=array((3,), "m"),
+            p_BQ=array((3,), "m"),
+            axis_A=_direction,
+            axis_B=_direction,
+        )
 
     @property
     def num_rows(self) -> int:
@@ -104,7 +102,11 @@ class LoopClosure:
         plant: a finalized plant.
         loops: with body names that the plant knows.
         length_unit: the plant's unit of length [m].
-        instance: the model instance to look the bodies up in.
+        instance: the model instance of the bodies.
+
+    Attributes:
+        num_rows: number of rows of c and C.
+        row_names: their names, "<loop>.<k>".
 
     Raises:
         UnknownName: for a body that the plant does not have.
@@ -134,61 +136,57 @@ class LoopClosure:
 
     def residual(self, context: Context) -> np.ndarray:
         """c(q), (num_rows,); lengths in the plant's unit, directions in rad."""
-        return self._evaluate(context, jacobian=False)[0]
+        rows = [self._residual(context, *loop)[0] for loop in self._placed()]
+        return np.concatenate([np.zeros(0), *rows])
 
     def jacobian(self, context: Context) -> np.ndarray:
         """C(q) with dc/dt = C v, (num_rows, nv)."""
-        return self._evaluate(context, jacobian=True)[1]
+        return self.evaluate(context)[1]
 
     def evaluate(self, context: Context) -> tuple[np.ndarray, np.ndarray]:
         """c(q) and C(q) together."""
-        return self._evaluate(context, jacobian=True)
+        c, C = [np.zeros(0)], [np.zeros((0, self.plant.num_velocities()))]
+        for loop in self._placed():
+            value, a_B = self._residual(context, *loop)
+            c.append(value)
+            C.append(self._gradient(context, *loop, a_B))
+        return np.concatenate(c), np.vstack(C)
 
     def gaps(self, context: Context) -> np.ndarray:
         """|X_BA p_AP - p_BQ| of every loop, (num_loops,), in the plant's unit."""
-        gaps = []
-        for loop, (frame_A, frame_B) in zip(self.loops, self._frames):
-            p_BP = self.plant.CalcPointsPositions(
-                context, frame_A, loop.p_AP / self.length_unit, frame_B
-            ).ravel()
-            gaps.append(np.linalg.norm(p_BP - loop.p_BQ / self.length_unit))
-        return np.array(gaps)
+        offsets = [self._offset(context, *loop) for loop in self._placed()]
+        return np.array([np.linalg.norm(offset) for offset in offsets])
 
-    def _evaluate(self, context: Context, jacobian: bool):
-        c = np.zeros(self.num_rows)
-        C = np.zeros((self.num_rows, self.plant.num_velocities())) if jacobian else None
-        row = 0
-        for loop, frames in zip(self.loops, self._frames):
-            rows = slice(row, row + loop.num_rows)
-            value, gradient = self._one(context, loop, *frames, jacobian)
-            c[rows] = value
-            if jacobian:
-                C[rows] = gradient
-            row = rows.stop
-        return c, C
+    def _placed(self):
+        return ((loop, *frames) for loop, frames in zip(self.loops, self._frames))
 
-    def _one(self, context, loop, frame_A, frame_B, jacobian):
+    def _offset(self, context, loop, frame_A, frame_B) -> np.ndarray:
         p_AP = loop.p_AP / self.length_unit
+        p_BP = self.plant.CalcPointsPositions(context, frame_A, p_AP, frame_B).ravel()
+        return p_BP - loop.p_BQ / self.length_unit
+
+    def _residual(self, context, loop, frame_A, frame_B):
+        """The rows of one loop, and the axis of A in B where it is a hinge."""
         n_B = loop.across()
-        offset = self.plant.CalcPointsPositions(context, frame_A, p_AP, frame_B).ravel()
-        offset = offset - loop.p_BQ / self.length_unit
         select = n_B if loop.rows == "planar" else np.eye(3)
-        value, gradient = select @ offset, None
-        if jacobian:
-            Jv = self.plant.CalcJacobianTranslationalVelocity(
-                context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
-            )
-            gradient = select @ Jv
+        value, a_B = select @ self._offset(context, loop, frame_A, frame_B), None
         if loop.rows == "hinge":
-            R_BA = frame_A.CalcRotationMatrix(context, frame_B).matrix()
-            a_B = R_BA @ loop.axis_A
+            a_B = frame_A.CalcRotationMatrix(context, frame_B).matrix() @ loop.axis_A
             value = np.concatenate([value, n_B @ a_B])
-            if jacobian:
-                Jw = self.plant.CalcJacobianAngularVelocity(
-                    context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
-                )
-                gradient = np.vstack([gradient, np.cross(a_B, n_B) @ Jw])
-        return value, gradient
+        return value, a_B
+
+    def _gradient(self, context, loop, frame_A, frame_B, a_B) -> np.ndarray:
+        n_B, p_AP = loop.across(), loop.p_AP / self.length_unit
+        select = n_B if loop.rows == "planar" else np.eye(3)
+        Jv = select @ self.plant.CalcJacobianTranslationalVelocity(
+            context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
+        )
+        if a_B is None:
+            return Jv
+        Jw = self.plant.CalcJacobianAngularVelocity(
+            context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
+        )
+        return np.vstack([Jv, np.cross(a_B, n_B) @ Jw])
 
 
 def add_ball_constraints(
@@ -205,8 +203,11 @@ def add_ball_constraints(
     +-`half_length` along its axis.
 
     Args:
+        plant: not finalized yet.
+        loops: to close.
         half_length: half the distance of a hinge's two balls [m].
         length_unit: the plant's unit of length [m].
+        instance: the model instance of the bodies.
 
     Returns:
         The number of constraints added.

@@ -31,7 +31,7 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.files import read_yaml
 from drakebots.core.units import quantity, si_factor
-from drakebots.model.load import package_root
+from drakebots.model.find import package_root
 
 
 class Parameters:

@@ -34,9 +34,7 @@ from drakebots.model import (
     LoopClosure,
     Model,
     Point,
-    add_ball_constraints,
     find_body,
-    loop_half_length,
 )
 from drakebots.multibody.base import attach_base, set_base_pose
 from drakebots.multibody.scaled import copy_scaled
@@ -263,9 +261,4 @@ def _add_scaled(model, plant, scaling, close_loops) -> None:
         )
     copy_scaled(original, geometry, plant, scaling)
     if close_loops:
-        add_ball_constraints(
-            plant,
-            model.loops,
-            half_length=loop_half_length(model),
-            length_unit=scaling.length,
-        )
+        model.close_loops(plant, length_unit=scaling.length)

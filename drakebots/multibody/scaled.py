@@ -108,7 +108,7 @@ def copy_scaled(
     and bushings, actuators with rotor inertia and gear ratio, gravity, and
     collision geometry are copied; visual geometry and multibody constraints
     are not (constraints cannot be read back from Drake: close loops with
-    :func:`drakebots.model.loops.add_ball_constraints`).
+    :meth:`drakebots.model.Model.close_loops`).
 
     Raises:
         InvalidInput: for a joint, force element or shape that has no copy.

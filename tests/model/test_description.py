@@ -5,16 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.model.check_file import MAX_BYTES, check_model_file
-from drakebots.model.description import (
-    Point,
-    Sidecar,
-    model_stem,
-    parse_sidecar,
-    read_sidecar,
-    sidecar_path,
-)
+from drakebots.core.errors import ModelProblem, UnknownName
+from drakebots.model import check_file
+from drakebots.model.check_file import MAX_BYTES, check_model_file, drake_tags
+from drakebots.model.description import Point, Sidecar, parse_sidecar, read_sidecar
+from drakebots.model.find import model_stem, sidecar_path
 
 GOOD = """
 feet:
@@ -88,27 +83,33 @@ def test_sidecar_name(tmp_path):
     "text, words",
     [
         ("foots: {}", ["the file", "foots", "feet"]),
-        ("feet: {a: {body: b, p: [0, 0, 0], r: 1}}", ["feet.a", "unknown key r"]),
-        (LOOP + ", row: ball}}", ["loop l", "unknown key row", "rows"]),
-        ("feet: {a: {p: [0, 0, 0]}}", ["feet.a", "`body` is missing"]),
-        ("points: {a: {body: b}}", ["points.a", "`p` is missing"]),
-        ("loops: {l: {A: a, p_A: [0, 0, 0], B: b}}", ["loop l", "`p_B` is missing"]),
-        ("loops: {l: {p_A: [0, 0, 0]}}", ["loop l", "`A` is missing"]),
-        ("feet: {a: {body: b, p: [0, .nan, 0]}}", ["point a", "p must be"]),
-        ("feet: {a: {body: b, p: [0, 0, .inf]}}", ["point a", "p must be"]),
-        ("feet: {a: {body: b, p: [0, 0]}}", ["point a", "p must be"]),
-        ("feet: {a: {body: b, p: 3}}", ["point a", "p must be"]),
+        ("feet: {a: {body: b, p: [0, 0, 0], r: 1}}", ["entry of feet.a", "'r'"]),
+        (LOOP + ", row: ball}}", ["entry of loop l", "'row'", "rows"]),
+        ("feet: {a: {p: [0, 0, 0]}}", ["feet.a", "needs `body`"]),
+        ("points: {a: {body: b}}", ["points.a", "needs `p`"]),
+        ("loops: {l: {A: a, p_A: [0, 0, 0], B: b}}", ["loop l", "needs `p_B`"]),
+        ("loops: {l: {p_A: [0, 0, 0]}}", ["loop l", "needs `A`"]),
+        (
+            "feet: {a: {body: b, p: [0, .nan, 0]}}",
+            ["feet.a p must be 3 finite"],
+        ),
+        (
+            "feet: {a: {body: b, p: [0, 0, .inf]}}",
+            ["feet.a p must be 3 finite"],
+        ),
+        ("feet: {a: {body: b, p: [0, 0]}}", ["feet.a p must be 3 finite"]),
+        ("feet: {a: {body: b, p: 3}}", ["feet.a p must be 3 finite"]),
         ("feet: {a: {body: b, p: [0, 0, 0], radius: -1}}", ["point a", "radius"]),
-        ("feet: {a: {body: b, p: [0, 0, 0], radius: .nan}}", ["point a", "radius"]),
+        ("feet: {a: {body: b, p: [0, 0, 0], radius: .nan}}", ["feet.a", "radius"]),
         (LOOP + ", axis: [0, 0, 0]}}", ["loop l", "axis_A"]),
         (LOOP + ", axis: [0, .nan, 0]}}", ["loop l", "axis_A"]),
         (LOOP + ", axis_B: [0, 1]}}", ["loop l", "axis_B"]),
         (LOOP + ", rows: hing}}", ["loop l", "hing", "ball"]),
-        ("- feet", ["the file must be a mapping", "list"]),
-        ("feet: [1, 2]", ["feet must be a mapping"]),
-        ("feet: {a: [0, 0, 0]}", ["feet.a must be a mapping"]),
-        ("loops: 5", ["loops must be a mapping"]),
-        ("loops: {l: 5}", ["loop l must be a mapping"]),
+        ("- feet", ["the file: needs"]),
+        ("feet: [1, 2]", ["feet: needs `name: value`"]),
+        ("feet: {a: [0, 0, 0]}", ["feet.a: needs `name: value`"]),
+        ("loops: 5", ["loops: needs `name: value`"]),
+        ("loops: {l: 5}", ["loop l: needs `name: value`"]),
         ("feet: {a: [", ["is not YAML"]),
         ("feet: !!python/object:os.system {}", ["is not YAML"]),
         (b"feet: \xff\xfe", ["cannot be read"]),
@@ -142,7 +143,7 @@ def test_words_for_numbers(tmp_path, text, entry):
 def test_parse_without_a_file():
     """The same checks for a document that came from no file."""
     assert parse_sidecar(None) == Sidecar()
-    with pytest.raises(InvalidInput, match="unknown key"):
+    with pytest.raises(UnknownName, match="entry of the file"):
         parse_sidecar({"foot": {}})
 
 
@@ -226,6 +227,35 @@ def test_bad_files_are_refused(tmp_path, name, text, words):
     with pytest.raises(ModelProblem) as caught:
         check_model_file(path)
     assert_problem(caught, path, *words)
+
+
+def test_the_tags_of_the_installed_drake():
+    assert {"ball_constraint", "gear_ratio", "linear_bushing_rpy"} <= drake_tags()
+    assert not {"gear_ration", ""} & drake_tags()
+
+
+NEWER = "<drake:distance_constraint/>"
+
+
+def test_a_tag_of_a_newer_drake(tmp_path, monkeypatch):
+    """It is good exactly where the installed Drake reads it."""
+    path = write(tmp_path, sdf(NEWER), "m.sdf")
+    (tmp_path / "libdrake.so").write_bytes(b"\0drake:distance_constraint\0")
+    newer, unknown = drake_tags(tmp_path), drake_tags(tmp_path / "none")
+    monkeypatch.setattr(check_file, "drake_tags", lambda: newer)
+    assert check_model_file(path) == ()
+    monkeypatch.setattr(check_file, "drake_tags", lambda: unknown)
+    (note,) = check_model_file(path)
+    assert "<drake:distance_constraint> is passed on" in note
+    monkeypatch.setattr(check_file, "drake_tags", lambda: frozenset({"joint"}))
+    with pytest.raises(ModelProblem, match="installed Drake would ignore"):
+        check_model_file(path)
+
+
+def test_a_tag_without_its_prefix(tmp_path):
+    path = write(tmp_path, urdf("<ball_constraint/>"), "m.urdf")
+    with pytest.raises(ModelProblem, match=r"write <drake:ball_constraint>, or"):
+        check_model_file(path)
 
 
 def test_huge_file_is_refused(tmp_path):

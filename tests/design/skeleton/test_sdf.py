@@ -27,7 +27,8 @@ from drakebots.design.skeleton.parameters import edit
 from drakebots.design.skeleton.sdf import feet_yaml, skeleton_sdf, write_sdf
 from drakebots.design.skeleton.skeleton import standing_torques
 from drakebots.design.skeleton.table1 import table1_template
-from drakebots.model.description import read_sidecar, sidecar_path
+from drakebots.model.description import read_sidecar
+from drakebots.model.find import sidecar_path
 
 ROBOTS = ("beetle", "monster", "lizard", "cow")
 

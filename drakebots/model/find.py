@@ -1,0 +1,73 @@
+"""Where models are: their names, files, endings and the files beside them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+
+ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
+
+
+def package_root() -> Path:
+    """The folder of the models (and of package.xml) that came with drakebots.
+
+    The environment variable DRAKEBOTS_MODELS names another one.
+    """
+    override = os.environ.get("DRAKEBOTS_MODELS")
+    if override:
+        return Path(override)
+    package = Path(__file__).parents[1]
+    inside = package / "_models"
+    return inside if inside.is_dir() else package.parent / "models"
+
+
+def available_models() -> list[str]:
+    """The names of the models that came with drakebots, sorted."""
+    root = package_root()
+    if not root.is_dir():
+        return []
+    return sorted(p.name for p in root.iterdir() if (p / f"{p.name}.sdf").is_file())
+
+
+def find_model(name_or_path: str | Path) -> Path:
+    """The model file for a name or a path.
+
+    Raises:
+        UnknownName: for a name that is not among the models.
+        ModelProblem: for a path that is no file or has no known ending.
+    """
+    text = str(name_or_path)
+    path = Path(text)
+    looks_like_path = path.suffix or "/" in text or os.sep in text
+    if not looks_like_path:
+        if text not in available_models() and "-" in text:
+            text = text.replace("-", "_")
+        if text not in available_models():
+            raise UnknownName("model", text, available_models())
+        return package_root() / text / f"{text}.sdf"
+    if "\0" in text:
+        raise InvalidInput("a model path cannot contain a NUL character")
+    if path.is_dir():
+        raise ModelProblem(path, "is a folder; name the model file in it")
+    if not path.is_file():
+        raise ModelProblem(
+            path, "no such file; give a path or one of " + ", ".join(available_models())
+        )
+    if not text.lower().endswith(ENDINGS):
+        raise ModelProblem(path, f"unknown ending; use one of {', '.join(ENDINGS)}")
+    return path
+
+
+def model_stem(path: Path) -> str:
+    """The file name without its (double) ending: scene.dmd.yaml -> scene."""
+    for ending in ENDINGS:
+        if path.name.lower().endswith(ending):
+            return path.name[: -len(ending)]
+    return path.stem
+
+
+def sidecar_path(path: Path) -> Path:
+    """Where the YAML beside a model file is, if there is one."""
+    return path.with_name(f"{model_stem(path)}.drakebots.yaml")
