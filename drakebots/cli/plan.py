@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from drakebots.cli.command import Command, Variant
@@ -31,7 +30,7 @@ from drakebots.cli.quads import QUAD_EXPORT, QUAD_PLAN, QUAD_TRACK
 from drakebots.cli.voxels import LATTICE_PLAN, VOXEL_PLAN
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model import load
+from drakebots.model import Model, load
 from drakebots.plots import plot_convergence
 from drakebots.robots.hamr.plan import (
     GaitPlan,
@@ -42,7 +41,7 @@ from drakebots.robots.hamr.plan import (
     plan_reference,
 )
 from drakebots.robots.hamr.track import Tracking, track
-from drakebots.trajopt.locomotion import LocomotionPlan, plan_locomotion
+from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 from drakebots.trajopt.program import read_checkpoint
 
 # --- plan -------------------------------------------------------------------
@@ -126,14 +125,14 @@ def _any_arguments(parser: argparse.ArgumentParser) -> None:
 def _plan_any(args: argparse.Namespace) -> int:
     to = _to(args)
     model = load_model(args)
-    problem = locomotion_plan(args)
+    problem = locomotion_problem(args, model)
     with iterations(model.name) as progress:
-        result = plan_locomotion(model, problem, progress=progress, **to)
+        result = plan_locomotion(problem, progress=progress, **to)
     return finish(args, result, model)
 
 
-def locomotion_plan(args: argparse.Namespace) -> LocomotionPlan:
-    """The plan that the options ask for.
+def locomotion_problem(args: argparse.Namespace, model: Model) -> LocomotionProblem:
+    """The problem that the options describe.
 
     Raises:
         InvalidInput: when they ask for nothing, or for several things.
@@ -143,9 +142,14 @@ def locomotion_plan(args: argparse.Namespace) -> LocomotionPlan:
         raise InvalidInput("say what to plan: --forward, --hop or --turn")
     if len(wishes) > 1:
         raise InvalidInput(f"choose one of {', '.join('--' + w for w in wishes)}")
-    kind = {"forward": "walk", "hop": "hop", "turn": "turn"}[next(iter(wishes))]
-    plan = LocomotionPlan(kind=kind, **wishes)
-    return replace(plan, **given(args, ("duration", *_COMMON)))
+    ((option, value),) = wishes.items()
+    kind, field = {
+        "forward": ("walk", "forward"),
+        "hop": ("hop", "height"),
+        "turn": ("turn", "turn"),
+    }[option]
+    others = given(args, ("duration", *_COMMON))
+    return LocomotionProblem(model, kind, **{field: value}, **others)
 
 
 # --- track ------------------------------------------------------------------

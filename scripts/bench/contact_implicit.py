@@ -37,7 +37,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from littledog_ladder import run as climb_littledog
+from littledog_ladder import run as solve_littledog
 from littledog_program import STEP, authors_program, guess, judge
 from littledog_program import robot as littledog_robot
 from rich.console import Console
@@ -47,7 +47,7 @@ from drakebots.cli.output import plain
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import (
     HARD,
-    LocomotionPlan,
+    LocomotionProblem,
     Standing,
     first_guess,
     locomotion_program,
@@ -89,11 +89,11 @@ def module(path: Path):
     return loaded
 
 
-def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionPlan, Standing]:
+def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionProblem, Standing]:
     """The walk of tests/helpers/program_robots.py's quadruped, contacts hard."""
     robots = module(HERE.parents[1] / "tests" / "helpers" / "program_robots.py")
     model = robots.written(folder, "quadruped", robots.quadruped_urdf())
-    standing, plan = stand(model), LocomotionPlan("walk", knots=knots)
+    standing, plan = stand(model), LocomotionProblem(model, "walk", knots=knots)
     _, target = locomotion_program(plan, standing, slack_weight=SLACK_WEIGHT)
     compile_blocks([t.block for t in (*target.terms, *target.costs)])
 
@@ -227,8 +227,8 @@ def _littledog(args, limit: float) -> dict:
     except FileNotFoundError as missing:
         print(f"no LittleDog: {missing}", file=sys.stderr)
         return {}
-    climbs = multi_start(
-        partial(climb_littledog, folder, False, 1),
+    starts = multi_start(
+        partial(solve_littledog, folder, False, 1),
         range(args.starts),
         done=lambda seed, c: print(
             f"LittleDog {seed} ladder {c.seconds:.1f} s, "
@@ -242,12 +242,12 @@ def _littledog(args, limit: float) -> dict:
     error = agreement(problem.recipe, problem.program, point)
     each = evaluation_ms(problem, point)
     methods = compare(problem, {0: x0}, args.methods, limit)
-    best = climbs.best
-    answers = [c.objective for c in climbs.climbs if c.feasible]
+    best = starts.best
+    answers = [c.objective for c in starts.runs if c.feasible]
     ladder = {
-        "starts": len(climbs.climbs),
-        "success": climbs.num_feasible,
-        "median_s": climbs.median_seconds,
+        "starts": len(starts.runs),
+        "success": starts.num_feasible,
+        "median_s": starts.median_seconds,
         "lower_bound": False,
         "objective": statistics.median(answers) if answers else None,
         "best_objective": None if best is None else best.objective,
@@ -263,8 +263,8 @@ def _littledog(args, limit: float) -> dict:
         f"recipe {each['recipe']:.1f} ms, blocks from Python {each['blocks']:.2f} ms"
     )
     return {
-        "littledog_median_s": row(climbs.median_seconds, "s", starts=args.starts),
-        "littledog_valid_of_12": row(climbs.num_feasible, "1", starts=args.starts),
+        "littledog_median_s": row(starts.median_seconds, "s", starts=args.starts),
+        "littledog_valid_of_12": row(starts.num_feasible, "1", starts=args.starts),
         "littledog_best_objective": row(ladder["best_objective"], "1", 52.07),
         "littledog_one_start": row(methods, "s", limit_s=limit),
         "littledog_evaluation_ms": row(each, "ms"),

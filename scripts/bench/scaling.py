@@ -26,7 +26,6 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +40,7 @@ from drakebots.robots.hamr.plan import (
 )
 from drakebots.trajopt.locomotion import (
     OPTIONS,
-    LocomotionPlan,
+    LocomotionProblem,
     first_guess,
     locomotion_program,
     stand,
@@ -55,19 +54,18 @@ TARGET = 1.2
 """Of the exponent in knots: a block-banded problem costs N to the one."""
 
 
-def models(folder: Path, quick: bool) -> dict[str, tuple[Model, LocomotionPlan]]:
-    """Robots by name, and the walk to plan for each."""
+def models(folder: Path, quick: bool) -> dict[str, Model]:
+    """Robots by name."""
     spec = importlib.util.spec_from_file_location("robots", ROBOTS)
     robots = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(robots)
-    walk = LocomotionPlan("walk")
     texts = {
         "hopper": robots.hopper_urdf(),
         "quadruped": robots.quadruped_urdf(),
         "quadruped, hip roll": robots.quadruped_urdf(hip_roll=True),
     }
     found = {
-        name: (robots.written(folder, name.split(",")[0] + str(i), text), walk)
+        name: robots.written(folder, name.split(",")[0] + str(i), text)
         for i, (name, text) in enumerate(texts.items())
         if not (quick and "roll" in name)
     }
@@ -128,9 +126,9 @@ def exponent(knots: Sequence[int], times: Sequence[float]) -> float:
     return float(np.polyfit(np.log(intervals), np.log(times), 1)[0])
 
 
-def measure(model: Model, plan: LocomotionPlan, knots: int, quick: bool) -> dict:
-    """Sizes and times of one program."""
-    plan = replace(plan, knots=knots)
+def measure(model: Model, knots: int, quick: bool) -> dict:
+    """Sizes and times of the program of one walk."""
+    plan = LocomotionProblem(model, "walk", knots=knots)
     standing = stand(model)
     _, program = locomotion_program(plan, standing)
     x0 = first_guess(plan, standing, program)
@@ -168,10 +166,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
             f"{'build s':>8} {'evaluation ms':>14} {'iteration ms':>13}"
         )
         with tempfile.TemporaryDirectory() as folder:
-            for name, (model, plan) in models(Path(folder), args.quick).items():
+            for name, model in models(Path(folder), args.quick).items():
                 mine = []
                 for knots in sizes:
-                    row = measure(model, plan, knots, args.quick)
+                    row = measure(model, knots, args.quick)
                     mine.append(row)
                     print(_line(name, row), flush=True)
                 rows += mine

@@ -76,6 +76,7 @@ def walker(tmp_path):
         (["plan", "WALKER", "--feet", "leg"], "--forward"),
         (["plan", "WALKER", "--feet", "leg", "--forward", "1", "--hop", "1"], "one of"),
         (["plan", "WALKER", "--feet", "leg", "--forward", "nan"], "forward"),
+        (["plan", "WALKER", "--feet", "leg", "--hop", "-1"], "height must be > 0 m"),
         (["track", "none.nc"], "none.nc"),
         (["export", "none.nc", "--voltages", "v.csv"], "none.nc"),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.solvers.multi_start import multi_start
+from drakebots.trajopt.solvers.continuation import multi_start
 from tests.helpers.scripts import load_script
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,20 +12,20 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import Result, load_result
-from drakebots.trajopt.locomotion.plan import (
-    LocomotionPlan,
+from drakebots.trajopt.locomotion.plan import plan_locomotion
+from drakebots.trajopt.locomotion.problem import (
+    LocomotionProblem,
     LocomotionWeights,
-    plan_locomotion,
+    footfalls,
 )
-from drakebots.trajopt.locomotion.problem import footfalls
 from drakebots.trajopt.locomotion.program import locomotion_program
 from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.terrain import Slope
 from tests.helpers import program_robots as robots
 
-WALK = LocomotionPlan("walk", forward=0.16, knots=17, friction=0.7)
-TURN = LocomotionPlan("turn", turn=0.2, knots=17)
-HOP = LocomotionPlan("hop", height=0.08, knots=17)
+WALK = partial(LocomotionProblem, kind="walk", forward=0.16, knots=17, friction=0.7)
+TURN = partial(LocomotionProblem, kind="turn", turn=0.2, knots=17)
+HOP = partial(LocomotionProblem, kind="hop", height=0.08, knots=17)
 
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -45,20 +46,20 @@ def quadruped(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hop(hopper) -> Result:
-    return plan_locomotion(hopper, HOP)
+    return plan_locomotion(HOP(hopper))
 
 
 @pytest.fixture(scope="module")
 def trot(quadruped) -> Result:
-    return plan_locomotion(quadruped, WALK)
+    return plan_locomotion(WALK(quadruped))
 
 
 @pytest.fixture(scope="module")
 def turn(quadruped) -> Result:
-    return plan_locomotion(quadruped, TURN)
+    return plan_locomotion(TURN(quadruped))
 
 
-def check_plan(model, plan: LocomotionPlan, result: Result) -> None:
+def check_plan(model, plan: LocomotionProblem, result: Result) -> None:
     """What holds of every plan that succeeded, from its data alone."""
     assert result.ok, result.message
     metrics = result.metrics
@@ -119,7 +120,7 @@ def check_momentum(model, plan, data) -> None:
 
 def test_hop(hopper, hop):
     """The foot leaves the ground and the robot stands again."""
-    check_plan(hopper, HOP, hop)
+    check_plan(hopper, HOP(hopper), hop)
     assert hop.metrics["apex_m"] >= 0.08 - 1e-7
     v = hop.data.velocity.values
     assert np.abs(v[-1]).max() < 1e-6
@@ -130,7 +131,7 @@ def test_hop(hopper, hop):
 
 def test_trot(quadruped, trot):
     """Diagonal feet swing together; the momentum repeats too."""
-    check_plan(quadruped, WALK, trot)
+    check_plan(quadruped, WALK(quadruped), trot)
     assert trot.metrics["moved"]["x"] == pytest.approx(0.16)
     assert trot.metrics["momentum_defect"] < 1e-8
     q = trot.data.position.values
@@ -150,7 +151,7 @@ def test_trot(quadruped, trot):
 
 def test_turn(quadruped, turn):
     """From standing to standing, where it was, turned."""
-    check_plan(quadruped, TURN, turn)
+    check_plan(quadruped, TURN(quadruped), turn)
     rpy = turn.data.base_rpy.values
     assert rpy[-1, 2] - rpy[0, 2] == pytest.approx(0.2, abs=1e-7)
     assert np.abs(turn.data.velocity.values[[0, -1]]).max() < 1e-6
@@ -159,16 +160,16 @@ def test_turn(quadruped, turn):
 
 def test_hopper_walks(hopper):
     """A cycle of a planar robot with its own joints to the world."""
-    plan = LocomotionPlan("walk", forward=0.15, knots=15, duration=0.4)
-    result = plan_locomotion(hopper, plan)
+    plan = LocomotionProblem(hopper, "walk", forward=0.15, knots=15, duration=0.4)
+    result = plan_locomotion(plan)
     check_plan(hopper, plan, result)
     assert result.data.time.values[-1] == pytest.approx(0.4)
 
 
 def test_euler_integrator(hopper):
     """The first-order rule plans too."""
-    plan = LocomotionPlan("hop", height=0.05, knots=15, integrator="euler")
-    result = plan_locomotion(hopper, plan)
+    plan = LocomotionProblem(hopper, "hop", height=0.05, knots=15, integrator="euler")
+    result = plan_locomotion(plan)
     assert result.ok, result.message
     assert result.metrics["del_residual_max"] < 1e-8
 
@@ -176,8 +177,8 @@ def test_euler_integrator(hopper):
 @pytest.mark.slow
 def test_swing_height(quadruped):
     """Feet rise as asked, halfway through their swings."""
-    plan = LocomotionPlan("walk", forward=0.16, knots=17, height=0.03)
-    result = plan_locomotion(quadruped, plan)
+    plan = LocomotionProblem(quadruped, "walk", forward=0.16, knots=17, height=0.03)
+    result = plan_locomotion(plan)
     check_plan(quadruped, plan, result)
     assert min(result.metrics["foot_clearance_m"].values()) >= 0.03 - 1e-7
 
@@ -185,27 +186,30 @@ def test_swing_height(quadruped):
 @pytest.mark.slow
 def test_slope(quadruped):
     """A trot downhill; the cycle ends lower than it began."""
-    plan = LocomotionPlan("walk", forward=0.16, knots=17, terrain=Slope(0.15))
-    result = plan_locomotion(quadruped, plan)
+    plan = LocomotionProblem(
+        quadruped, "walk", forward=0.16, knots=17, terrain=Slope(0.15)
+    )
+    result = plan_locomotion(plan)
     check_plan(quadruped, plan, result)
     assert result.metrics["moved"]["z"] == pytest.approx(-0.16 * np.tan(0.15))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "plan",
-    [LocomotionPlan("hop", knots=17), LocomotionPlan("goal", forward=0.3, knots=17)],
+    "options",
+    [{"kind": "hop"}, {"kind": "goal", "forward": 0.3}],
     ids=["hop", "goal"],
 )
-def test_quadruped(quadruped, plan):
+def test_quadruped(quadruped, options):
     """Up and down, and a step ahead, from standing to standing."""
-    check_plan(quadruped, plan, plan_locomotion(quadruped, plan))
+    problem = LocomotionProblem(quadruped, knots=17, **options)
+    check_plan(quadruped, problem, plan_locomotion(problem))
 
 
 def test_unreachable_goal_names_rows(hopper):
     """2 m from standing to standing in 0.3 s: failed, with what stands against."""
-    plan = LocomotionPlan("goal", forward=2.0, duration=0.3, knots=9)
-    result = plan_locomotion(hopper, plan, options={"max_iter": 150})
+    plan = LocomotionProblem(hopper, "goal", forward=2.0, duration=0.3, knots=9)
+    result = plan_locomotion(plan, options={"max_iter": 150})
     assert result.verdict is Verdict.FAILED
     name, value = next(iter(result.residuals.items()))
     assert value > 1e-3
@@ -215,8 +219,8 @@ def test_unreachable_goal_names_rows(hopper):
 
 def test_weak_motors_fail(hopper):
     """What cannot carry itself cannot hop, and says so."""
-    plan = LocomotionPlan("hop", torque=0.3, knots=9, duration=0.6)
-    result = plan_locomotion(hopper, plan, options={"max_iter": 150})
+    plan = LocomotionProblem(hopper, "hop", torque=0.3, knots=9, duration=0.6)
+    result = plan_locomotion(plan, options={"max_iter": 150})
     assert result.verdict is Verdict.FAILED
     assert "worst" in result.message or "soft" in result.message
 
@@ -224,10 +228,10 @@ def test_weak_motors_fail(hopper):
 def test_time_limit_and_resume(hopper, tmp_path):
     """A plan cut short keeps its iterate; the next run starts from it."""
     file = tmp_path / "plan.npz"
-    cut = plan_locomotion(hopper, HOP, time_limit=0.7, checkpoint=file)
+    cut = plan_locomotion(HOP(hopper), time_limit=0.7, checkpoint=file)
     assert cut.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
     assert file.is_file()
-    again = plan_locomotion(hopper, HOP, resume=file)
+    again = plan_locomotion(HOP(hopper), resume=file)
     assert again.ok, again.message
 
 
@@ -258,10 +262,10 @@ def test_natural_units(hopper, quadruped):
 
 def test_footfalls(quadruped):
     """Every other foot around the robot: diagonals of four feet."""
-    phases = footfalls(WALK, stand(quadruped))
+    phases = footfalls(WALK(quadruped), stand(quadruped))
     assert phases["fl_shank"] == phases["rr_shank"] != phases["fr_shank"]
     assert phases["fr_shank"] == phases["rl_shank"]
-    plain = LocomotionPlan("walk", phases={})
+    plain = LocomotionProblem(quadruped, "walk", phases={})
     assert footfalls(plain, stand(quadruped)) == {}
 
 
@@ -289,7 +293,7 @@ def test_footfalls(quadruped):
 def test_refused_plans(options, words):
     """One line that names the item and the remedy, at once."""
     with pytest.raises((InvalidInput, UnknownName)) as error:
-        LocomotionPlan(**options)
+        LocomotionProblem("any", **options)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -302,38 +306,38 @@ def test_refused_weights(weights):
 
 
 @pytest.mark.parametrize(
-    ("plan", "kind", "words"),
+    ("options", "error", "words"),
     [
-        (LocomotionPlan(pose={"leg_hop": 0.1}), UnknownName, "leg_hip"),
-        (LocomotionPlan(pose={"leg_hip": np.nan}), InvalidInput, "leg_hip"),
-        (LocomotionPlan("hop", pose={"leg_hip": 1.1}), InvalidInput, "leg_hip"),
-        (LocomotionPlan(pose={"leg_hip": 3.0}), InvalidInput, "above its feet"),
-        (LocomotionPlan(torque={"leg": 1.0}), UnknownName, "leg_knee"),
-        (LocomotionPlan(phases={"leg": 0.0}), UnknownName, "leg_shank"),
-        (LocomotionPlan("turn"), InvalidInput, "yaw"),
+        ({"pose": {"leg_hop": 0.1}}, UnknownName, "leg_hip"),
+        ({"pose": {"leg_hip": np.nan}}, InvalidInput, "leg_hip"),
+        ({"kind": "hop", "pose": {"leg_hip": 1.1}}, InvalidInput, "leg_hip"),
+        ({"pose": {"leg_hip": 3.0}}, InvalidInput, "above its feet"),
+        ({"torque": {"leg": 1.0}}, UnknownName, "leg_knee"),
+        ({"phases": {"leg": 0.0}}, UnknownName, "leg_shank"),
+        ({"kind": "turn"}, InvalidInput, "yaw"),
     ],
 )
-def test_refused_for_the_model(hopper, plan, kind, words):
+def test_refused_for_the_model(hopper, options, error, words):
     """What does not fit the model, before any long work."""
-    with pytest.raises(kind, match=words):
-        plan_locomotion(hopper, plan)
+    with pytest.raises(error, match=words):
+        plan_locomotion(LocomotionProblem(hopper, **options))
 
 
 def test_refused_models(hopper, quadruped, tmp_path):
     """No feet, feet that are none, no actuators, a solver that is none."""
     bare = robots.written(tmp_path, "bare", robots.quadruped_urdf(feet=False))
     with pytest.raises(InvalidInput, match="--feet"):
-        plan_locomotion(bare, WALK)
+        plan_locomotion(WALK(bare))
     text = robots.quadruped_urdf()
     with pytest.raises(UnknownName, match="fl_shank"):
         robots.written(tmp_path, "feet", text, feet=["fl_shnak"])
     passive = re.sub(r"<transmission.*?</transmission>", "", text)
     with pytest.raises(InvalidInput, match="no actuators"):
-        plan_locomotion(robots.written(tmp_path, "passive", passive), WALK)
+        plan_locomotion(WALK(robots.written(tmp_path, "passive", passive)))
     with pytest.raises(UnknownName, match="exact"):
-        plan_locomotion(hopper, HOP, solver="knitro")
+        plan_locomotion(HOP(hopper), solver="knitro")
     with pytest.raises(InvalidInput, match="time limit"):
-        plan_locomotion(hopper, HOP, time_limit=-1)
+        plan_locomotion(HOP(hopper), time_limit=-1)
 
 
 def test_open_loop_is_named(tmp_path):
@@ -344,18 +348,18 @@ def test_open_loop_is_named(tmp_path):
     )
     model = robots.written(tmp_path, "quadruped", robots.quadruped_urdf())
     with pytest.raises(InvalidInput, match="strut"):
-        plan_locomotion(model, WALK)
+        plan_locomotion(WALK(model))
 
 
 @pytest.mark.parametrize("size", [0.05, 3.0])
 def test_size_does_not_matter(size, tmp_path):
     """A robot of another length and mass is the same program."""
     first, second = (
-        locomotion_program(
-            LocomotionPlan("hop", knots=9),
-            stand(robots.written(tmp_path, f"hopper{i}", robots.hopper_urdf(size=s))),
-        )[1]
-        for i, s in enumerate((1.0, size))
+        locomotion_program(LocomotionProblem(model, "hop", knots=9), stand(model))[1]
+        for model in (
+            robots.written(tmp_path, f"hopper{i}", robots.hopper_urdf(size=s))
+            for i, s in enumerate((1.0, size))
+        )
     )
     x = np.random.default_rng(0).uniform(0.1, 0.5, first.num_variables)
     assert first.num_variables == second.num_variables

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
     from drakebots.trajopt.contact_implicit.penalty import (
         Clock,
-        PenaltyClimb,
-        PenaltyRung,
-        climb_penalty,
+        PenaltyContinuation,
+        PenaltyStage,
+        solve_penalty_continuation,
         start_from,
     )
     from drakebots.trajopt.contact_implicit.program import (

@@ -1,15 +1,16 @@
-"""A program solved with an exact penalty that grows heavier.
+"""Complementarity made hard by an exact penalty whose weight grows.
 
-Complementarity is relaxed by slacks s >= 0 that the objective pays for,
+Complementarity is relaxed by slacks s >= 0, which the objective penalises,
 
-    x_i = argmin f(x) + w_i sum s, from x_i-1,      w_1 < w_2 < ...
+    x_i = argmin f(x) + w_i sum s, starting from x_i-1,      w_1 < w_2 < ...
 
-The penalty is exact: from some weight on the slacks are at their bound and
-heavier ones change nothing. A heavy one alone seldom solves from a crude guess.
+The penalty is exact: above some weight the slacks are at their lower bound, and a
+larger weight changes nothing. A large weight alone seldom converges from a crude
+guess.
 
-What a rung has reached is judged by the caller, who knows how hard contact
-must be; :mod:`drakebots.trajopt.solvers.ladder` climbs programs of any kind instead and
-keeps the best answer.
+The caller decides after each weight whether contact is hard enough;
+:mod:`drakebots.trajopt.solvers.continuation` solves sequences of any programs and
+keeps the best answer instead.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from drakebots.trajopt.program import Program, load_checkpoint
 from drakebots.trajopt.solvers import Solution
 
 Start = Callable[[Program], np.ndarray]
-"""The x to start a program from."""
+"""From a program to the x that its solver starts from."""
 
 
 class Clock:
-    """Wall time from now on: what is left of it, and what it was spent on [s].
+    """Wall time since its creation, what it was spent on, and what is left [s].
 
     Args:
-        time_limit: of all; None for none.
+        time_limit: limit of the wall time [s]; None for no limit.
 
     Raises:
         InvalidInput: for a limit that is not > 0.
@@ -50,36 +51,36 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Since the beginning."""
+        """Wall time since the beginning [s]."""
         return time.perf_counter() - self._began
 
     @property
     def left(self) -> float | None:
-        """Of the limit; None for no limit."""
+        """Remaining wall time [s]; None for no limit."""
         return None if self.time_limit is None else self.time_limit - self.elapsed
 
     def add(self, seconds: Mapping[str, float]) -> None:
-        """Adds what something cost by name, but its own total."""
+        """Adds wall times by name, except for a "total"."""
         for name, value in seconds.items():
             if name != "total":
                 self._spent[name] = self._spent.get(name, 0.0) + value
 
     def timings(self) -> dict[str, float]:
-        """What was added so far, and the total."""
+        """The wall times added so far, and the total."""
         return {**self._spent, "total": self.elapsed}
 
 
 @dataclass(frozen=True)
-class PenaltyRung:
-    """How the program went with one weight.
+class PenaltyStage:
+    """The outcome of the program with one weight.
 
     Attributes:
-        weight: of the slack.
-        ok: whether it succeeded.
-        status: the solver's own word.
-        iterations: of the solver.
-        slack: the largest one where it ended.
-        objective: there, penalty included.
+        weight: weight of the slack.
+        ok: whether the solver succeeded.
+        status: status reported by the solver.
+        iterations: number of iterations of the solver.
+        slack: largest slack of the solution.
+        objective: objective of the solution, penalty included.
     """
 
     weight: float
@@ -91,23 +92,23 @@ class PenaltyRung:
 
 
 @dataclass(frozen=True)
-class PenaltyClimb:
-    """Where the weights led.
+class PenaltyContinuation:
+    """The outcome of a sequence of weights.
 
     Attributes:
-        problem: of the last weight that was solved.
+        problem: the problem with the last weight that was solved.
         solution: its solution.
-        rungs: how each weight went.
-        missed: the weight there was no time left for, else None.
+        stages: the outcome with each weight.
+        missed: the weight that there was no time left for, else None.
     """
 
     problem: ContactImplicit
     solution: Solution = field(repr=False)
-    rungs: tuple[PenaltyRung, ...]
+    stages: tuple[PenaltyStage, ...]
     missed: float | None = None
 
     def out_of_time(self) -> Solution:
-        """The solution of a climb that missed a weight, saying so."""
+        """The solution, marked as stopped by the time limit before a weight."""
         return replace(
             self.solution,
             verdict=Verdict.TIME_LIMIT,
@@ -117,48 +118,48 @@ class PenaltyClimb:
 
 
 def start_from(resume: str | Path | None, otherwise: Start) -> Start:
-    """Starts from a checkpoint where there is one to resume.
+    """The start at a checkpoint if there is one to resume, or else `otherwise`.
 
     Raises:
-        FileProblem: when called, for a checkpoint that is none or of another
-            program.
+        FileProblem: when the start is called, for a file that is not a checkpoint
+            or belongs to another program.
     """
     if resume is None:
         return otherwise
     return lambda program: load_checkpoint(resume, program)
 
 
-def climb_penalty(
+def solve_penalty_continuation(
     build: Callable[[float], tuple[ContactImplicit, Program]],
     weights: Sequence[float],
     start: Start,
     solver: Callable[..., Solution],
     *,
     options: Callable[[Program, np.ndarray, bool], Mapping[str, Any]],
-    done: Callable[[Sequence[PenaltyRung]], bool],
+    done: Callable[[Sequence[PenaltyStage]], bool],
     clock: Clock,
-) -> PenaltyClimb:
-    """Solves with one weight after the other, each from the last one's answer.
+) -> PenaltyContinuation:
+    """Solves with one weight after the other, each from the previous solution.
 
-    It ends after the last weight, where the user or the clock stopped the
-    solver, or where `done` says so.
+    It ends after the last weight, when the user or the time limit stops the
+    solver, or when `done` returns True.
 
     Args:
-        build: the problem and its program for a weight.
-        weights: in the order to try them.
-        start: of the first program.
-        solver: :func:`drakebots.trajopt.solvers.solve.solve` with what all rungs share;
-            it is called with program, x, `options` and `time_limit`.
-        options: the solver's for a program, where it starts, and whether that
-            is the answer of a rung before.
-        done: judges the rungs so far; True ends the climb.
-        clock: limits all, and is told what the solver cost.
+        build: from a weight to the problem and its program.
+        weights: the weights, in the order to use them.
+        start: gives the first guess of the first program.
+        solver: :func:`drakebots.trajopt.solvers.solve` with the arguments that all
+            stages share; it is called with program, x, `options` and `time_limit`.
+        options: gives the solver's options from a program, its start, and whether
+            that start is the solution of an earlier stage.
+        done: called with all stages so far; True ends the continuation.
+        clock: limits the wall time and collects what the solver spent.
 
     Raises:
-        InvalidInput: when the time is over before the first solve.
+        InvalidInput: if the time limit is over before the first solve.
     """
     problem = solution = None
-    rungs: list[PenaltyRung] = []
+    stages: list[PenaltyStage] = []
     for weight in weights:
         heavier, program = build(weight)
         x = start(program) if solution is None else solution.x
@@ -169,21 +170,21 @@ def climb_penalty(
                     f"the time limit of {clock.time_limit:g} s was over before the "
                     "solver began; give it more"
                 )
-            return PenaltyClimb(problem, solution, tuple(rungs), missed=weight)
+            return PenaltyContinuation(problem, solution, tuple(stages), missed=weight)
         chosen = options(program, x, solution is not None)
         problem = heavier
         solution = solver(program, x, options=chosen, time_limit=left)
         clock.add(solution.seconds)
-        rungs.append(_rung(weight, solution))
+        stages.append(_stage(weight, solution))
         if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
             break
-        if done(rungs):
+        if done(stages):
             break
-    return PenaltyClimb(problem, solution, tuple(rungs))
+    return PenaltyContinuation(problem, solution, tuple(stages))
 
 
-def _rung(weight: float, solution: Solution) -> PenaltyRung:
-    return PenaltyRung(
+def _stage(weight: float, solution: Solution) -> PenaltyStage:
+    return PenaltyStage(
         weight,
         solution.ok,
         solution.status,

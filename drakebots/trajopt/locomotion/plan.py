@@ -1,13 +1,12 @@
-"""Plan a walk, a hop, a turn or a way to a goal for any legged model.
+"""Plan a walk, a hop, a turn or the motion to a goal for any legged model.
 
-    model = drakebots.load("my_robot.urdf")
-    result = plan_locomotion(model, LocomotionPlan("walk", forward=0.2))
+    result = plan_locomotion(LocomotionProblem("my_robot.urdf", "walk", forward=0.2))
     print(result.summary())
 
-Nothing but the standing pose starts the search: which foot touches when comes
-out of the program (contact-implicit optimization, Manchester et al., IJRR
-2019). The program is solved with one penalty of the complementarity slack
-after the other until the contacts are hard.
+The search starts from the standing pose alone: the program itself decides which foot
+touches when (contact-implicit optimization, Manchester et al., IJRR 2019). It is
+solved with increasing weights of the penalty on the complementarity slack until the
+contacts are hard.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ import xarray as xr
 
 from drakebots.core.errors import UnknownName
 from drakebots.core.run import Progress, Verdict
-from drakebots.model import Model
+from drakebots.model import Model, load
 from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
     Clock,
     ContactImplicit,
-    PenaltyClimb,
-    PenaltyRung,
+    PenaltyContinuation,
+    PenaltyStage,
     audit,
-    climb_penalty,
     plan_dataset,
     plan_result,
+    solve_penalty_continuation,
     start_from,
 )
-from drakebots.trajopt.locomotion.problem import LocomotionPlan, LocomotionWeights
+from drakebots.trajopt.locomotion.problem import LocomotionProblem
 from drakebots.trajopt.locomotion.program import (
     first_guess,
     input_units,
@@ -46,10 +45,10 @@ from drakebots.trajopt.locomotion.standing import Standing, stand
 from drakebots.trajopt.solvers import SOLVERS, Solution, solve
 
 HARD = 1e-6
-"""Largest slack of a plan whose contacts count as hard, m g l."""
+"""Largest slack of a plan whose contacts count as hard [m g l]."""
 
 OPTIONS = {"tol": 1e-4, "acceptable_tol": 1e-2, "max_iter": 500}
-"""Of IPOPT, first rung."""
+"""Options of IPOPT for the first stage."""
 
 FINISH = {
     "tol": 1e-6,
@@ -61,12 +60,11 @@ FINISH = {
     "slack_bound_push": 1e-6,
     "slack_bound_frac": 1e-6,
 }
-"""Of IPOPT, later rungs: near the answer already."""
+"""Options of IPOPT for later stages, which start near the answer."""
 
 
 def plan_locomotion(
-    model: Model,
-    plan: LocomotionPlan = LocomotionPlan(),
+    problem: LocomotionProblem,
     *,
     progress: Progress | None = None,
     time_limit: float | None = None,
@@ -75,81 +73,81 @@ def plan_locomotion(
     solver: str = "exact",
     options: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Plans for a model; what was reached is returned even when it is cut short.
+    """Plans a motion; returns what was reached even when it is cut short.
 
     Args:
-        model: with feet and actuators, on a free base or on joints of its own
-            to the world (a planar robot).
-        plan: what to do.
-        progress: called at every iteration.
-        time_limit: of wall time [s].
+        problem: the model and its motion.
+        progress: called at every iteration of the solver.
+        time_limit: limit of the wall time [s].
         checkpoint: file that keeps the best iterate.
         resume: checkpoint to start from.
-        solver: of :data:`drakebots.trajopt.solvers.solve.SOLVERS`.
-        options: the solver's, over ours.
+        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`.
+        options: options of the solver, which override ours.
 
     Returns:
-        A plan in SI. It failed, naming the worst rows, where there is no such
-        motion or none was found.
+        A result of kind "locomotion.plan", in SI. Where no motion was found its
+        verdict is FAILED, and its message names the worst rows.
 
     Raises:
+        UnknownName, ModelProblem: for a model that cannot be loaded.
         UnknownName, InvalidInput: for a problem that cannot be built.
-        FileProblem: for a checkpoint that is none or of another program.
+        FileProblem: for a file that is not a checkpoint, or of another program.
     """
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
     clock = Clock(time_limit)
-    standing = stand(model, terrain=plan.terrain, pose=plan.pose)
+    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
+    standing = stand(model, terrain=problem.terrain, pose=problem.pose)
     ours = (OPTIONS if solver == "exact" else {}) | dict(options or {})
     finish = FINISH if solver == "exact" else {}
-    climb = climb_penalty(
-        lambda weight: locomotion_program(plan, standing, slack_weight=weight),
-        plan.weights.slack,
-        start_from(resume, lambda program: first_guess(plan, standing, program)),
+    continuation = solve_penalty_continuation(
+        lambda weight: locomotion_program(problem, standing, slack_weight=weight),
+        problem.weights.slack,
+        start_from(resume, lambda program: first_guess(problem, standing, program)),
         partial(solve, solver=solver, progress=progress, checkpoint=checkpoint),
         options=lambda program, x, later: ours | (finish if later else {}),
         done=_settled,
         clock=clock,
     )
-    problem, solution = climb.problem, _judged(climb)
+    implicit, solution = continuation.problem, _judged(continuation)
     timings = clock.timings()
-    data = locomotion_data(problem, solution, standing)
+    data = locomotion_data(implicit, solution, standing)
     return plan_result(
-        problem,
+        implicit,
         solution,
         kind="locomotion.plan",
-        metrics=_metrics(plan, standing, problem, solution, data)
-        | {"rungs": [_figures(rung) for rung in climb.rungs]},
-        options=_plain(plan) | {"solver": solver},
+        metrics=_metrics(problem, standing, implicit, solution, data)
+        | {"stages": [_figures(stage) for stage in continuation.stages]},
+        options=_plain(problem, model) | {"solver": solver},
         data=data,
         timings=timings,
     )
 
 
-def _settled(rungs: Sequence[PenaltyRung]) -> bool:
-    last = rungs[-1]
-    # The penalty is exact: once the slack is gone, heavier ones change nothing.
-    # Nor do they mend rows that cannot be met.
-    hopeless = len(rungs) > 1 and not (last.ok or rungs[-2].ok)
+def _settled(stages: Sequence[PenaltyStage]) -> bool:
+    last = stages[-1]
+    # The penalty is exact: once the slack is zero, larger weights change nothing.
+    # Nor do they help rows that cannot be satisfied.
+    hopeless = len(stages) > 1 and not (last.ok or stages[-2].ok)
     return (last.ok and last.slack <= HARD) or hopeless
 
 
-def _figures(rung: PenaltyRung) -> dict[str, Any]:
+def _figures(stage: PenaltyStage) -> dict[str, Any]:
     return {
-        "slack_weight": rung.weight,
-        "status": rung.status,
-        "iterations": rung.iterations,
-        "slack": rung.slack,
-        "objective": rung.objective,
+        "slack_weight": stage.weight,
+        "status": stage.status,
+        "iterations": stage.iterations,
+        "slack": stage.slack,
+        "objective": stage.objective,
     }
 
 
-def _judged(climb: PenaltyClimb) -> Solution:
-    """Soft contacts are no success; failures name their worst rows."""
-    problem, solution = climb.problem, climb.solution
-    if climb.missed is not None:
-        return climb.out_of_time()
-    products = audit(problem, solution)["complementarity_max"]
+def _judged(continuation: PenaltyContinuation) -> Solution:
+    """The solution; soft contacts count as failed, failures name their worst rows."""
+    implicit, solution = continuation.problem, continuation.solution
+    if continuation.missed is not None:
+        return continuation.out_of_time()
+    products = audit(implicit, solution)["complementarity_max"]
     slack = solution.parts["s"][:, 0]
     if solution.ok and slack.max() > HARD:
         worst = solution.program.variables["s"].label(
@@ -159,7 +157,7 @@ def _judged(climb: PenaltyClimb) -> Solution:
             solution,
             verdict=Verdict.FAILED,
             message=f"contacts stay soft: slack {worst} = {slack.max():.2g} of m g l; "
-            "try heavier slack weights, more time or a nearer goal",
+            "try larger slack weights, more time or a nearer goal",
             residuals={worst: float(slack.max()), **solution.residuals},
         )
     # The program bounds sums against the slack; terms of either sign may cancel.
@@ -168,7 +166,7 @@ def _judged(climb: PenaltyClimb) -> Solution:
             solution,
             verdict=Verdict.FAILED,
             message=f"a contact's complementarity is {products:.2g} of m g l though "
-            "its sum is closed; lower bound_relax_factor",
+            "the sum over contacts is zero; lower bound_relax_factor",
             residuals={"complementarity of a contact": products, **solution.residuals},
         )
     if solution.verdict is Verdict.FAILED:
@@ -178,11 +176,11 @@ def _judged(climb: PenaltyClimb) -> Solution:
 
 
 def locomotion_data(
-    problem: ContactImplicit, solution: Solution, standing: Standing
+    implicit: ContactImplicit, solution: Solution, standing: Standing
 ) -> xr.Dataset:
-    """A plan's dataset with inputs in SI, at rest where it begins at rest."""
-    data = plan_dataset(problem, solution)
-    if problem.periodic is None:
+    """A plan's dataset: inputs in SI, velocities zero where it starts at rest."""
+    data = plan_dataset(implicit, solution)
+    if implicit.periodic is None:
         # The first difference quotient is half a step later than the first knot.
         for name in ("velocity", "foot_velocity"):
             values = np.array(data[name].values)
@@ -196,14 +194,14 @@ def locomotion_data(
     return data
 
 
-def _metrics(plan, standing: Standing, problem, solution, data) -> dict:
+def _metrics(problem, standing: Standing, implicit, solution, data) -> dict:
     unit = standing.scaling
     feet = data.foot.values.tolist()
     force = data.foot_force.values[1:]
     loaded = (np.linalg.norm(force, axis=2) > 0.01 * unit.force).mean(axis=0)
     radii = np.array([foot.radius for foot in standing.system.robot.model.feet])
     points = data.foot_position.values
-    phi, _ = plan.terrain.evaluate(points.reshape(-1, 3))
+    phi, _ = problem.terrain.evaluate(points.reshape(-1, 3))
     clearance = phi.reshape(points.shape[:2]) - radii
     q = solution.parts["q"]
     moved = {
@@ -213,9 +211,9 @@ def _metrics(plan, standing: Standing, problem, solution, data) -> dict:
     }
     lengths = {a: v if a == "yaw" else v * unit.length for a, v in moved.items()}
     return {
-        "motion": plan.kind,
-        "periodic": plan.repeats,
-        "friction": plan.friction,
+        "motion": problem.kind,
+        "periodic": problem.repeats,
+        "friction": problem.friction,
         "duration_s": float(data.time.values[-1]),
         "moved": lengths,
         "duty_factor": dict(zip(feet, loaded.tolist())),
@@ -225,28 +223,21 @@ def _metrics(plan, standing: Standing, problem, solution, data) -> dict:
         "unit_mass_kg": unit.mass,
         "unit_time_s": unit.time,
         "slip_m": _slip(solution.parts, unit.length),
-        **audit(problem, solution),
+        **audit(implicit, solution),
     }
 
 
 def _slip(parts, length: float) -> float:
-    """Way that loaded feet slide, weighted by their share of the weight [m]."""
+    """Distance that feet slide, weighted by their share of the load [m]."""
     return float((parts["h"] * parts["gam"] * parts["psi"]).sum() * length)
 
 
-def _plain(plan: LocomotionPlan) -> dict:
-    out = {f.name: getattr(plan, f.name) for f in fields(plan)}
-    out["terrain"] = repr(plan.terrain)
-    out["weights"] = asdict(plan.weights)
+def _plain(problem: LocomotionProblem, model: Model) -> dict:
+    """The problem's fields as plain values."""
+    out = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    out |= {"model": str(model.path), "terrain": repr(problem.terrain)}
+    out["weights"] = asdict(problem.weights)
     for name in ("torque", "pose"):
         if isinstance(out[name], Mapping):
             out[name] = dict(out[name])
     return out
-
-
-__all__ = [
-    "LocomotionPlan",
-    "LocomotionWeights",
-    "locomotion_data",
-    "plan_locomotion",
-]

@@ -1,13 +1,26 @@
-"""What a user's own model is to do, and what is chosen for them."""
+"""The problem of moving a user's own model, and the values chosen by default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
+from drakebots.core.checks import (
+    check,
+    check_value,
+    finite,
+    flag,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model import Model
 from drakebots.trajopt.contact_implicit import INTEGRATORS
 from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.terrain import Flat, Terrain
@@ -15,7 +28,7 @@ from drakebots.trajopt.terrain import Flat, Terrain
 KINDS = ("walk", "hop", "turn", "goal")
 
 SWING = 0.5
-"""Share of the duration that the first guess lifts a foot for."""
+"""Share of the duration for which the first guess lifts a foot."""
 
 FREE = 0.4
 """Share by which a duration that was not given may change."""
@@ -23,14 +36,14 @@ FREE = 0.4
 
 @dataclass(frozen=True)
 class LocomotionWeights:
-    """Weights of the cost, in the units of the module.
+    """Weights of the cost, in natural units (see :mod:`.standing`).
 
     Attributes:
-        effort: of the inputs' squares.
-        smooth: of the velocities' steps.
-        pose: of joints and tilt away from standing.
-        friction: of the power lost in slip.
-        slack: exact penalty of the slack, one rung of the ladder each.
+        effort: weight of the squared inputs.
+        smooth: weight of the squared velocity changes between intervals.
+        pose: weight of the squared deviation of joints and tilt from standing.
+        friction: weight of the power lost in slip.
+        slack: increasing weights of the exact penalty on the slack, one a stage.
     """
 
     effort: float = 1.0
@@ -40,48 +53,58 @@ class LocomotionWeights:
     slack: tuple[float, ...] = (1.0, 10.0, 100.0, 1000.0)
 
     def __post_init__(self):
-        for name in ("effort", "smooth", "pose", "friction"):
-            check_number(getattr(self, name), f"weight {name}", low=0.0)
+        names = ("effort", "smooth", "pose", "friction")
+        check(self, "weight", **dict.fromkeys(names, non_negative()))
         if not self.slack:
             raise InvalidInput("weight slack needs one value or more")
         for value in self.slack:
-            check_number(value, "weight slack", above=0.0)
+            check_value("weight: slack", value, positive())
 
 
 @dataclass(frozen=True)
-class LocomotionPlan:
-    """What a model is to do.
+class LocomotionProblem:
+    """A walk, hop, turn or goal for a model.
 
     Attributes:
-        kind: "walk" (a cycle that repeats, `forward` further on), "hop" (up
-            and down again, feet `height` above the ground halfway), "turn"
-            (by `turn`, from standing to standing), "goal" (from standing to
-            standing, `forward` and `turn` away).
-        forward: way along x [m]; None for half the height of the centre of
-            mass in a walk, 0 else.
-        height: of the feet at a hop's apex, or halfway through their swings in
-            a walk [m]; None for a fifth of the height of the centre of mass in
-            a hop, for no such bound in a walk.
-        turn: about z [rad], counterclockwise; None for 0.2 in a turn, 0 else.
-        duration: [s]; None to choose it by size and gravity, and to let it
-            change by :data:`FREE` of that.
-        knots: of the plan.
-        friction: coefficient mu of the ground.
-        terrain: in SI.
-        periodic: whether the last state repeats the first; None for walks. A
-            turn cannot: its momentum would have to repeat turned.
-        torque: limits of the inputs, one for all or by actuator [N m, N];
-            None for the model's effort limits.
-        pose: standing positions by joint, instead of the default ones.
-        phases: by foot, the share of a walk's cycle at which the first guess
-            takes its load for :data:`SWING` of it; other feet share the weight.
-            A hint, not a bound. None lets every other foot around the robot
-            swing at once (a trot on four feet); {} gives no hint, and then a
-            symmetric robot finds symmetric motions, such as bounds.
-        weights: of the cost.
-        integrator: "midpoint" or "euler".
+        model: the model: a name, a path, or a loaded model. It has feet and
+            actuators, and a free base or joints of its own to the world (a planar
+            robot).
+        kind: the motion: "walk" (a cycle that repeats `forward` further on), "hop"
+            (up and down again, with the feet `height` above the ground halfway),
+            "turn" (by `turn`, from standing to standing) or "goal" (from standing
+            to standing, `forward` and `turn` away).
+        forward: distance along x [m]; by default half the height of the centre of
+            mass in a walk, else 0.
+        height: height of the feet above the ground at a hop's apex, or halfway
+            through their swings in a walk [m]; by default a fifth of the height of
+            the centre of mass in a hop, and no such bound in a walk.
+        turn: angle about z [rad], counterclockwise; by default 0.2 in a turn,
+            else 0.
+        duration: duration of the motion [s]; by default chosen by size and
+            gravity, and free to change by the share :data:`FREE`.
+        knots: number of knots.
+        friction: friction coefficient of the ground.
+        terrain: ground under the feet, in SI.
+        periodic: whether the last state repeats the first; by default in walks
+            only. A turn cannot be periodic: its momentum would have to repeat in
+            another direction.
+        torque: limits of the inputs, one for all or by actuator [N m, N]; by
+            default the model's effort limits.
+        pose: standing positions by joint that replace the model's defaults [rad, m].
+        phases: share of a walk's cycle, by foot, at which the first guess lifts
+            the foot for :data:`SWING` of the cycle; the other feet share the
+            weight. It is a hint, not a bound. By default every other foot around
+            the robot swings at once (a trot on four feet); with {} there is no
+            hint, and a symmetric robot finds symmetric motions, such as bounds.
+        weights: weights of the cost.
+        integrator: "midpoint" (second order) or "euler" (first order).
+
+    Raises:
+        InvalidInput, UnknownName: for values out of range, or that contradict
+            each other.
     """
 
+    model: str | Path | Model
     kind: str = "walk"
     forward: float | None = None
     height: float | None = None
@@ -98,22 +121,24 @@ class LocomotionPlan:
     integrator: str = "midpoint"
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise UnknownName("kind of locomotion", self.kind, KINDS)
-        if self.integrator not in INTEGRATORS:
-            raise UnknownName("integrator", self.integrator, INTEGRATORS)
-        for name in ("forward", "turn"):
-            if getattr(self, name) is not None:
-                check_number(getattr(self, name), name)
-        for name in ("height", "duration"):
-            if getattr(self, name) is not None:
-                check_number(getattr(self, name), name, above=0.0)
-        check_number(self.friction, "friction", low=0.0)
-        check_number(self.knots, "knots", low=5)
-        if int(self.knots) != self.knots:
-            raise InvalidInput(f"knots must be a whole number, got {self.knots}")
-        for limit in _values(self.torque):
-            check_number(limit, "torque limit", low=0.0)
+        check(
+            self,
+            "",
+            kind=one_of("kind of locomotion", KINDS),
+            forward=optional(finite("m")),
+            height=optional(positive("m")),
+            turn=optional(finite("rad")),
+            duration=optional(positive("s")),
+            knots=whole(5),
+            friction=non_negative(),
+            periodic=optional(flag()),
+            integrator=one_of("integrator", INTEGRATORS),
+        )
+        if isinstance(self.torque, Mapping):
+            for name, limit in self.torque.items():
+                check_value(f"torque limit of {name}", limit, non_negative("N m or N"))
+        else:
+            check(self, "", torque=optional(non_negative("N m or N")))
         for name in ("height", "phases"):
             if self.kind in ("turn", "goal") and getattr(self, name) is not None:
                 raise InvalidInput(f"a {self.kind} has no {name}; leave it out")
@@ -131,37 +156,20 @@ class LocomotionPlan:
 
     @property
     def repeats(self) -> bool:
-        """Whether the plan is periodic."""
+        """Whether the motion is periodic."""
         return self.kind == "walk" if self.periodic is None else self.periodic
-
-
-def _values(torque) -> list[float]:
-    if torque is None:
-        return []
-    return list(torque.values()) if isinstance(torque, Mapping) else [torque]
-
-
-def check_number(
-    value, what: str, *, low: float = -np.inf, above: float = -np.inf
-) -> None:
-    """Refuses what is not a finite number >= low and > above.
-
-    Raises:
-        InvalidInput: naming it.
-    """
-    try:
-        fine = np.isfinite(value) and value >= low and value > above
-    except TypeError:
-        fine = False
-    if not fine:
-        bound = f" >= {low:g}" if low > -np.inf else ""
-        bound = f" > {above:g}" if above > -np.inf else bound
-        raise InvalidInput(f"{what} must be a finite number{bound}, got {value}")
 
 
 @dataclass(frozen=True)
 class Targets:
-    """A plan's aims in plant units; None where the choice was left to us."""
+    """The targets of a problem in plant units, with the defaults filled in.
+
+    Attributes:
+        forward: distance along x.
+        height: height of the lifted feet.
+        turn: angle about z [rad].
+        duration: lower and upper bound of the duration.
+    """
 
     forward: float
     height: float
@@ -174,14 +182,14 @@ class Targets:
         return sum(self.duration) / 2
 
 
-def targets(plan: LocomotionPlan, standing: Standing) -> Targets:
-    """What was left open, chosen by size and gravity."""
+def targets(problem: LocomotionProblem, standing: Standing) -> Targets:
+    """The targets of a problem; open ones are chosen by size and gravity."""
     unit = standing.scaling
-    forward = 0.5 * (plan.kind == "walk")
-    if plan.forward is not None:
-        forward = plan.forward / unit.length
-    height = 0.2 if plan.height is None else plan.height / unit.length
-    turn = 0.2 * (plan.kind == "turn") if plan.turn is None else plan.turn
+    forward = 0.5 * (problem.kind == "walk")
+    if problem.forward is not None:
+        forward = problem.forward / unit.length
+    height = 0.2 if problem.height is None else problem.height / unit.length
+    turn = 0.2 * (problem.kind == "turn") if problem.turn is None else problem.turn
     # Strides of animals take some three units of time; a hop crouches, flies
     # and lands; others make a stride for each half length or half radian.
     natural = {
@@ -189,28 +197,28 @@ def targets(plan: LocomotionPlan, standing: Standing) -> Targets:
         "hop": 3.0 + 2 * np.sqrt(2 * height),
         "turn": 4.0 + 2 * abs(turn),
         "goal": 4.0 + 3 * abs(forward) + 2 * abs(turn),
-    }[plan.kind]
-    if plan.duration is not None:
-        natural = plan.duration / unit.time
-    spread = FREE * (plan.duration is None)
+    }[problem.kind]
+    if problem.duration is not None:
+        natural = problem.duration / unit.time
+    spread = FREE * (problem.duration is None)
     span = natural * (1 - spread), natural * (1 + spread)
     return Targets(forward, height, turn, span)
 
 
-def footfalls(plan: LocomotionPlan, standing: Standing) -> dict[str, float]:
-    """Phases by foot: the plan's, or every other foot around the robot at once.
+def footfalls(problem: LocomotionProblem, standing: Standing) -> dict[str, float]:
+    """Phases by foot: the problem's, or every other foot around the robot at once.
 
     Raises:
-        UnknownName: for the phase of a foot that is none.
-        InvalidInput: for a phase that is no number.
+        UnknownName: for the phase of an unknown foot.
+        InvalidInput: for a phase that is not a finite number.
     """
     names = [foot.name for foot in standing.system.robot.model.feet]
-    for name, phase in (plan.phases or {}).items():
+    for name, phase in (problem.phases or {}).items():
         if name not in names:
             raise UnknownName("foot", name, names)
-        check_number(phase, f"phase of {name}")
-    if plan.kind != "walk" or plan.phases is not None:
-        return dict(plan.phases or {})
+        check_value(f"phase of {name}", phase, finite())
+    if problem.kind != "walk" or problem.phases is not None:
+        return dict(problem.phases or {})
     points = standing.system.foot_positions(standing.q)[0]
     x, y = (points - points.mean(axis=0))[:, :2].T
     order = np.argsort(np.arctan2(y, x), kind="stable")

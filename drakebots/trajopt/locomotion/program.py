@@ -1,4 +1,4 @@
-"""A walk, hop, turn or goal of a user's own model as a contact-implicit program.
+"""A locomotion problem as a contact-implicit program.
 
 In the units of :mod:`drakebots.trajopt.locomotion.standing` (length l, force m g, time
 sqrt(l/g)), with v the difference quotients and q_j the joints' positions, the
@@ -29,7 +29,7 @@ from drakebots.trajopt.contact_implicit import (
 )
 from drakebots.trajopt.locomotion.problem import (
     SWING,
-    LocomotionPlan,
+    LocomotionProblem,
     Targets,
     footfalls,
     targets,
@@ -48,36 +48,36 @@ STRAIGHT = 0.3
 """Bound of yaw in a walk [rad]."""
 
 END = 0.1
-"""How far the last pose may be from standing [l, rad]."""
+"""Bound of the difference between the last pose and standing [l, rad]."""
 
 FASTEST = 10.0
-"""Bound of the slip speeds psi, sqrt(g l), and half of eta's. Without one a
-solver that relaxes gam >= 0 by 1e-9 earns from the friction term what it likes:
-psi of a foot in the air costs nothing, and grows to 1e9."""
+"""Bound of the slip speeds psi, and half the bound of eta [sqrt(g l)]. Without it a
+solver that relaxes gam >= 0 by 1e-9 exploits the friction term: psi of a foot in the
+air costs nothing, and grows to 1e9."""
 
 
-def input_limits(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
-    """Largest size of every input (nu,), plant units.
+def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
+    """Largest magnitude of every input (nu,), plant units.
 
     Raises:
-        UnknownName: for a limit of an actuator that is none.
+        UnknownName: for the limit of an unknown actuator.
     """
     names, units = standing.system.inputs_labels, input_units(standing)
     plant = standing.system.robot.plant
     actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
     limits = np.array([a.effort_limit() for a in actuators])
-    if isinstance(plan.torque, Mapping):
-        for name, value in plan.torque.items():
+    if isinstance(problem.torque, Mapping):
+        for name, value in problem.torque.items():
             if name not in names:
                 raise UnknownName("actuator", name, names)
             limits[names.index(name)] = value / units[names.index(name)]
-    elif plan.torque is not None:
-        limits = plan.torque / units
+    elif problem.torque is not None:
+        limits = problem.torque / units
     return limits
 
 
 def input_units(standing: Standing) -> np.ndarray:
-    """SI values of one unit of every input (nu,): N m, or N of slides."""
+    """SI value of one unit of every input (nu,) [N m, or N for prismatic joints]."""
     plant, unit = standing.system.robot.plant, standing.scaling
     actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
     slides = [a.joint().type_name() == "prismatic" for a in actuators]
@@ -85,38 +85,40 @@ def input_units(standing: Standing) -> np.ndarray:
 
 
 def locomotion_program(
-    plan: LocomotionPlan, standing: Standing, *, slack_weight: float | None = None
+    problem: LocomotionProblem, standing: Standing, *, slack_weight: float | None = None
 ) -> tuple[ContactImplicit, Program]:
-    """A plan's program, in plant units.
+    """The contact-implicit problem of a locomotion problem, and its program.
+
+    Both are in plant units.
 
     Args:
-        plan: what to do.
-        standing: the model, of :func:`drakebots.trajopt.locomotion.standing.stand`.
-        slack_weight: of the exact penalty; None for the plan's first.
+        problem: the motion.
+        standing: the standing model, from :func:`.standing.stand`.
+        slack_weight: weight of the exact penalty; None for the problem's first.
 
     Raises:
-        InvalidInput: for a base that cannot move as the plan asks, or bounds
-            that exclude each other, by name.
+        InvalidInput: for a base that cannot make the motion, or bounds that
+            exclude each other, by name.
     """
-    aim = targets(plan, standing)
-    weight = plan.weights.slack[0] if slack_weight is None else slack_weight
-    limits = input_limits(plan, standing)
+    aim = targets(problem, standing)
+    weight = problem.weights.slack[0] if slack_weight is None else slack_weight
+    limits = input_limits(problem, standing)
     finite = limits[np.isfinite(limits) & (limits > 0)]
-    K = plan.knots - 1
+    K = problem.knots - 1
     # On ground that is not level a cycle may end higher or lower too.
-    free = ("x",) if isinstance(plan.terrain, Flat) else ("x", "z")
+    free = ("x",) if isinstance(problem.terrain, Flat) else ("x", "z")
     advances = [standing.base[a] for a in free if a in standing.base and aim.forward]
-    problem = ContactImplicit(
+    implicit = ContactImplicit(
         standing.system,
-        plan.knots,
+        problem.knots,
         (aim.duration[0] / K, aim.duration[1] / K),
-        plan.friction,
-        integrator=plan.integrator,
+        problem.friction,
+        integrator=problem.integrator,
         input_bounds=(-limits, limits),
-        position_bounds=_position_bounds(plan, standing),
-        periodic=advances if plan.repeats else None,
-        # Where the first pose is given, it closes them already.
-        loops_at_start=plan.repeats,
+        position_bounds=_position_bounds(problem, standing),
+        periodic=advances if problem.repeats else None,
+        # A given first pose closes them already.
+        loops_at_start=problem.repeats,
         slack=SLACK,
         slack_weight=weight,
         scales=Scales(
@@ -125,23 +127,23 @@ def locomotion_program(
             slack=0.1,
             momentum=0.1,
         ),
-        name=f"{standing.system.robot.model.name} {plan.kind}",
+        name=f"{standing.system.robot.model.name} {problem.kind}",
     )
-    b = problem.builder()
+    b = implicit.builder()
     b.bound("psi", slice(None), upper=FASTEST)
     b.bound("eta", slice(None), upper=2 * FASTEST)
-    if plan.duration is None:
+    if problem.duration is None:
         b.equal_steps()
-    _add_aims(b, plan, standing, aim)
-    _add_costs(b, plan, standing)
-    return problem, b.build()
+    _add_aims(b, problem, standing, aim)
+    _add_costs(b, problem, standing)
+    return implicit, b.build()
 
 
-def _position_bounds(plan, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
+def _position_bounds(problem, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
     plant = standing.system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     bounds = {"roll": TILT, "pitch": TILT}
-    if plan.kind == "walk":
+    if problem.kind == "walk":
         bounds["yaw"] = STRAIGHT
     for axis, size in bounds.items():
         if axis in standing.base:
@@ -150,13 +152,13 @@ def _position_bounds(plan, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def final_pose(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
-    """The standing pose moved to where the plan ends (nq,).
+def final_pose(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
+    """The standing pose at the end of the motion (nq,).
 
     Raises:
-        InvalidInput: when the base cannot move so.
+        InvalidInput: when the base cannot make this motion.
     """
-    aim, q = targets(plan, standing), standing.q.copy()
+    aim, q = targets(problem, standing), standing.q.copy()
     if aim.forward:
         q[standing.index("x")] += aim.forward
     if aim.turn:
@@ -164,12 +166,12 @@ def final_pose(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
     return lowered(standing, q) if aim.forward or aim.turn else q
 
 
-def _add_aims(b: ContactImplicitBuilder, plan, standing: Standing, aim: Targets):
-    start, end = standing.q, final_pose(plan, standing)
+def _add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Targets):
+    start, end = standing.q, final_pose(problem, standing)
     q = b["q"].indices
     moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
     labels = [b.system.coordinates[i] for i in moving]
-    if plan.repeats:
+    if problem.repeats:
         where = [
             i for i in moving if b.system.coordinates[i] != standing.base.get("yaw")
         ]
@@ -178,8 +180,12 @@ def _add_aims(b: ContactImplicitBuilder, plan, standing: Standing, aim: Targets)
         if aim.forward:
             x = standing.index("x")
             b.bound("q", -1, end[x], end[x], labels=[standing.base["x"]])
-        if aim.forward and "z" in standing.base and not isinstance(plan.terrain, Flat):
-            # The next cycle must find its feet where this one did.
+        if (
+            aim.forward
+            and "z" in standing.base
+            and not isinstance(problem.terrain, Flat)
+        ):
+            # The next cycle must start on the ground as this one did.
             z = standing.index("z")
             fall = end[z] - start[z]
             b.constraint(
@@ -208,12 +214,12 @@ def _add_aims(b: ContactImplicitBuilder, plan, standing: Standing, aim: Targets)
             upper=standing.speeds[fast],
             labels=[b.system.coordinates[i] for i in fast],
         )
-    for name, knots in lifts(plan, standing).items():
+    for name, knots in lifts(problem, standing).items():
         _add_lift(b, name, q[knots], aim.height)
 
 
 def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float):
-    """A foot is above the ground at the knots whose positions are given."""
+    """Keeps a foot above the ground at the knots whose positions are given."""
     names = [foot.name for foot in b.system.robot.model.feet]
     at = names.index(name)
     b.constraint(
@@ -225,21 +231,21 @@ def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float
     )
 
 
-def lifts(plan: LocomotionPlan, standing: Standing) -> dict[str, list[int]]:
+def lifts(problem: LocomotionProblem, standing: Standing) -> dict[str, list[int]]:
     """The knots at which each foot must be `height` above the ground."""
     names = [foot.name for foot in standing.system.robot.model.feet]
-    K = plan.knots - 1
-    if plan.kind == "hop":
+    K = problem.knots - 1
+    if problem.kind == "hop":
         standing.index("z")
-        return {name: [plan.knots // 2] for name in names}
-    if plan.height is None:
+        return {name: [problem.knots // 2] for name in names}
+    if problem.height is None:
         return {}
-    middles = {n: p + SWING / 2 for n, p in footfalls(plan, standing).items()}
+    middles = {n: p + SWING / 2 for n, p in footfalls(problem, standing).items()}
     return {n: [round(middle % 1.0 * K)] for n, middle in middles.items()}
 
 
-def _add_costs(b: ContactImplicitBuilder, plan, standing: Standing) -> None:
-    w = plan.weights
+def _add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
+    w = problem.weights
     q, h = b["q"].indices, b["h"].indices
     held = list(standing.joints)
     held += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
@@ -259,33 +265,33 @@ def _add_costs(b: ContactImplicitBuilder, plan, standing: Standing) -> None:
 
 
 def first_guess(
-    plan: LocomotionPlan, standing: Standing, program: Program
+    problem: LocomotionProblem, standing: Standing, program: Program
 ) -> np.ndarray:
-    """Standing, moved evenly to the goal; a hop rises on the way.
+    """Standing, moved evenly to the goal; a hop rises in between.
 
-    The weight is shared by the feet, the slack at its upper end.
+    The feet share the weight; the slack is at its upper bound.
     """
-    aim, end = targets(plan, standing), final_pose(plan, standing)
-    share = np.linspace(0, 1, plan.knots)[:, None]
+    aim, end = targets(problem, standing), final_pose(problem, standing)
+    share = np.linspace(0, 1, problem.knots)[:, None]
     q = standing.q + share * (end - standing.q)
-    if plan.kind == "hop":
+    if problem.kind == "hop":
         q[:, standing.index("z")] += 4 * aim.height * (share * (1 - share))[:, 0]
-    h = aim.nominal / (plan.knots - 1)
+    h = aim.nominal / (problem.knots - 1)
     parts = {
         "h": h,
         "q": q,
-        "v0": (q[1] - q[0]) / h if plan.repeats else 0.0,
-        "gam": loads(plan, standing),
+        "v0": (q[1] - q[0]) / h if problem.repeats else 0.0,
+        "gam": loads(problem, standing),
         "s": SLACK[1],
     }
     return program.pack(parts)
 
 
-def loads(plan: LocomotionPlan, standing: Standing) -> np.ndarray:
+def loads(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
     """Share of the weight on every foot in the first guess (N-1, num_feet)."""
     names = [foot.name for foot in standing.system.robot.model.feet]
-    down = np.ones((plan.knots - 1, len(names)))
-    time = (np.arange(plan.knots - 1) + 0.5) / (plan.knots - 1)
-    for name, phase in footfalls(plan, standing).items():
+    down = np.ones((problem.knots - 1, len(names)))
+    time = (np.arange(problem.knots - 1) + 0.5) / (problem.knots - 1)
+    for name, phase in footfalls(problem, standing).items():
         down[(time - phase) % 1.0 < SWING, names.index(name)] = 0.0
     return down / np.maximum(down.sum(axis=1, keepdims=True), 1.0)

@@ -1,6 +1,6 @@
 """A user's model standing on its ground, in units of its own size.
 
-Planning is done with numbers of the order of one. The units are
+Planning uses numbers of order one. The natural units are
 
     length  l, the height of the centre of mass above the lowest foot
     mass    m, of the whole model
@@ -26,22 +26,21 @@ from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.terrain import Flat, Terrain
 
 AXES = ("roll", "pitch", "yaw", "x", "y", "z")
-"""Of base coordinates, in the order of spatial velocities."""
+"""Names of base coordinates, in the order of spatial velocities."""
 
 LOOP_GAP = 1e-6
-"""A loop whose ends are further apart than this share of l does not close."""
+"""Largest gap of a closed loop, as a share of l."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A model ready to be planned for.
+    """A model standing on its ground.
 
     Attributes:
-        system: the robot on its terrain, in the units of the module.
+        system: the robot on its terrain, in natural units.
         q: the standing pose (nq,), plant units.
-        base: names of the base's coordinates by what they move: of
-            :data:`AXES`, those that the model has.
-        speeds: the joints' speed limits (nq,), plant units; inf for none.
+        base: names of the base's coordinates by their axis, one of :data:`AXES`.
+        speeds: the joints' speed limits (nq,), plant units; inf for no limit.
     """
 
     system: ContactSystem
@@ -51,14 +50,14 @@ class Standing:
 
     @property
     def scaling(self) -> Scaling:
-        """The units."""
+        """The natural units."""
         return self.system.robot.scaling
 
     def index(self, axis: str) -> int:
-        """Position in q of a base coordinate.
+        """Index in q of a base coordinate.
 
         Raises:
-            InvalidInput: when the model has none.
+            InvalidInput: if the model does not have it.
         """
         if axis not in self.base:
             raise InvalidInput(
@@ -70,7 +69,7 @@ class Standing:
 
     @property
     def joints(self) -> np.ndarray:
-        """Positions in q of all coordinates that are not the base's."""
+        """Indices in q of all coordinates that do not belong to the base."""
         names = set(self.base.values())
         kept = [name not in names for name in self.system.coordinates]
         return np.flatnonzero(kept)
@@ -85,15 +84,15 @@ def stand(
     """The model at its default joint positions, its lowest foot on the ground.
 
     Args:
-        model: with feet and actuators, on a free base or on joints of its own.
-        terrain: under it, in SI; None for flat ground.
-        pose: joint positions by joint instead of the default ones [rad, m].
+        model: the model, with feet and actuators, on a free base or joints of its own.
+        terrain: the ground, in SI; None for flat ground.
+        pose: joint positions by joint that replace the defaults [rad, m].
 
     Raises:
-        InvalidInput: for a model without feet, actuators or weight, one that
-            stands on nothing, loops that do not close in this pose, and
+        InvalidInput: for a model without feet, actuators or mass, one whose centre
+            of mass is not above its feet, loops that do not close in this pose, and
             positions that are not finite.
-        UnknownName: for a joint that is none.
+        UnknownName: for an unknown joint.
     """
     _check(model)
     probe = MultibodyPlant(0.0)
@@ -111,7 +110,7 @@ def stand(
     system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)
     context = _posed(robot, pose)
     _check_loops(robot, context)
-    # Copies in other units hold no speed limits.
+    # Copies in other units have no speed limits.
     limits = original.plant.GetVelocityUpperLimits()
     by_name = dict(zip(ContactSystem(original).coordinates, limits))
     speeds = np.array([by_name[name] for name in system.coordinates])
@@ -140,7 +139,7 @@ def _check(model: Model) -> None:
 
 
 def _posed(robot: Robot, pose: Mapping[str, float] | None):
-    """A context at the default positions, with those of `pose` in their place."""
+    """A context at the default positions, replaced by those of `pose`."""
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     joints = {
         plant.get_joint(i).name(): plant.get_joint(i)
@@ -191,8 +190,8 @@ def _check_loops(robot: Robot, context) -> None:
 def base_axes(robot: Robot) -> dict[str, str]:
     """Names of the coordinates between the world and the first body with mass.
 
-    What a coordinate moves is read off the base's velocity with all positions
-    at zero; coordinates along other directions than +x, +y, +z are left out.
+    The axis of a coordinate is read off the base's velocity with all positions at
+    zero; coordinates along other directions than +x, +y, +z are left out.
     """
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     plant.SetPositions(context, np.zeros(plant.num_positions()))
@@ -220,7 +219,7 @@ def base_axes(robot: Robot) -> dict[str, str]:
         start = joint.velocity_start()
         for column in range(start, start + joint.num_velocities()):
             moves = J[:, column]
-            # A turn moves the body's origin too where that is off the axis.
+            # A rotation also moves an origin that is off its axis.
             first = 0 if np.abs(moves[:3]).max() > 1e-9 else 3
             parts = moves[first : first + 3]
             k = int(np.argmax(parts))
@@ -233,7 +232,7 @@ def base_axes(robot: Robot) -> dict[str, str]:
 def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:
     """q moved along z until its lowest foot touches the ground.
 
-    Without a base coordinate along z it is returned as it is.
+    Without a base coordinate along z it is returned unchanged.
     """
     if "z" not in standing.base:
         return q
@@ -249,6 +248,3 @@ def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:
             break
         q[z] -= gap[at] / max(slope[at, 2], 0.1)
     return q
-
-
-__all__ = ["AXES", "Standing", "base_axes", "lowered", "stand"]

@@ -18,7 +18,7 @@ from littledog_program import HEIGHT, START, authors_program, guess, judge, prog
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt import Frame, Terrain
 from drakebots.trajopt.program import compile_blocks
-from drakebots.trajopt.solvers import Climb, Rung, climb
+from drakebots.trajopt.solvers import Continuation, Stage, solve_continuation
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ _EASY = {"tol": 1e-5, "acceptable_tol": 1e-3, "acceptable_iter": 10}
 
 
 @cache
-def ladder(folder: Path, quick: bool = False) -> tuple[Rung, ...]:
+def ladder(folder: Path, quick: bool = False) -> tuple[Stage, ...]:
     """From a wide ramp to the exact step; all of it with a slack weight of 100."""
     make = partial(program, folder, slack_weight=100.0)
     edge, step = make(edge=0.03), make()
@@ -89,32 +89,32 @@ def ladder(folder: Path, quick: bool = False) -> tuple[Rung, ...]:
     # Compilers of different grounds run side by side; `edge` shares with `step`.
     grounds = [p for p in (wide, narrow, step) if p is not None]
     compile_blocks([t.block for p in grounds for t in (*p.terms, *p.costs)])
-    first = Rung(
+    first = Stage(
         wide,
         {**_EASY, "mu_strategy": "adaptive"},
         120 if quick else 200,
         "ramp 5 cm",
     )
     last = [
-        Rung(edge, _EASY | _monotone(1e-4), 120, "edge cost", **exact),
-        Rung(step, _EASY | _monotone(1e-4), 60 if quick else 200, "step", **exact),
+        Stage(edge, _EASY | _monotone(1e-4), 120, "edge cost", **exact),
+        Stage(step, _EASY | _monotone(1e-4), 60 if quick else 200, "step", **exact),
     ]
     if quick:
         return (first, *last)
     return (
         first,
-        Rung(narrow, _EASY | _monotone(1e-3), 150, "ramp 2 cm"),
+        Stage(narrow, _EASY | _monotone(1e-3), 150, "ramp 2 cm"),
         *last,
         # Once more from where that led, with a barrier that reaches further.
-        Rung(edge, _EASY | _monotone(1e-3), 200, "edge again", spare=True, **exact),
-        Rung(step, _EASY | _monotone(1e-4), 200, "step again", spare=True, **exact),
+        Stage(edge, _EASY | _monotone(1e-3), 200, "edge again", spare=True, **exact),
+        Stage(step, _EASY | _monotone(1e-4), 200, "step again", spare=True, **exact),
     )
 
 
-def run(folder: Path, quick: bool, threads: int, seed: int) -> Climb:
+def run(folder: Path, quick: bool, threads: int, seed: int) -> Continuation:
     """One start."""
     target, feet = authors_program(folder)
-    return climb(
+    return solve_continuation(
         ladder(folder, quick),
         guess(target, folder, seed),
         problem=target,

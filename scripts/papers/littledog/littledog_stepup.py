@@ -72,9 +72,9 @@ def summary(folder: Path, starts: MultiStart) -> dict:
                 "seconds": c.seconds,
                 "source": c.source,
                 **asdict(judge(target, feet, c.x)),
-                "rungs": [{**asdict(r), "worst": list(r.worst)} for r in c.rungs],
+                "rungs": [{**asdict(r), "worst": list(r.worst)} for r in c.stages],
             }
-            for seed, c in zip(starts.seeds, starts.climbs)
+            for seed, c in zip(starts.seeds, starts.runs)
         },
         "variables": target.num_variables,
         "stored": {

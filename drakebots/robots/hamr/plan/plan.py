@@ -36,11 +36,11 @@ from drakebots.robots.hamr.track import Reference, coordinate_names
 from drakebots.trajopt.contact_implicit import (
     Clock,
     ContactImplicit,
-    PenaltyRung,
+    PenaltyStage,
     audit,
-    climb_penalty,
     plan_dataset,
     plan_result,
+    solve_penalty_continuation,
     start_from,
 )
 from drakebots.trajopt.program import Program
@@ -81,7 +81,7 @@ OPTIONS = {
     "acceptable_constr_viol_tol": 1e-7,
     "max_iter": 400,
 }
-"""Of IPOPT, first rung."""
+"""Options of IPOPT for the first stage."""
 
 FINISH = {
     "mu_strategy": "monotone",
@@ -91,7 +91,7 @@ FINISH = {
     "slack_bound_push": 1e-7,
     "slack_bound_frac": 1e-7,
 }
-"""Of IPOPT, later rungs: near the answer already."""
+"""Options of IPOPT for later stages, which start near the answer."""
 
 NEAR = 1e-5
 """A guess whose largest residual is below this is an answer, nearly."""
@@ -128,7 +128,7 @@ def plan_gait(
     clock = Clock(time_limit)
     guess = guess or simulated_gait(plan)
     clock.add({"warm start": clock.elapsed})
-    problem, solution = _climb(
+    problem, solution = _solve_stages(
         lambda weight: gait_program(plan, guess.q[-1], slack_weight=weight),
         plan.weights.slack,
         start_from(resume, lambda program: _first(program, guess, x0)),
@@ -164,7 +164,7 @@ def plan_jump(
     clock = Clock(time_limit)
     guess = guess or simulated_jump(plan)
     clock.add({"warm start": clock.elapsed})
-    problem, solution = _climb(
+    problem, solution = _solve_stages(
         lambda weight: jump_program(plan, slack_weight=weight),
         plan.slack,
         start_from(resume, lambda program: _first(program, guess, x0)),
@@ -196,23 +196,23 @@ def _options(program: Program, x: np.ndarray, later: bool) -> dict:
     return OPTIONS | (FINISH if near else {})
 
 
-def _closed(rungs: Sequence[PenaltyRung]) -> bool:
+def _closed(stages: Sequence[PenaltyStage]) -> bool:
     """Two weights are always tried, see `GaitWeights`."""
-    return len(rungs) > 1 and rungs[-1].ok and rungs[-1].slack < CLOSED
+    return len(stages) > 1 and stages[-1].ok and stages[-1].slack < CLOSED
 
 
-def _climb(
+def _solve_stages(
     build, weights, start, solver, clock: Clock
 ) -> tuple[ContactImplicit, Solution]:
-    """The last rung's problem and solution; soft contact is no success."""
-    climb = climb_penalty(
+    """The last stage's problem and solution; soft contact counts as failed."""
+    continuation = solve_penalty_continuation(
         build, weights, start, solver, options=_options, done=_closed, clock=clock
     )
-    problem, solution = climb.problem, climb.solution
+    problem, solution = continuation.problem, continuation.solution
     worst = audit(problem, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
-        if climb.missed is not None:
-            return problem, climb.out_of_time()
+        if continuation.missed is not None:
+            return problem, continuation.out_of_time()
         # The solver is content with its penalty; contact is not hard.
         solution = replace(
             solution,

@@ -1,4 +1,4 @@
-"""A ladder leads where its last program alone does not, and says how."""
+"""A continuation leads where its last program alone does not, and says how."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program.block import Block
 from drakebots.trajopt.program.builder import ProgramBuilder
-from drakebots.trajopt.solvers.ladder import Rung, climb
-from drakebots.trajopt.solvers.multi_start import multi_start
+from drakebots.trajopt.solvers.continuation import (
+    Stage,
+    multi_start,
+    solve_continuation,
+)
 
 
 def corner(relaxed: float, weight: float = 1.0, size: int = 2, least: float = 0.0):
@@ -33,43 +36,45 @@ def corner(relaxed: float, weight: float = 1.0, size: int = 2, least: float = 0.
     return builder.build()
 
 
-def ladder(**options):
-    """Three tightening rungs."""
+def stages(**options):
+    """Three tightening stages."""
     return [
-        Rung(corner(t), label=f"{t:g}", max_iterations=100, **options)
+        Stage(corner(t), label=f"{t:g}", max_iterations=100, **options)
         for t in (1.0, 1e-2, 1e-7)
     ]
 
 
-def test_climbs_to_the_last_program():
-    """The answer is the last program's optimum; the log has every rung."""
-    result = climb(ladder(), [1.0, 3.0])
+def test_leads_to_the_last_program():
+    """The answer is the last program's optimum; the log has every stage."""
+    result = solve_continuation(stages(), [1.0, 3.0])
     assert result.feasible
     assert result.x == pytest.approx([2, 0], abs=1e-5)
     assert result.objective == pytest.approx(1, abs=1e-5)
-    assert [r.label for r in result.rungs] == ["1", "0.01", "1e-07"]
-    assert all(r.iterations > 0 and r.seconds > 0 for r in result.rungs)
-    assert sum(r.seconds for r in result.rungs) == pytest.approx(result.seconds)
-    # What a relaxed rung ends with does not satisfy the problem.
-    assert [r.feasible for r in result.rungs] == [False, False, True]
+    assert [r.label for r in result.stages] == ["1", "0.01", "1e-07"]
+    assert all(r.iterations > 0 and r.seconds > 0 for r in result.stages)
+    assert sum(r.seconds for r in result.stages) == pytest.approx(result.seconds)
+    # What a relaxed stage ends with does not satisfy the problem.
+    assert [r.feasible for r in result.stages] == [False, False, True]
     assert "feasible, objective 1" in str(result)
 
 
 def test_keeps_the_best_feasible_iterate():
-    """A last rung that fails falls back on an earlier one."""
-    good = Rung(corner(1e-7, weight=2.0), label="good", same_rows=True)
-    bad = Rung(corner(1e-7), label="bad", max_iterations=1)
-    result = climb([good, bad], [2.0, 0.5], problem=corner(1e-7))
+    """A last stage that fails falls back on an earlier one."""
+    good = Stage(corner(1e-7, weight=2.0), label="good", same_rows=True)
+    bad = Stage(corner(1e-7), label="bad", max_iterations=1)
+    result = solve_continuation([good, bad], [2.0, 0.5], problem=corner(1e-7))
     assert result.feasible
     assert result.source == "good"
-    # The objective is the problem's, not the rung's.
+    # The objective is the problem's, not the stage's.
     assert result.objective == pytest.approx(1, abs=1e-5)
-    assert result.rungs[0].objective == pytest.approx(2, abs=1e-5)
+    assert result.stages[0].objective == pytest.approx(2, abs=1e-5)
 
 
 def test_least_violation_without_an_answer():
     """Where nothing is feasible the answer says so, with its residual."""
-    result = climb(ladder()[:1], [1.0, 3.0], problem=corner(-1e-3, least=0.0))
+    result = solve_continuation(
+        stages()[:1], [1.0, 3.0], problem=corner(-1e-3, least=0.0)
+    )
     assert not result.feasible
     assert result.worst[0].startswith("product")
     assert result.worst[1] > 0.9e-3
@@ -78,66 +83,72 @@ def test_least_violation_without_an_answer():
 
 def test_accept_judges_answers():
     """An optimum that the caller refuses is no answer."""
-    result = climb(ladder(), [1.0, 3.0], accept=lambda x: x[0] < 1)
+    result = solve_continuation(stages(), [1.0, 3.0], accept=lambda x: x[0] < 1)
     assert not result.feasible
 
 
-def test_spare_rungs_run_only_without_an_answer():
+def test_spare_stages_run_only_without_an_answer():
     """A spare is skipped after success and used after failure."""
-    spare = Rung(corner(1e-7), label="spare", spare=True)
-    labels = [r.label for r in climb([*ladder(), spare], [1.0, 3.0]).rungs]
+    spare = Stage(corner(1e-7), label="spare", spare=True)
+    labels = [
+        r.label for r in solve_continuation([*stages(), spare], [1.0, 3.0]).stages
+    ]
     assert "spare" not in labels
-    broken = [Rung(corner(1e-7), label="broken", max_iterations=1), spare]
-    result = climb(broken, [1.0, 3.0])
-    assert [r.label for r in result.rungs] == ["broken", "spare"]
+    broken = [Stage(corner(1e-7), label="broken", max_iterations=1), spare]
+    result = solve_continuation(broken, [1.0, 3.0])
+    assert [r.label for r in result.stages] == ["broken", "spare"]
     assert result.feasible
     assert result.source == "spare"
 
 
 def test_stops_when_told():
-    """The monitor and the clock both end the climb."""
+    """The monitor and the clock both end the continuation."""
     seen = []
-    result = climb(ladder(), [1.0, 3.0], monitor=lambda i: seen.append(i) or True)
-    assert len(seen) == len(result.rungs) == 1
-    result = climb(ladder(), [1.0, 3.0], time_limit=1e-9)
-    assert [r.status for r in result.rungs] == ["Time_Limit"]
+    result = solve_continuation(
+        stages(), [1.0, 3.0], monitor=lambda i: seen.append(i) or True
+    )
+    assert len(seen) == len(result.stages) == 1
+    result = solve_continuation(stages(), [1.0, 3.0], time_limit=1e-9)
+    assert [r.status for r in result.stages] == ["Time_Limit"]
     assert np.isfinite(result.x).all()
 
 
 def test_interrupted():
-    """Ctrl-C ends the climb with what there is, and the starts after it."""
+    """Ctrl-C ends the continuation with what there is, and the starts after it."""
 
     def monitor(iteration):
         if iteration.number == 3:
             raise KeyboardInterrupt
 
-    result = climb(ladder(), [1.0, 3.0], monitor=monitor)
+    result = solve_continuation(stages(), [1.0, 3.0], monitor=monitor)
     assert result.interrupted
-    assert len(result.rungs) == 1
+    assert len(result.stages) == 1
     starts = multi_start(
-        lambda seed: climb(ladder(), [1.0, 3.0], monitor=monitor), range(3)
+        lambda seed: solve_continuation(stages(), [1.0, 3.0], monitor=monitor), range(3)
     )
     assert starts.seeds == (0,)
 
 
 def test_refuses():
-    """Bad ladders and guesses are named before anything is solved."""
-    with pytest.raises(InvalidInput, match="one rung or more"):
-        climb([], [1.0, 3.0])
-    with pytest.raises(InvalidInput, match="rung odd: its variables differ"):
-        climb([Rung(corner(1, size=3), label="odd"), *ladder()], [1.0, 3.0])
+    """Bad stages and guesses are named before anything is solved."""
+    with pytest.raises(InvalidInput, match="one stage or more"):
+        solve_continuation([], [1.0, 3.0])
+    with pytest.raises(InvalidInput, match="stage odd: its variables differ"):
+        solve_continuation(
+            [Stage(corner(1, size=3), label="odd"), *stages()], [1.0, 3.0]
+        )
     with pytest.raises(InvalidInput, match="2 finite numbers"):
-        climb(ladder(), [1.0])
+        solve_continuation(stages(), [1.0])
     with pytest.raises(InvalidInput, match="1 of them finite"):
-        climb(ladder(), [1.0, np.nan])
+        solve_continuation(stages(), [1.0, np.nan])
     with pytest.raises(InvalidInput, match="max_iterations"):
-        Rung(corner(1), max_iterations=0)
+        Stage(corner(1), max_iterations=0)
 
 
 def run(seed: int):
     """A start of `multi_start`; processes find it by its name."""
     guess = np.random.default_rng(seed).uniform(0, 3, 2)
-    return climb(ladder(), guess)
+    return solve_continuation(stages(), guess)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -150,7 +161,7 @@ def test_multi_start(processes):
     assert sorted(ended) == [0, 1, 2] == list(result.seeds)
     assert result.num_feasible == 3
     assert result.best.objective == pytest.approx(1, abs=1e-4)
-    assert result.best.objective == min(c.objective for c in result.climbs)
+    assert result.best.objective == min(c.objective for c in result.runs)
     assert "3 of 3" in str(result)
 
 
