@@ -20,19 +20,36 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from drakebots import __version__
-from drakebots.cli.command import Command
-from drakebots.cli.design import DESIGN, LIMBS
-from drakebots.cli.look import LOOK_COMMANDS
 from drakebots.cli.options import check_outputs
-from drakebots.cli.plan import PLAN_COMMANDS
-from drakebots.cli.simulate import SIMULATE
-from drakebots.cli.skin import ATTACH
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
+from drakebots.robots import resolve
 
-COMMANDS = (*LOOK_COMMANDS, SIMULATE, *PLAN_COMMANDS, LIMBS, ATTACH, DESIGN)
+if TYPE_CHECKING:
+    from drakebots.cli.command import Command
+
+COMMANDS = {
+    "models": ("list the models that come with drakebots", "look:MODELS"),
+    "show": ("check a model and print what it contains", "look:SHOW"),
+    "simulate": ("simulate a robot, or any model without control", "simulate:SIMULATE"),
+    "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
+    "track": ("execute a plan on its robot", "plan:TRACK"),
+    "export": ("write a plan for real hardware", "plan:EXPORT"),
+    "limbs": ("put soft, actuated limbs on any robot", "design:LIMBS"),
+    "attach": ("glue an elastic skin to a skeleton", "skin:ATTACH"),
+    "design": ("design a skinned robot from a surface", "design:DESIGN"),
+    "view": ("show a result or a model in Meshcat", "look:VIEW"),
+    "report": ("summarize a result", "look:REPORT"),
+}
+"""By name: one line, and where the command is; it is imported when it is typed."""
+
+
+def find_command(name: str) -> Command:
+    """A command by name, imported now."""
+    return resolve(f"drakebots.cli.{COMMANDS[name][1]}")
 
 
 class Parser(argparse.ArgumentParser):
@@ -51,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInput(f"{message}; see `{self.prog} --help`")
 
     def meant(self, word: str) -> str:
-        """A hint at the options that a word may stand for."""
+        """A hint at the options that a misspelt word may stand for."""
         known = self._option_string_actions
         word = word.partition("=")[0]
         near = [name for name in known if word[2:] and name.startswith(word)]
@@ -71,23 +88,23 @@ def make_parser(words: Sequence[str] = ()) -> Parser:
         "--version", action="version", version=f"drakebots {__version__}"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        # Which form it is may take reading a file: only for the one that is asked.
-        asked = list(words[:1]) == [command.name]
-        variant = command.variant(words) if asked else command
-        notes = command.notes if variant is command else ""
-        sub = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=variant.help,
-            epilog=f"example:\n  {variant.example}{notes}",
-        )
-        variant.arguments(sub)
-        sub.add_argument(
-            "--json", action="store_true", help="print one JSON object last"
-        )
-        sub.set_defaults(run=variant.run, parser=sub)
+    for name, (text, _) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text)
+        # The others show their line only: importing them takes seconds.
+        if list(words[:1]) == [name]:
+            _fill(sub, find_command(name), words)
     return parser
+
+
+def _fill(sub: Parser, command: Command, words: Sequence[str]) -> None:
+    """Options of the form that a command line names."""
+    variant = command.variant(words)
+    notes = command.notes if variant is command.general else ""
+    sub.description = variant.help
+    sub.epilog = f"example:\n  {variant.example}{notes}"
+    variant.arguments(sub)
+    sub.add_argument("--json", action="store_true", help="print one JSON object last")
+    sub.set_defaults(run=variant.run, parser=sub)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -99,16 +116,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             and for what is missing or no number.
     """
     argv = _joined(argv)
-    commands = {command.name: command for command in COMMANDS}
-    if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        raise UnknownName("command", argv[0], commands)
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        raise UnknownName("command", argv[0], COMMANDS)
     try:
         args, unknown = make_parser(argv).parse_known_args(argv)
     except InvalidInput:
-        _find_inputs(commands, argv)
+        _find_inputs(argv)
         raise
     if unknown:
-        _find_inputs(commands, argv)
+        _find_inputs(argv)
         subjects = (getattr(args, name, None) for name in ("model", "plan", "what"))
         asked = " ".join(filter(None, ("drakebots", args.command, *subjects)))
         raise InvalidInput(
@@ -118,11 +134,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _find_inputs(commands: Mapping[str, Command], argv: Sequence[str]) -> None:
-    """Raises where what is named is not there: that is why an option is unknown."""
-    command = commands.get(argv[0]) if argv else None
-    if command is not None:
-        for word in command.inputs(argv)[:1]:
+def _find_inputs(argv: Sequence[str]) -> None:
+    """Raises where what is named does not exist: that is why an option is unknown."""
+    if argv and argv[0] in COMMANDS:
+        command = find_command(argv[0])
+        for word in command.subjects(argv)[:1]:
             command.find(word)
 
 

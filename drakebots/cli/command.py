@@ -1,12 +1,16 @@
-"""What a command is: its forms for robots, lattices and skins."""
+"""What a command is: a general form, and forms of robots and kinds of results."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from drakebots.cli.inputs import is_lattice
+from drakebots.cli.generic import task_variant
+from drakebots.cli.inputs import kind_of
+from drakebots.robots import kinds, resolve, robots
 
 Arguments = Callable[[argparse.ArgumentParser], None]
 Run = Callable[[argparse.Namespace], int]
@@ -14,7 +18,7 @@ Run = Callable[[argparse.Namespace], int]
 
 @dataclass(frozen=True)
 class Variant:
-    """A command for one robot, with options of its own.
+    """Options and work of a command, for all models or for one robot.
 
     Attributes:
         help: one line.
@@ -30,91 +34,122 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a command is for the robots or files that a word may name.
+
+    Attributes:
+        title: the robot or kind of result.
+        matches: whether a word of the command line names one.
+        load: gives the options and the work; only then is the robot imported.
+    """
+
+    title: str
+    matches: Callable[[str], bool]
+    load: Callable[[], Variant]
+
+
+@dataclass(frozen=True)
 class Command:
     """One command of the command line.
 
     Attributes:
         name: as typed.
-        help: one line.
-        example: a whole command line.
-        arguments: adds the options; of any model, where robots have their own.
-        run: does the work, returns the exit code.
-        robots: by model name, what the command is for that robot.
-        lattice: what the command is for a lattice's file.
-        skin: what the command is for a model with a skin.
-        has_skin: whether a word of a command line names such a model.
-        find: raises where what a word names is not there.
+        general: for whatever no form matches.
+        forms: its special forms.
+        show_forms: whether `--help` lists the options of all forms.
+        find: raises where what a word names does not exist.
     """
 
     name: str
-    help: str
-    example: str
-    arguments: Arguments
-    run: Run
-    robots: Mapping[str, Variant] = field(default_factory=dict)
-    lattice: Variant | None = None
-    skin: Variant | None = None
-    has_skin: Callable[[str], bool] = lambda word: False
+    general: Variant
+    forms: Callable[[], Sequence[Form]] = tuple
+    show_forms: bool = False
     find: Callable[[str], object] = lambda word: None
 
-    def variant(self, words: Iterable[str]) -> Command | Variant:
-        """What the command is, for the robot or lattice a command line names."""
-        inputs = self.inputs(words)
-        if self.skin is not None and any(map(self.has_skin, inputs)):
-            return self.skin
-        if self.lattice is not None and any(map(is_lattice, inputs)):
-            return self.lattice
-        return next((self.robots[w] for w in inputs if w in self.robots), self)
+    def variant(self, words: Sequence[str]) -> Variant:
+        """The form for the robot or file that a command line names."""
+        forms = self.forms()
+        for word in self.subjects(words):
+            for form in forms:
+                if form.matches(word):
+                    return form.load()
+        return self.general
 
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """All forms beside its own."""
-        extra = (one for one in (self.lattice, self.skin) if one is not None)
-        return (*self.robots.values(), *extra)
+    def subjects(self, words: Iterable[str]) -> list[str]:
+        """Words that may name the model or file, the likeliest first.
+
+        Without the options' definitions a word behind `--x` may be its value or, where
+        --x is a switch, the model: such words come last, and only if they exist.
+        """
+        sure, unsure, last = [], [], ""
+        for word in list(words)[1:]:
+            if not word.startswith("-"):
+                (unsure if last.startswith("-") and "=" not in last else sure).append(
+                    word
+                )
+            last = word
+        return sure or [word for word in unsure if self._exists(word)]
+
+    def _exists(self, word: str) -> bool:
+        return os.path.exists(word) or any(f.matches(word) for f in self.forms())
 
     @property
     def notes(self) -> str:
-        """Of the general form's help: where the other forms have theirs."""
-        notes = ""
-        if self.robots:
-            notes += (
-                f"\n\nThese robots have options of their own: {', '.join(self.robots)};"
-                f"\nsee `drakebots {self.name} {next(iter(self.robots))} --help`."
-            )
-        if self.skin is not None:
-            notes += (
-                "\n\nWhat has a skin has options of its own; see "
-                f"`{' '.join(self.skin.example.split()[:3])} --help`."
-            )
-        if self.lattice is not None:
-            notes += (
-                f"\n\nA lattice's file has options of its own; see "
-                f"`drakebots {self.name} lattice.json --help`."
-            )
-        return notes
-
-    def inputs(self, words: Iterable[str]) -> list[str]:
-        """Words behind the command's that are no option and no option's value.
-
-        A file to write says nothing of the model.
-        """
-        switches = {"--json", "-h", "--help"}
-        for form in (self, *self.variants):
-            parser = argparse.ArgumentParser(add_help=False)
-            form.arguments(parser)
-            for action in parser._actions:  # argparse lists them nowhere else
-                if action.nargs == 0:
-                    switches.update(action.option_strings)
-        inputs, last = [], ""
-        for word in list(words)[1:]:
-            if not word.startswith("-") and not _takes_value(last, switches):
-                inputs.append(word)
-            last = word
-        return inputs
+        """Epilog of the general form's help: where the other forms have theirs."""
+        forms = self.forms()
+        if self.show_forms:
+            return "".join(f"\n\nfor {f.title}:\n{_options(f.load())}" for f in forms)
+        if not forms:
+            return ""
+        return (
+            "\n\nOther options apply to: "
+            + ", ".join(form.title for form in forms)
+            + f".\nSee `drakebots {self.name} {forms[0].title} --help`, for example."
+        )
 
 
-def _takes_value(word: str, switches: set[str]) -> bool:
-    """Whether the next word is the value of this one."""
-    if not word.startswith("-") or word in switches:
-        return False
-    return "=" not in word and (word.startswith("--") or len(word) == 2)
+def _options(variant: Variant) -> str:
+    """The options of a variant as `--help` shows them."""
+    parser = argparse.ArgumentParser(
+        add_help=False, usage=argparse.SUPPRESS, prog="drakebots"
+    )
+    variant.arguments(parser)
+    return parser.format_help().rstrip()
+
+
+def robot_forms(command: str) -> tuple[Form, ...]:
+    """The forms of `simulate` or `plan`: one for each robot that does it."""
+    found = []
+    for robot in robots().values():
+        task = getattr(robot, command)
+        if task is not None and robot.name != "any":
+            load = partial(_load, task, command, robot.name)
+            found.append(Form(robot.name, robot.is_named, load))
+    return tuple(found)
+
+
+def kind_forms(command: str) -> tuple[Form, ...]:
+    """The forms of `track` or `export`: one for each kind of plan that has it."""
+    found: dict[object, Form] = {}
+    names: dict[object, list[str]] = {}
+    for kind in kinds().values():
+        entry = getattr(kind, command)
+        if not entry:
+            continue
+        names.setdefault(entry, []).append(kind.name)
+        load = partial(_load, entry, command, kind.name)
+        of_kind = tuple(names[entry])
+        found[entry] = Form(
+            "a result of kind " + " or ".join(of_kind),
+            lambda word, of_kind=of_kind: kind_of(word) in of_kind,
+            load,
+        )
+    return tuple(found.values())
+
+
+def _load(entry, command: str, name: str) -> Variant:
+    if isinstance(entry, str):
+        return resolve(entry)
+    if entry.options:
+        return resolve(entry.options)
+    return Variant(*task_variant(entry, command, name))

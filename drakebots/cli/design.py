@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from drakebots.cli.command import Command
+from drakebots.cli.command import Command, Variant
 from drakebots.cli.options import check_folder, output_argument
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import stage_bar
@@ -61,10 +61,12 @@ def _run(args: argparse.Namespace) -> int:
 
 LIMBS = Command(
     "limbs",
-    "put soft, actuated limbs on any robot",
-    "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml",
-    _limbs_arguments,
-    _run,
+    Variant(
+        "put soft, actuated limbs on any robot",
+        "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml",
+        _limbs_arguments,
+        _run,
+    ),
 )
 
 
@@ -170,8 +172,10 @@ def _design(args: argparse.Namespace) -> int:
 
 DESIGN = Command(
     "design",
-    "design a skinned robot: skeleton, skin, glue, from a name, a YAML or a surface",
-    "drakebots design beetle -o out/",
-    _arguments,
-    _design,
+    Variant(
+        "design a skinned robot from a name, a YAML file or a surface",
+        "drakebots design beetle -o out/",
+        _arguments,
+        _design,
+    ),
 )

@@ -15,9 +15,9 @@ from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, Unk
 from drakebots.core.units import si_factor
 from drakebots.lattice.shape import ENDINGS as LATTICES
 from drakebots.model import ENDINGS as MODELS
-from drakebots.model import Model, find_model, load, package_root
+from drakebots.model import Model, find_model, load, package_root, skin_path
 from drakebots.results import Result, load_result
-from drakebots.skin.file import skin_path
+from drakebots.robots import robots
 
 # Numbers on the command line: "5mm" as 0.005, lists, points.
 
@@ -119,7 +119,9 @@ def is_lattice(word: str) -> bool:
 
 
 def find_input(word: str) -> None:
-    """Raises where there is no such model or lattice's file."""
+    """Raises where there is no such model, robot or file of a lattice."""
+    if word in robots():
+        return
     if not is_lattice(word):
         find_model(word)
     elif not os.path.exists(word):
@@ -162,12 +164,11 @@ def _stored(path: str, *state: int) -> Result:
     return load_result(path)
 
 
-def names_quad_plan(word: str) -> bool:
-    """Whether a word of a command line names a stored plan of a skinned robot."""
+def kind_of(word: str) -> str:
+    """The kind of the result's file that a word names; "" for any other word."""
     if not word.lower().endswith(".nc"):
-        return False
+        return ""
     try:
-        found = stored(word)
+        return stored(word).kind
     except DrakebotsError:
-        return False
-    return found.metrics.get("system") == "skinned"
+        return ""  # whoever opens it will say what is wrong

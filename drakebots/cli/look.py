@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from drakebots.cli.command import Command
+from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import (
     find_input,
+    is_lattice,
     load_model,
     model_argument,
     names_skinned,
@@ -26,12 +27,10 @@ from drakebots.cli.output import (
     tell,
     write_outputs,
 )
-from drakebots.cli.skin import SKIN_SHOW
-from drakebots.cli.voxels import LATTICE_SHOW
 from drakebots.core.errors import InvalidInput
 from drakebots.model import available_models, load
-from drakebots.plots import plot_summary
-from drakebots.view import make_scene, record, serve, write_html
+from drakebots.robots import plot, record, resolve
+from drakebots.view import make_scene, serve
 
 # --- models, show -----------------------------------------------------------
 
@@ -67,15 +66,25 @@ def _show(args: argparse.Namespace) -> int:
 
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", help="a result (.nc), or a model as in show")
-    parser.add_argument("--units", default="SI", help="as in show")
+    parser.add_argument(
+        "--units",
+        default="SI",
+        help="units of an old-Drake URDF, as in show",
+    )
     output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
     parser.add_argument(
-        "--colour", metavar="NAME", help="of a skin: stress or displacement"
+        "--colour",
+        metavar="NAME",
+        help="colour a skin by stress or displacement",
     )
-    parser.add_argument("--slow", type=float, help="times slower than real")
-    parser.add_argument("--port", type=int, help="of the server")
     parser.add_argument(
-        "--seconds", type=float, help="serve so long (default: until Ctrl-C)"
+        "--slow",
+        type=float,
+        help="factor by which the playback is slower",
+    )
+    parser.add_argument("--port", type=int, help="port of the Meshcat server")
+    parser.add_argument(
+        "--seconds", type=float, help="time to serve [s] (default: until Ctrl-C)"
     )
 
 
@@ -99,15 +108,13 @@ def _view(args: argparse.Namespace) -> int:
         tell(args, {"url": url})
         serve(scene, seconds=args.seconds)
         return 0
-    path = write_html(scene, args.html)
+    path = scene.save(args.html)
     return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("result", help="a result (.nc)")
-    picture_argument(
-        parser, "--plot", plot_summary, "write a summary (.png, .pdf, .svg)"
-    )
+    picture_argument(parser, "--plot", plot, "write a summary (.png, .pdf, .svg)")
     table_argument(parser, "write the time series")
 
 
@@ -117,36 +124,54 @@ def _report(args: argparse.Namespace) -> int:
     return tell(args, report_of(result), *write_outputs(args, result))
 
 
-LOOK_COMMANDS = (
-    Command(
-        "models",
-        "list the models that came with drakebots",
+MODELS = Command(
+    "models",
+    Variant(
+        "list the models that come with drakebots",
         "drakebots models",
         _models_arguments,
         _models,
     ),
-    Command(
-        "show",
-        "check a model and say what it contains",
+)
+
+SHOW = Command(
+    "show",
+    Variant(
+        "check a model and print what it contains",
         "drakebots show HAMR.urdf --units mm-g-ms",
         _show_arguments,
         _show,
-        lattice=LATTICE_SHOW,
-        skin=SKIN_SHOW,
-        has_skin=names_skinned,
-        find=find_input,
     ),
-    Command(
-        "view",
+    forms=lambda: (
+        Form(
+            "skinned_leg",
+            names_skinned,
+            lambda: resolve("drakebots.cli.skin:SKIN_SHOW"),
+        ),
+        Form(
+            "lattice.json",
+            is_lattice,
+            lambda: resolve("drakebots.cli.voxels:LATTICE_SHOW"),
+        ),
+    ),
+    find=find_input,
+)
+
+VIEW = Command(
+    "view",
+    Variant(
         "show a result or a model in Meshcat, live or as one page",
         "drakebots view run.nc --html run.html",
         _view_arguments,
         _view,
     ),
-    Command(
-        "report",
-        "print what a result says, and plot it",
-        "drakebots report run.nc --plot run.png --json",
+)
+
+REPORT = Command(
+    "report",
+    Variant(
+        "summarize a result: figures, picture, table",
+        "drakebots report run.nc --json",
         _report_arguments,
         _report,
     ),

@@ -7,32 +7,39 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model import Model
-from drakebots.plots import check_ending, plot_summary
-from drakebots.results import Result
-from drakebots.view import record, write_html
+from drakebots.plots import check_ending
+from drakebots.robots import plot, record
+
+if TYPE_CHECKING:
+    from drakebots.model import Model
+    from drakebots.results import Result
 
 # --- fields and switches ----------------------------------------------------
 
-_TYPES = {"int": int, "str": str}
+_TYPES = {"int": int, "str": str, "float": float}
 
 
 def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
-    """An option for each field of a problem that has a text, with its default."""
+    """An option for each field of a problem that has a text, with its default.
+
+    Fields of other types than numbers, text and flags have no option.
+    """
     for entry in fields(problem):
-        if entry.name not in texts:
+        kind = str(entry.type).split(" ")[0]
+        if entry.name not in texts or kind not in (*_TYPES, "bool"):
             continue
         default, text = entry.default, texts[entry.name]
-        if entry.type == "bool":
+        if kind == "bool":
             extra: dict[str, Any] = {"action": "store_const", "const": True}
         else:
-            extra = {"type": _TYPES.get(str(entry.type).split(" ")[0], float)}
+            extra = {"type": _TYPES[kind]}
             if default is not MISSING and default is not None:
                 text += f" (default {default})"
+        text = text.replace("%", "%%")  # argparse formats help texts
         parser.add_argument(option(entry.name), default=None, help=text, **extra)
 
 
@@ -60,7 +67,7 @@ def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
 
 # --- files to write ---------------------------------------------------------
 
-Write = Callable[[Result, Path, Model | None], Path]
+Write = Callable[["Result", Path, "Model | None"], Path]
 
 
 @dataclass(frozen=True)
@@ -97,16 +104,16 @@ def output_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         *("-o", "--output"),
         write=lambda result, path, model: result.save(path),
-        help="result file (.nc)",
+        help="result file to write (.nc)",
     )
-    table_argument(parser, "also as a table")
+    table_argument(parser, "table to write as well (.csv)")
     output_argument(
         parser,
         "--html",
-        write=lambda result, path, model: write_html(record(result, model=model), path),
-        help="also as a Meshcat page",
+        write=lambda result, path, model: record(result, model=model).save(path),
+        help="Meshcat page to write as well (.html)",
     )
-    picture_argument(parser, "--plot", plot_summary, "also as a picture (.png)")
+    picture_argument(parser, "--plot", plot, "picture to write as well (.png)")
 
 
 def table_argument(parser: argparse.ArgumentParser, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What commands print: tables and JSON."""
+"""What commands do with a result: write files, print tables and JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,10 +18,10 @@ from rich.table import Table
 from drakebots.cli.options import wanted
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.units import MM_G_MS, SI, Scaling
-from drakebots.model import Model
-from drakebots.results import Result
 
-# What commands do with what they have found: write files, print, exit code.
+if TYPE_CHECKING:
+    from drakebots.model import Model
+    from drakebots.results import Result
 
 
 def finish(args: argparse.Namespace, result: Result, model: Model | None = None) -> int:

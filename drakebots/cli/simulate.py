@@ -1,90 +1,50 @@
-"""`drakebots simulate`: HAMR with a gait, and any model without control."""
+"""`drakebots simulate`: any model without control; robots have forms of their own."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from drakebots.cli.command import Arguments, Command, Run, Variant
-from drakebots.cli.gecko import GECKO_SIMULATE
-from drakebots.cli.inputs import find_input, load_model, model_argument, names_skinned
+from drakebots.cli.command import Command, Variant, robot_forms
+from drakebots.cli.inputs import find_input, load_model, model_argument
 from drakebots.cli.options import field_options, given, output_arguments
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
-from drakebots.cli.skin import SKIN_SIMULATE
-from drakebots.cli.voxels import VOXEL_SIMULATE
-from drakebots.results import Result
-from drakebots.robots.hamr import HamrSimulation, simulate
-from drakebots.robots.passive import PassiveSimulation, simulate_passive
+from drakebots.robots import PassiveSimulation, simulate_passive
 
-_SHARED = {
-    "friction": "coefficient of the ground",
-    "time_step": "of the plant [s]",
-    "log_period": "between samples [s]",
-    "time_limit": "of wall time [s]; the best is kept",
+_OPTIONS = {
+    "duration": "duration of the motion [s]",
+    "height": "initial height of the base [m]",
+    "friction": "friction coefficient of the ground",
+    "time_step": "time step of the plant [s]",
+    "log_period": "period of the stored samples [s]",
+    "time_limit": "limit of wall time [s]; what was reached is kept",
 }
-_HAMR = {
-    "gait": "trot, pronk, bound, pace or jump",
-    "frequency": "stride frequency [Hz], 10 for a gait",
-    "surface": "teflon, card or sandpaper",
-    "cycles": "cycles after the gait's ramp",
-    "swing_voltage": "swing amplitude about 112.5 V [V]",
-    "lift_voltage": "lift amplitude about 112.5 V [V]",
-    "encoder_noise": "standard deviation of the encoders' current [A]",
-    "seed": "of the encoder noise",
-} | _SHARED
-_PASSIVE = {
-    "duration": "of the motion [s]",
-    "height": "of the base at the start [m]",
-} | _SHARED
 
 
-def _simulation(
-    problem: type, texts: Mapping[str, str], solve: Callable[..., Result]
-) -> tuple[Arguments, Run]:
-    """Options and work of a simulation of a model: `solve(problem, model, bar)`."""
-
-    def arguments(parser: argparse.ArgumentParser) -> None:
-        model_argument(parser, feet=True)
-        field_options(parser, problem, texts)
-        output_arguments(parser)
-
-    def run(args: argparse.Namespace) -> int:
-        own = {"model": args.model} if problem is PassiveSimulation else {}
-        posed = problem(**own, **given(args, texts))
-        model = load_model(args)
-        with progress_bar(model.name) as progress:
-            result = solve(posed, model, progress)
-        return finish(args, result, model)
-
-    return arguments, run
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    model_argument(parser, feet=True)
+    field_options(parser, PassiveSimulation, _OPTIONS)
+    output_arguments(parser)
 
 
-HAMR_SIMULATE = Variant(
-    "simulate HAMR with a gait",
-    "drakebots simulate hamr --gait trot --frequency 10 --surface card "
-    "--cycles 15 -o run.nc",
-    *_simulation(
-        HamrSimulation,
-        _HAMR,
-        lambda posed, model, bar: simulate(posed, model=model, progress=bar),
-    ),
-)
+def _run(args: argparse.Namespace) -> int:
+    options = given(args, _OPTIONS)
+    PassiveSimulation(model=args.model, **options)  # bad numbers before a long load
+    model = load_model(args)
+    with progress_bar(model.name) as progress:
+        problem = PassiveSimulation(model=model, **options)
+        result = simulate_passive(problem, progress=progress)
+    return finish(args, result, model)
+
 
 SIMULATE = Command(
     "simulate",
-    "simulate hamr or voxel with a gait, gecko on a course, any model left to itself",
-    "drakebots simulate robot.urdf --duration 2 -o run.nc",
-    *_simulation(
-        PassiveSimulation,
-        _PASSIVE,
-        lambda posed, model, bar: simulate_passive(
-            replace(posed, model=model), progress=bar
-        ),
+    Variant(
+        "simulate a robot with its own controller, or any model without control",
+        "drakebots simulate robot.urdf --duration 2 -o run.nc",
+        _arguments,
+        _run,
     ),
-    robots={"hamr": HAMR_SIMULATE, "gecko": GECKO_SIMULATE, "voxel": VOXEL_SIMULATE},
-    skin=SKIN_SIMULATE,
-    has_skin=names_skinned,
+    forms=lambda: robot_forms("simulate"),
     find=find_input,
 )

@@ -13,7 +13,7 @@ from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output
 from drakebots.fem.material import Material
-from drakebots.model import load
+from drakebots.model import load, skin_path
 from drakebots.multibody import build_robot
 from drakebots.skin import MOTIONS, SkinSimulation, read_motion_file, simulate_skinned
 from drakebots.skin.file import (
@@ -22,7 +22,6 @@ from drakebots.skin.file import (
     actuated_joints,
     attach,
     load_skinned,
-    skin_path,
     write_skin,
 )
 
@@ -194,8 +193,10 @@ def _sizes(values):
 
 ATTACH = Command(
     "attach",
-    "glue an elastic skin to a skeleton, check both and write a .skin.yaml",
-    "drakebots attach robot.urdf skin.vtk --glue radius=5mm --between leave",
-    _attach_arguments,
-    _attach,
+    Variant(
+        "glue an elastic skin to a skeleton, check both and write a .skin.yaml",
+        "drakebots attach robot.urdf skin.vtk --glue radius=5mm --between leave",
+        _attach_arguments,
+        _attach,
+    ),
 )

@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""Figures of results: motions, skins, lattices, the progress of solvers.
+
+Each `plot_*(result, path)` writes one picture, atomically. The room knows no robot;
+robots have further figures of their own, and the registry says which is whose.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
         rod_colour,
     )
     from drakebots.plots.plan import plot_convergence, plot_gaits, plot_jump
-    from drakebots.plots.summary import plot_summary
+    from drakebots.plots.skin import plot_skin
+    from drakebots.plots.summary import plot_motion
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

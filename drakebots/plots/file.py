@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLOURS = (
     *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),

@@ -1,4 +1,4 @@
-"""Pictures of results: one figure that sums a run up."""
+"""One figure that summarizes the motion of a robot."""
 
 from __future__ import annotations
 
@@ -17,32 +17,18 @@ from drakebots.plots.file import COLOURS, check_ending, write_figure
 from drakebots.results import Result
 
 
-def plot_summary(result: Result, path: str | Path) -> Path:
-    """Draws a simulation's summary into a PNG, PDF or SVG, atomically.
+def plot_motion(result: Result, path: str | Path) -> Path:
+    """Draws the motion of a robot: path and pose of its base, strides, feet, drive.
 
-    A gecko's run and its velocity space have pictures of their own, as has a plan
-    of a lattice's actuators.
+    Args:
+        result: with `base_position`.
+        path: of the picture (.png, .pdf, .svg).
 
     Raises:
-        InvalidInput: when the result holds no base motion, or the file's
-            ending is none of the three.
+        InvalidInput: when the result holds no base motion, or for another ending.
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    if result.model == "gecko" and "alpha" in result.data:
-        # Loaded only when needed: the planner compiles with numba.
-        from drakebots.robots.gecko import plot_course, plot_velocity_space
-
-        space = result.kind == "gecko.velocity_space"
-        return (plot_velocity_space if space else plot_course)(result, path)
-    if "skin_position" in result.data:
-        from drakebots.plots.skin import plot_skin
-
-        return plot_skin(result, path)
-    if "node_position" in result.data and "position" not in result.data:
-        from drakebots.robots.voxels import plot_actuator_plan
-
-        return plot_actuator_plan(result, path)
     if "base_position" not in result.data:
         raise InvalidInput("the result holds no motion to plot")
     figure = summary_figure(result)

@@ -1,0 +1,27 @@
+"""The robots, and the registry that says what each of them does.
+
+A robot is a room of its own with one pattern: `model/` what it is, `simulate`, `plan`,
+`track` what it does, `plots` and `view` what its results look like. Robots never import
+each other. docs/fifth_robot.md tells how to write another one.
+"""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.robots.passive import PassiveSimulation, simulate_passive
+    from drakebots.robots.registry import (
+        Kind,
+        Robot,
+        Task,
+        find_kind,
+        find_task,
+        kinds,
+        register,
+        resolve,
+        robots,
+    )
+    from drakebots.robots.show import plan, plot, record, simulate, track
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -18,9 +18,10 @@ from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
+from drakebots.model import skin_path
 from drakebots.multibody import Progress
 from drakebots.results import Result, provenance
-from drakebots.skin.file import SkinnedRobot, load_skinned, skin_path
+from drakebots.skin.file import SkinnedRobot, load_skinned
 from drakebots.skin.frame import (
     Collisions,
     CoupledStepper,

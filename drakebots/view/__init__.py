@@ -1,4 +1,11 @@
-"""TODO: what this room is."""
+"""See a robot in Meshcat: a lit scene, recordings, one self-contained page.
+
+    scene = record_motion(result)
+    scene.save("run.html")
+
+The room knows no robot: what is particular to one is drawn by its own `view` module
+on a :class:`Stage` of this one. Skins and lattices have rooms below this one.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
         model_of,
         play,
         positions_in_order,
-        record,
+        record_motion,
         serve,
         write_html,
     )

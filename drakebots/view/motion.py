@@ -1,4 +1,4 @@
-"""See a result: the recorded motion in one Meshcat page, or live."""
+"""Record the motion of a rigid robot in Meshcat, and serve a scene live."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from pydrake.geometry import Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.core.files import replacing
 from drakebots.model import Model, available_models, load
 from drakebots.results import Result
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
-
-# Recordings in Meshcat: how fast they play, and their frames.
 
 
 def check_playback(**values: float) -> None:
@@ -63,7 +60,7 @@ def play(
         rate: frames per second of the playback.
         count: of frames.
         show: called with the frame and its time [s].
-        publish: to the browsers that look on.
+        publish: whether to send it to the browsers that are connected.
     """
     meshcat.StartRecording(rate, False)
     for frame in range(count):
@@ -141,70 +138,33 @@ def _free_base(scene: Scene, data: xr.Dataset) -> dict[str, np.ndarray]:
     return {name: columns[:, [i]] for i, name in enumerate(own)}
 
 
-def record(
+def record_motion(
     result: Result,
     *,
     model: Model | None = None,
     slow: float | None = None,
     frames_per_second: float = 30.0,
     port: int | None = None,
-    colour: str | None = None,
-) -> Stage:
-    """Records a result's motion in a new Meshcat scene.
+) -> Scene:
+    """Records the motion of a rigid robot in a new Meshcat scene.
 
     Shown are the robot, the path of its base, a red mark under each foot that
-    carries load, and lines on the ground in a round distance. A gecko's run is
-    shown by :func:`drakebots.robots.gecko.view.record_gecko`, a plan of a lattice's
-    actuators by :func:`drakebots.view.lattice.record.record_nodes`, a skinned
-    robot by :func:`drakebots.view.skin.record.record_skin`.
+    carries load, and lines on the ground at a round distance.
 
     Args:
-        result: of a simulation.
-        model: that was simulated; found by the result's name if None.
-        slow: how many times slower than real; None chooses one so that a
-            stride takes half a second; a gecko is shown in real time.
+        result: with `position` and `base_position`.
+        model: that moved; found by the result's name if None.
+        slow: how many times slower than real time; None chooses one so that a
+            stride takes half a second.
         frames_per_second: of the playback.
         port: of the server.
-        colour: of a skin: "stress" or "displacement".
 
     Raises:
-        InvalidInput: when the result holds no motion, or no skin to colour.
-        UnknownName: for a colour that is none.
+        InvalidInput: when the result holds no motion.
     """
     data = result.data
-    if "skin_position" in data:
-        # Loaded only when needed.
-        from drakebots.view.skin import record_skin
-
-        return record_skin(
-            result,
-            colour=colour,
-            model=model,
-            slow=slow,
-            frames_per_second=frames_per_second,
-            port=port,
-        )
-    if colour is not None:
-        raise InvalidInput("only a result with a skin has a colour; leave it out")
-    if result.kind == "voxels.simulation":
-        from drakebots.robots.voxels import record_voxel
-
-        return record_voxel(
-            result, slow=slow, frames_per_second=frames_per_second, port=port
-        )
-    if result.model == "gecko" and "alpha" in data:
-        # Loaded only when needed.
-        from drakebots.robots.gecko import record_gecko
-
-        return record_gecko(
-            result, slow=slow, frames_per_second=frames_per_second, port=port
-        )
-    if "node_position" in data and "position" not in data:
-        from drakebots.view.lattice import record_nodes
-
-        return record_nodes(
-            result, slow=slow, frames_per_second=frames_per_second, port=port
-        )
+    if "position_name" in data.dims:
+        data = data.rename(position_name="coordinate")
     if "position" not in data or data.sizes.get("time", 0) < 2:
         raise InvalidInput("the result holds no motion to show")
     if slow is None:
@@ -218,8 +178,9 @@ def record(
         port=port,
     )
     q = positions_in_order(scene, data)
-    draw_ground_lines(scene, data)
-    draw_trail(scene, data)
+    if "base_position" in data:
+        draw_ground_lines(scene, data)
+        draw_trail(scene, data)
     rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     marks = _ContactMarks(scene, data)
 
@@ -228,7 +189,8 @@ def record(
         marks.show(samples[frame], time)
 
     play(scene.meshcat, rate, len(samples), show)
-    look_at_path(scene, data)
+    if "base_position" in data:
+        look_at_path(scene, data)
     return scene
 
 
@@ -259,7 +221,7 @@ class _ContactMarks:
 
 
 def draw_trail(scene: Scene, data: xr.Dataset) -> None:
-    """The base's way over the ground, from `base_position` (time, 3) [m]."""
+    """The path of the base over the ground, from `base_position` (time, 3) [m]."""
     path = data.base_position.values.copy()
     # On the ground, where it hides nothing of the robot.
     path[:, 2] = 0.002 * scene.reach
@@ -270,7 +232,7 @@ def draw_trail(scene: Scene, data: xr.Dataset) -> None:
 
 
 def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
-    """Lines across the way, one every round distance."""
+    """Lines across the path, at a round distance."""
     spacing = round_distance(0.5 * scene.reach)
     base = data.base_position.values
     low = np.floor((base.min(axis=0) - 2 * scene.reach) / spacing)
@@ -309,22 +271,15 @@ def look_at_path(scene: Scene, data: xr.Dataset) -> None:
     spot = "/Lights/SpotLight"
     middle = scene.scale * (target - scene.ground)[:2]
     scene.meshcat.SetTransform(spot, RigidTransform([*middle, 0.0]))
-    # Far enough up to light the whole way with the cone it has.
+    # High enough that its cone lights the whole path.
     far = max(1.0, 1.3 * scene.scale * (distance + scene.reach))
     height = [0.5 * far, -1.0 * far, 3.0 * far]
     scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
 
 
 def write_html(scene: Stage, path: str | Path) -> Path:
-    """Writes the scene as one self-contained page, atomically.
-
-    Raises:
-        FileProblem: when the folder cannot be written to.
-    """
-    path = Path(path)
-    with replacing(path) as part:
-        part.write_text(scene.html(), encoding="utf-8")
-    return path
+    """Until all callers use :meth:`Stage.save`."""
+    return scene.save(path)
 
 
 def serve(scene: Stage, *, seconds: float | None = None) -> None:

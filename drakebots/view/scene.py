@@ -8,6 +8,7 @@ published keep their SI numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from pydrake.geometry import (
@@ -24,6 +25,7 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.files import replacing
 from drakebots.model import Model
 
 VIEW = (0.72, -0.90, 0.58)
@@ -95,14 +97,29 @@ class Stage:
         )
 
     def begin(self) -> None:
-        """Called before the scene is served; draws what only then is seen."""
+        """Called before the scene is served; draws what only a live scene shows."""
 
     def at(self, elapsed: float) -> None:
-        """Called while served: draws what no animation holds, at `elapsed` [s]."""
+        """Called while the scene is served: draws what a recording cannot hold.
+
+        Args:
+            elapsed: since the scene is served [s].
+        """
 
     def html(self) -> str:
         """One self-contained page, with the published recording if any."""
         return self.meshcat.StaticHtml()
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the scene as one self-contained page, atomically.
+
+        Raises:
+            FileProblem: when the folder cannot be written to.
+        """
+        path = Path(path)
+        with replacing(path) as part:
+            part.write_text(self.html(), encoding="utf-8")
+        return path
 
 
 @dataclass(frozen=True)

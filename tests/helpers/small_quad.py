@@ -18,13 +18,13 @@ from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.io import write_mesh
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.mesh.shapes import box_mesh
+from drakebots.model import skin_path
 from drakebots.robots.quads.plan import QuadPlan, plan_quad
 from drakebots.robots.quads.robot.planned_robot import load_planned
 from drakebots.skin.file.description import (
     Patches,
     ServoGains,
     SkinDescription,
-    skin_path,
     write_skin,
 )
 from tests.helpers.quad_skeletons import LEGS, sprawled_sdf

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from drakebots import plot
 from drakebots.core.errors import InvalidInput
 from drakebots.plots.skin import joint_angles, plot_skin, skin_figure, torque_limits
-from drakebots.plots.summary import plot_summary
 from tests.helpers.skin_runs import made_result
 
 TIMES = np.linspace(0, 1, 11)
@@ -98,7 +98,7 @@ def test_stress_energy_and_volume(result):
 
 def test_file_is_written_by_report_too(result, tmp_path):
     """The summary of a skinned run is this picture."""
-    for draw, name in ((plot_skin, "a.png"), (plot_summary, "b.svg")):
+    for draw, name in ((plot_skin, "a.png"), (plot, "b.svg")):
         path = draw(result, tmp_path / name)
         assert path.stat().st_size > 5000
 

@@ -11,12 +11,12 @@ from voxel_loss import plot_dissipation, plot_loss_table
 from voxel_planes import plot_numbering
 from voxel_plots import FIGURES, draw_figures
 
+from drakebots import plot
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.plots.lattice import draw_nodes, plot_lattice
-from drakebots.plots.summary import plot_summary
 from drakebots.robots.voxels.model.robot import ACTUATORS, VoxelRobot
 from drakebots.robots.voxels.plan import plan_lattice, plan_robot
 from drakebots.view.lattice.record import actuators_of, lattice_of, lattice_of_nodes
@@ -81,10 +81,10 @@ def test_lattice_pictures(tmp_path):
 
 
 def test_plan_pictures(tmp_path, plan):
-    assert is_picture(plot_summary(plan, tmp_path / "plan.png"))
+    assert is_picture(plot(plan, tmp_path / "plan.png"))
     spec = LatticeSpec(block(2, 2, 2))
     free = plan_lattice(spec, [((1, 3, 4), "x", 5e-3)])
-    assert is_picture(plot_summary(free, tmp_path / "lattice.png"))
+    assert is_picture(plot(free, tmp_path / "lattice.png"))
 
 
 def test_lattice_of_a_plan(plan):

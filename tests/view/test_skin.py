@@ -16,11 +16,12 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import ConstantVectorSource
 
+from drakebots import record
 from drakebots.cli import main
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.fem.mesh.mesh import surface_triangles
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.view.motion import record, serve
+from drakebots.view.motion import serve
 from drakebots.view.skin.colour import colour_scale, linear_rgb, round_up, skin_values
 from drakebots.view.skin.live import SKIN, SkinView, SkinVisualizer, draw_scale
 from drakebots.view.skin.page import decode, drawn_surface, encode, legend

@@ -12,9 +12,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from drakebots import record
 from drakebots.core.errors import InvalidInput
 from drakebots.view.browser import find_browser, run_browser
-from drakebots.view.motion import record, write_html
 from drakebots.view.skin import record as view_skin
 from drakebots.view.skin.colour import linear_rgb
 from drakebots.view.skin.live import SKIN
@@ -40,7 +40,7 @@ def page(scene):
 
 def test_page_is_self_contained(scene, tmp_path):
     """One file with the skin's stream and the scale in it, nothing from elsewhere."""
-    text = write_html(scene, tmp_path / "run.html").read_text()
+    text = scene.save(tmp_path / "run.html").read_text()
     assert [p.name for p in tmp_path.iterdir()] == ["run.html"]
     assert not re.findall(r'<script[^>]+src="http', text)
     assert "von Mises stress [kPa]" in text

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from drakebots import record
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.view.browser import find_browser, run_browser, screenshot
-from drakebots.view.motion import record, round_distance, write_html
+from drakebots.view.motion import round_distance
 from drakebots.view.scene import ROOT
 
 
@@ -37,7 +38,7 @@ def test_scene_holds_robot_path_and_contacts(scene):
 
 def test_page_is_self_contained(scene, tmp_path):
     """One file, with the library in it, below 20 MB."""
-    path = write_html(scene, tmp_path / "run.html")
+    path = scene.save(tmp_path / "run.html")
     text = path.read_text()
     assert 1e6 < len(text) < 2e7
     assert not re.findall(r'<script[^>]+src="http', text)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         ServoGains,
         SkinDescription,
         read_skin,
-        skin_path,
         write_skin,
     )
     from drakebots.skin.file.robot import (

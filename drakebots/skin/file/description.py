@@ -37,7 +37,6 @@ from drakebots.core.errors import (
 )
 from drakebots.core.files import read_yaml, replacing
 from drakebots.fem.material import Material
-from drakebots.model import model_stem
 from drakebots.skin.frame import BETWEEN
 
 # What a `.skin.yaml` tells: glue, servos, contact points and the skin they are of.
@@ -164,11 +163,6 @@ _KEYS = {
     "servos",
     "patches",
 }
-
-
-def skin_path(model_path: Path) -> Path:
-    """Where the skin's YAML of a model file would be."""
-    return model_path.with_name(f"{model_stem(model_path)}.skin.yaml")
 
 
 def read_skin(path: Path) -> SkinDescription:

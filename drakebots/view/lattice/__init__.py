@@ -1,4 +1,4 @@
-"""TODO: what this room is."""
+"""Voxel lattices in Meshcat: struts, nodes, actuators, and how they move."""
 
 from typing import TYPE_CHECKING
 

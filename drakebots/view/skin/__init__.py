@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""An elastic skin in Meshcat, whose recordings hold transforms but no vertices.
+
+Live, the skin is drawn as a mesh at every moment; a page carries all its shapes,
+quantized, and plays them by a script of its own.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -17,7 +17,6 @@ import xarray as xr
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.robots.quads import draw_motion
 from drakebots.view.motion import (
     check_playback,
     draw_ground_lines,
@@ -25,6 +24,7 @@ from drakebots.view.motion import (
     model_of,
     play,
     positions_in_order,
+    record_motion,
 )
 from drakebots.view.scene import Scene, make_scene, set_stage
 from drakebots.view.skin.colour import (
@@ -33,8 +33,9 @@ from drakebots.view.skin.colour import (
     colour_scale,
     skin_values,
 )
-from drakebots.view.skin.live import BOARD, OPACITY, SKIN, SkinView, draw_scale
+from drakebots.view.skin.live import BOARD, OPACITY, SkinView, draw_scale
 from drakebots.view.skin.page import encode, skin_page
+from drakebots.view.skin.plan_marks import draw_motion
 
 MAX_FRAMES = 1500
 """Of the skeleton's recording."""
@@ -149,15 +150,16 @@ def record_skin(
     slow: float | None = None,
     frames_per_second: float = 30.0,
     port: int | None = None,
-) -> SkinScene:
-    """Records a skinned run in a new Meshcat scene.
+) -> Scene:
+    """Records the motion of a skinned robot in a new Meshcat scene.
 
     Shown are the skeleton, the skin half-transparent over it in the colours of a
-    scale from zero, and a free base's way on the ground.
+    scale from zero, and the path of a free base on the ground. A result without the
+    skin's shapes is shown as its skeleton, by :func:`drakebots.view.record_motion`.
 
     Args:
-        result: with position, skin_position, skin_rest, skin_triangle and, for
-            its colours, skin_stress.
+        result: with position, and the skin: skin_position, skin_rest,
+            skin_triangle and, for its colours, skin_stress.
         colour: "stress" (von Mises) or "displacement" (from the shape at rest);
             None for the stress if the result has it.
         opacity: of the skin within 0..1.
@@ -171,6 +173,16 @@ def record_skin(
         InvalidInput: for a result without a moving skin, or an option that is
             not > 0.
     """
+    if "skin_position" not in result.data:
+        if colour is not None:
+            raise InvalidInput("the result has no skin to colour; leave the colour out")
+        return record_motion(
+            result,
+            model=model,
+            slow=slow,
+            frames_per_second=frames_per_second,
+            port=port,
+        )
     data = check_skin(result)
     if colour is None:
         colour = "stress" if "skin_stress" in data else "displacement"
@@ -263,6 +275,3 @@ def _look(scene: SkinScene) -> None:
     target = (low + high) / 2
     distance = max(scene.reach, 0.5 * float(np.linalg.norm(high - low)))
     scene.look(target + 2.1 * distance * np.array(VIEW), target)
-
-
-__all__ = ["MAX_BYTES", "SKIN", "SkinScene", "check_skin", "record_skin"]

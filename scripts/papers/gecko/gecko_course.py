@@ -13,9 +13,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from drakebots import plot
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.files import check_output
-from drakebots.plots import plot_summary
 from drakebots.robots.gecko import GeckoSimulation, simulate_gecko
 
 PAPER_STEPS = "45..51"
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
         problem = GeckoSimulation(**options)
         result = simulate_gecko(problem)
         if not rows and args.plot is not None:
-            print(plot_summary(result, args.plot))
+            print(plot(result, args.plot))
         m = result.metrics
         rows.append(
             {

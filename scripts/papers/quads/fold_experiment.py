@@ -19,11 +19,11 @@ import numpy as np
 from fold_bending import FoldExperiment, turn_ankle, write_ankle
 from matplotlib.figure import Figure
 
+from drakebots import record
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.core.files import replacing
 from drakebots.design import design_robot, smooth, table1_problem
-from drakebots.view import record, write_html
 
 
 def draw(path: Path, results: dict, limit: float) -> None:
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with progress_bar(name) as progress:
             results[name] = turn_ankle(path, experiment, progress=progress)
         results[name].save(args.output / f"{name}.nc")
-        write_html(record(results[name]), args.output / f"{name}.html")
+        record(results[name]).save(args.output / f"{name}.html")
         reached = results[name].metrics["angle_reached_deg"]
         torque = results[name].metrics["largest_torque_N_m"]
         print(

@@ -10,8 +10,8 @@ import pytest
 from gecko_plots import plot_cycle, plot_distance
 from matplotlib.figure import Figure
 
+from drakebots import plot, record
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.plots.summary import plot_summary
 from drakebots.robots.gecko.drake.run import DrakeGecko
 from drakebots.robots.gecko.drake.run import run as run_drake
 from drakebots.robots.gecko.generator.velocity_space import simulate_velocity_space
@@ -36,7 +36,6 @@ from drakebots.robots.gecko.view import (
     triangles,
 )
 from drakebots.view.browser import find_browser, run_browser
-from drakebots.view.motion import record, write_html
 from drakebots.view.scene import make_stage
 from tests.helpers.scripts import is_picture
 
@@ -130,7 +129,7 @@ def test_pictures_are_written(tmp_path, course, space, driven):
 
 def test_summary_knows_geckos(tmp_path, course, space):
     for result in (course, space):
-        path = plot_summary(result, tmp_path / f"{result.kind}.svg")
+        path = plot(result, tmp_path / f"{result.kind}.svg")
         assert path.read_text().startswith("<?xml")
 
 
@@ -225,7 +224,7 @@ def test_browser_plays_the_course(stage, course, tmp_path):
 
 
 def test_page_is_small_and_self_contained(stage, tmp_path):
-    path = write_html(stage, tmp_path / "gecko.html")
+    path = stage.save(tmp_path / "gecko.html")
     assert 1e6 < path.stat().st_size < 1e7
     assert 'src="http' not in path.read_text()
 

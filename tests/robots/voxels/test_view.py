@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from drakebots import record
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import LatticeSpec
@@ -24,7 +25,6 @@ from drakebots.view.lattice.page import (
     tubes,
 )
 from drakebots.view.lattice.record import _Body, record_lattice
-from drakebots.view.motion import record, write_html
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def animations(page: str) -> int:
 
 def test_recording_of_a_plan(tmp_path, plan):
     stage = record(plan)
-    path = write_html(stage, tmp_path / "plan.html")
+    path = stage.save(tmp_path / "plan.html")
     assert animations(path.read_text()) == 1
     count = len(VoxelRobot().lattice.beams)
     assert stage.meshcat.HasPath(f"{LATTICE}/strut/{count - 1}")

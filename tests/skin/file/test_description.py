@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.fem.material.materials import Material
+from drakebots.model import skin_path
 from drakebots.model.load import package_root
 from drakebots.skin.file.description import (
     GlueRadius,
@@ -18,7 +19,6 @@ from drakebots.skin.file.description import (
     SkinDescription,
     parse_skin,
     read_skin,
-    skin_path,
     write_skin,
 )
 

@@ -26,7 +26,7 @@ from drakebots.fem import SkinState, equilibrium
 from drakebots.fem.assembly import worst_tet
 from drakebots.fem.material import Material
 from drakebots.fem.solver import Prescribed
-from drakebots.model import Model, find_body, load, model_stem
+from drakebots.model import Model, find_body, load, model_stem, skin_path
 from drakebots.robots.quads.robot.feet import Coordinates
 from drakebots.robots.quads.robot.links_skin import (
     LinkSkin,
@@ -35,13 +35,7 @@ from drakebots.robots.quads.robot.links_skin import (
     vertices_on_links,
 )
 from drakebots.robots.quads.robot.quad import Quad, load_quad
-from drakebots.skin.file import (
-    SkinnedRobot,
-    load_skinned,
-    read_skin,
-    skin_path,
-    write_skin,
-)
+from drakebots.skin.file import SkinnedRobot, load_skinned, read_skin, write_skin
 from drakebots.skin.frame import CoupledState, CoupledStepper, rigid_fit
 
 # A robot standing, its skin in equilibrium: where a rollout starts.

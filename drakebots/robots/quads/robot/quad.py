@@ -19,10 +19,10 @@ from pydrake.math import RigidTransform
 from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Model, find_body, load
+from drakebots.model import Model, find_body, load, skin_path
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
-from drakebots.skin.file import Patches, read_skin, rest_positions, skin_path
+from drakebots.skin.file import Patches, read_skin, rest_positions
 from drakebots.skin.frame import torque_map
 
 SOLE_RADIUS = 0.02

@@ -1,7 +1,7 @@
-"""What a quad-robot's motion asks, drawn into its scene in Meshcat.
+"""The requested motion of a planned robot, drawn into its scene in Meshcat.
 
-Feet's paths red, the COM's blue, the COP's green on the ground, and the support
-polygon at some moments as outlines.
+Paths of the feet are red, of the COM blue, of the COP on the ground green; support
+polygons are drawn as outlines at some times.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import xarray as xr
 from pydrake.geometry import Rgba
 from scipy.spatial import ConvexHull, QhullError
 
-from drakebots.view import Scene
+from drakebots.view.scene import Scene
 
 ROOT = "/drakebots/motion"
 RED, BLUE = Rgba(0.85, 0.12, 0.1), Rgba(0.1, 0.3, 0.85)
 GREEN, CYAN = Rgba(0.1, 0.65, 0.2), Rgba(0.1, 0.65, 0.7)
 MOMENTS = 6
-"""At which the support polygon is drawn."""
+"""Number of times at which the support polygon is drawn."""
 
 
 def draw_motion(scene: Scene, data: xr.Dataset) -> list[str]:
-    """Draws what the dataset of a plan holds; names of what was drawn."""
+    """Draws what the dataset of a plan holds; returns the names of what was drawn."""
     drawn = []
 
     def line(name: str, points: np.ndarray, colour: Rgba, width: float = 3.0) -> None:
@@ -39,7 +39,7 @@ def draw_motion(scene: Scene, data: xr.Dataset) -> list[str]:
     if "desired_com" in data:
         line("com", data.desired_com.values, BLUE)
     height = 2e-3
-    # The program's COP moves evenly; that of the frames jumps about in the polygon.
+    # The COP of the space-time program is smooth; that of single steps is not.
     name = next((n for n in ("planned_cop", "cop") if n in data), None)
     if name is not None:
         cop = data[name].values
@@ -56,8 +56,10 @@ def draw_motion(scene: Scene, data: xr.Dataset) -> list[str]:
 
 
 def support_polygons(data: xr.Dataset) -> dict[int, np.ndarray]:
-    """Hulls (h, 2) [m] of the patches that the footfall has on the ground, by frame,
-    each time the set of feet changes, some at most."""
+    """Convex hulls (h, 2) [m] of the patches on the ground, by sample.
+
+    One for each change of the feet on the ground, at most `MOMENTS` of them.
+    """
     if "contact" not in data or "patch_position" not in data:
         return {}
     contact = data.contact.values > 0

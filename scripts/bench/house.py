@@ -1,0 +1,309 @@
+"""How the code is laid out: modules, lines, circles, imports against the floors.
+
+python scripts/bench/house.py            # prints a table, last line one JSON object
+python scripts/bench/house.py --tests    # runs and times `make test` as well
+
+`drakebots/` is read as text; nothing of it is imported but for `--help`, whose
+processor time is measured in processes of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FLOORS = (
+    *("core", "results", "model", "fem", "lattice", "multibody", "view", "skin"),
+    *("trajopt", "plots", "design", "robots", "cli"),
+)
+"""Rooms in order: a room imports only from those before it."""
+
+TARGETS = {
+    "modules": 330,
+    "lines": 62_000,
+    "circles": 0,
+    "upward_imports": 0,
+    "largest_folder_files": 16,
+    "single_importer_modules": 45,
+    "help_cpu_s": 0.7,
+    "test_wall_s": 300,
+}
+
+
+@dataclass
+class House:
+    """The modules of a package and what they import.
+
+    Attributes:
+        files: by module.
+        imports: modules that a module needs, through faces to where names are
+            defined; faces themselves need nothing.
+        texts: the `from` part of every import as written, by module.
+        inner: imports inside functions, as (module, line).
+    """
+
+    files: dict[str, Path]
+    imports: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    texts: dict[str, list[tuple[str, str, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    inner: list[tuple[str, int]] = field(default_factory=list)
+    faces: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
+
+    def lines(self) -> int:
+        """Lines of all files."""
+        return sum(len(path.read_text().splitlines()) for path in self.files.values())
+
+    def is_package(self, module: str) -> bool:
+        """Whether a module is a folder."""
+        return self.files[module].name == "__init__.py"
+
+
+def read_house(root: Path = ROOT, package: str = "drakebots") -> House:
+    """Reads all modules of a package in a checkout."""
+    files = {}
+    for path in sorted((root / package).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    house = House(files)
+    trees = {name: ast.parse(path.read_text()) for name, path in files.items()}
+    for name, tree in trees.items():
+        if house.is_package(name):
+            house.faces[name] = _face(tree)
+    for name, tree in trees.items():
+        for node, inside in _imports(tree):
+            _note(house, name, node, inside)
+    return house
+
+
+def _face(tree: ast.Module) -> dict[str, tuple[str, str]]:
+    """Public names of a room: the module each comes from, and its name there."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for entry in node.names:
+                found[entry.asname or entry.name] = (node.module, entry.name)
+    return found
+
+
+def _imports(tree: ast.Module) -> Iterable[tuple[ast.AST, bool]]:
+    """Every import, and whether it stands in a function."""
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, inside
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        stack += [(child, inside or function) for child in ast.iter_child_nodes(node)]
+
+
+def _note(house: House, name: str, node: ast.AST, inside: bool) -> None:
+    pairs = []
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        pairs = [(node.module, entry.name) for entry in node.names]
+    elif isinstance(node, ast.Import):
+        pairs = [(entry.name, "") for entry in node.names]
+    for module, entry in pairs:
+        if module.partition(".")[0] != name.partition(".")[0]:
+            continue
+        house.texts[name].append((module, entry, node.lineno))
+        if inside:
+            house.inner.append((name, node.lineno))
+        if house.is_package(name) and name != name.partition(".")[0] + ".cli":
+            continue  # a face needs nothing until a name of it is used
+        found = _home(house, module, entry)
+        if found != name:
+            house.imports[name].add(found)
+
+
+def _home(house: House, module: str, entry: str) -> str:
+    """The module that defines a name which is imported from another."""
+    while True:
+        if f"{module}.{entry}" in house.files and entry not in house.faces.get(
+            module, {}
+        ):
+            return f"{module}.{entry}"
+        if entry not in house.faces.get(module, {}):
+            return module
+        module, entry = house.faces[module][entry]
+
+
+def room_of(module: str) -> str:
+    """The room on a floor: "fem" of drakebots.fem.mesh.check."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def upward_imports(house: House) -> list[str]:
+    """Imports of a room further down the list, and of one robot by another."""
+    found = []
+    for name, needed in sorted(house.imports.items()):
+        for other in sorted(needed):
+            a, b = room_of(name), room_of(other)
+            if a in FLOORS and b in FLOORS and FLOORS.index(b) > FLOORS.index(a):
+                found.append(f"{name} imports {other}")
+            robots = [m.split(".")[2] for m in (name, other) if m.count(".") > 2]
+            if a == b == "robots" and len(robots) == 2 and robots[0] != robots[1]:
+                found.append(f"{name} imports {other}: robots never do")
+    return found
+
+
+def past_faces(house: House) -> list[str]:
+    """Imports of a room's inside from outside of it; core's modules are its face."""
+    found = []
+    for name, texts in sorted(house.texts.items()):
+        for module, _, line in texts:
+            package = module.rpartition(".")[0]
+            if module not in house.files or house.is_package(module):
+                continue
+            if package.count(".") == 0 or package == "drakebots.core":
+                continue
+            if not (name + ".").startswith(package + "."):
+                found.append(f"{name}:{line} imports {module} past its face")
+    return found
+
+
+def circles(house: House) -> list[list[str]]:
+    """Groups of modules that need one another (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in house.imports.get(name, ()):
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            group = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for name in house.files:
+        if name not in index:
+            visit(name)
+    return found
+
+
+def room_circles(house: House) -> list[list[str]]:
+    """Groups of rooms (folders of any depth) that need one another."""
+    rooms = House({_package(house, name): path for name, path in house.files.items()})
+    for name, needed in house.imports.items():
+        mine = _package(house, name)
+        for other in needed:
+            theirs = _package(house, other)
+            nested = (mine + ".").startswith(theirs + ".") or (theirs + ".").startswith(
+                mine + "."
+            )
+            if not nested:
+                rooms.imports[mine].add(theirs)
+    return circles(rooms)
+
+
+def _package(house: House, name: str) -> str:
+    return name if house.is_package(name) else name.rpartition(".")[0]
+
+
+def single_importers(house: House) -> list[str]:
+    """Modules that one module of the same folder imports, and nothing else does."""
+    by: dict[str, set[str]] = defaultdict(set)
+    for name, needed in house.imports.items():
+        for other in needed:
+            by[other].add(name)
+    return sorted(
+        name
+        for name, users in by.items()
+        if len(users) == 1
+        and not house.is_package(name)
+        and next(iter(users)).rpartition(".")[0] == name.rpartition(".")[0]
+    )
+
+
+def largest_folder(house: House) -> tuple[str, int]:
+    """The folder with most files, and how many."""
+    counts: Mapping[str, int] = defaultdict(int)
+    for path in house.files.values():
+        counts[str(path.parent)] += 1  # type: ignore[index]
+    return max(counts.items(), key=lambda item: item[1])
+
+
+def help_seconds(runs: int = 3) -> float:
+    """Least processor time of `drakebots --help` [s]."""
+    return min(
+        cpu_seconds([sys.executable, "-m", "drakebots", "--help"]) for _ in range(runs)
+    )
+
+
+def cpu_seconds(command: Sequence[str]) -> float:
+    """Processor time of a command in a process of its own [s]."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Measures; prints a table and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tests", action="store_true", help="also time `make test`")
+    parser.add_argument("--quick", action="store_true", help="measure no time")
+    parser.add_argument("--list", action="store_true", help="name what is counted")
+    args = parser.parse_args(argv)
+    house = read_house()
+    lists = {
+        "circles": [" <-> ".join(group) for group in circles(house)],
+        "room circles": [" <-> ".join(group) for group in room_circles(house)],
+        "upward imports": upward_imports(house),
+        "past faces": past_faces(house),
+        "single importers": single_importers(house),
+    }
+    values: dict[str, float] = {
+        "modules": len(house.files),
+        "lines": house.lines(),
+        "circles": len(lists["circles"]),
+        "upward_imports": len(lists["upward imports"]),
+        "largest_folder_files": largest_folder(house)[1],
+        "single_importer_modules": len(lists["single importers"]),
+    }
+    if not args.quick:
+        values["help_cpu_s"] = help_seconds()
+        values["show_hamr_cpu_s"] = cpu_seconds(
+            [sys.executable, "-m", "drakebots", "show", "hamr"]
+        )
+    if args.tests:
+        began = time.perf_counter()
+        subprocess.run(["make", "test"], cwd=ROOT, check=True, stdout=sys.stderr)
+        values["test_wall_s"] = time.perf_counter() - began
+    if args.list:
+        for title, rows in lists.items():
+            print(f"{title}: {len(rows)}", *rows, sep="\n  ")
+    result = {}
+    for name, value in values.items():
+        unit = "s" if name.endswith("_s") else "1"
+        target = {"show_hamr_cpu_s": 2.0, **TARGETS}.get(name)
+        result[name] = {"value": value, "unit": unit, "target": target}
+        print(f"{name:28} {value:10.4g}   target {target}")
+    print(json.dumps(result))
+    return result
+
+
+if __name__ == "__main__":
+    main()
