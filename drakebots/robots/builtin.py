@@ -134,8 +134,15 @@ KINDS = (
         for name in ("plan", "space_time")
     ),
     Kind("quads.frames", f"{_QUADS}:plot_plan", _SKIN),
-    Kind("quads.track", f"{_QUADS}:plot_track", _SKIN),
-    Kind("quads.sap_track", f"{_QUADS}:plot_track", _SKIN),
+    *(
+        Kind(
+            f"quads.{name}",
+            f"{_QUADS}:plot_track",
+            _SKIN,
+            export="drakebots.cli.quads:QUAD_EXPORT",
+        )
+        for name in ("track", "sap_track")
+    ),
 )
 
 ANY_SIMULATE = Task(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from drakebots.cli import COMMANDS, inputs, main, parse
+from drakebots.cli import COMMANDS, find_command, inputs, main, parse
 from drakebots.results import load_result
 
 BOX = """<robot name="box"><link name="box">
@@ -158,22 +158,46 @@ def test_time_limit_keeps_what_was_reached(tmp_path, capsys):
     assert result.data.sizes["time"] > 1
 
 
-BY_NAME = {c.name: c for c in COMMANDS}
-FORMS = [(c.name, v) for c in COMMANDS for v in (c, *c.variants)]
+FORMS = [
+    (name, form)
+    for name in COMMANDS
+    for form in (None, *(f.title for f in find_command(name).forms()))
+]
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda x: getattr(x, "help", x))
-def test_help_has_an_example_that_parses(name, form, capsys, monkeypatch):
-    """Every command's help ends with an example the parser takes."""
-    if name in ("track", "export") and form is BY_NAME[name].skin:
-        plan = SimpleNamespace(metrics={"system": "skinned"})
-        monkeypatch.setattr(inputs, "load_result", lambda path: plan)
-    words = shlex.split(form.example)[1:]
-    robot = [words[1]] if form.example != BY_NAME[name].example else []
+@pytest.mark.parametrize(("name", "title"), FORMS, ids=str)
+def test_help_has_an_example_that_parses(name, title, capsys, monkeypatch):
+    """Every form of every command ends its help with an example the parser takes."""
+    command = find_command(name)
+    form, words = command.general, []
+    if title is not None:
+        (found,) = (f for f in command.forms() if f.title == title)
+        form = found.load()
+        words = [shlex.split(form.example)[2]]
+    if name in ("track", "export"):
+        kind = (title or "a result of kind hamr.plan").rpartition(" ")[2]
+        plan = SimpleNamespace(kind=kind)
+        monkeypatch.setattr(inputs, "stored", lambda path: plan)
     with pytest.raises(SystemExit):
-        main([name, *robot, "--help"])
+        main([name, *words, "--help"])
     assert form.example in " ".join(capsys.readouterr().out.split())
-    assert parse(words).command == name
+    assert parse(shlex.split(form.example)[1:]).command == name
+
+
+def test_help_imports_no_robot():
+    """`drakebots --help` loads neither Drake nor NumPy."""
+    code = "import sys; from drakebots.cli import main\ntry: main(['--help'])\n"
+    code += "except SystemExit: print(sorted({'numpy', 'pydrake'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_track_help_shows_all_options_without_a_file(capsys):
+    with pytest.raises(SystemExit):
+        main(["track", "--help"])
+    out = capsys.readouterr().out
+    assert "hamr.plan" in out and "--kp" in out
+    assert "quads.plan" in out and "--settle" in out
 
 
 PRESSED = """

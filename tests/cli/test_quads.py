@@ -7,8 +7,8 @@ import json
 import pytest
 
 from drakebots.cli import main
-from drakebots.cli.command import Command, Variant
-from drakebots.cli.inputs import names_quad_plan
+from drakebots.cli.command import Command, Form, Variant
+from drakebots.cli.inputs import kind_of
 from drakebots.results import load_result
 from tests.helpers.small_quad import planned_lift
 
@@ -50,7 +50,7 @@ def test_track_and_export(plan, tmp_path, capsys):
     assert page.stat().st_size > 100_000
     # A replay has joints as well: it can be exported, not replayed again.
     assert main(["track", str(out)]) == 2
-    assert "no plan of a quad-robot" in capsys.readouterr().err
+    assert "cannot be tracked" in capsys.readouterr().err
     board = tmp_path / "servo_map.csv"
     names = [str(j) for j in load_result(plan).data.joint.values]
     rows = "".join(f"{n},{k},x,1,90,-90,90\n" for k, n in enumerate(names))
@@ -116,31 +116,29 @@ def test_bad_tracks_and_exports(plan, capsys, argv, text, monkeypatch, tmp_path)
     assert text in err and err.count("\n") == 1
 
 
-def test_which_files_are_plans(plan, tmp_path):
-    assert names_quad_plan(plan)
-    assert not names_quad_plan("plan.csv")
+def test_kinds_of_files(plan, tmp_path):
+    assert kind_of(plan) == "quads.plan"
+    assert kind_of("plan.csv") == ""
     other = tmp_path / "x.nc"
     other.write_text("nothing")
-    assert not names_quad_plan(str(other))
+    assert kind_of(str(other)) == ""
 
 
 def test_an_output_says_nothing_of_the_model():
     """`track hamr.nc -o run.nc` is HAMR's though run.nc is a skinned robot's."""
-    skin = Variant("", "", lambda parser: None, None)
+    general, skin = (Variant(text, "", lambda parser: None, None) for text in "ab")
     words = []
 
-    def has_skin(word):
+    def is_skinned(word):
         words.append(word)
         return word == "run.nc"
 
-    def arguments(parser):
-        parser.add_argument("--sap", action="store_true")
-
-    command = Command("track", "", "", arguments, None, skin=skin, has_skin=has_skin)
-    assert command.variant(["track", "hamr.nc", "-o", "run.nc"]) is command
+    command = Command(
+        "track", general, lambda: (Form("skinned", is_skinned, lambda: skin),)
+    )
+    assert command.variant(["track", "hamr.nc", "-o", "run.nc"]) is general
     assert command.variant(["track", "run.nc", "-o", "x.nc"]) is skin
+    assert "x.nc" not in words
     # A switch takes no value, nor does what has its value already.
     assert command.variant(["track", "--sap", "run.nc"]) is skin
     assert command.variant(["track", "--kp=3", "run.nc"]) is skin
-    assert command.variant(["track", "--kp", "run.nc"]) is command
-    assert "x.nc" not in words
