@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         find_model,
         model_stem,
         package_root,
+        skin_path,
     )
     from drakebots.model.load import Model, load
     from drakebots.model.loops import Loop, LoopClosure, find_body

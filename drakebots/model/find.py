@@ -71,3 +71,8 @@ def model_stem(path: Path) -> str:
 def sidecar_path(path: Path) -> Path:
     """Where the YAML beside a model file is, if there is one."""
     return path.with_name(f"{model_stem(path)}.drakebots.yaml")
+
+
+def skin_path(path: Path) -> Path:
+    """Where the YAML of a model's skin would be, beside the model file."""
+    return path.with_name(f"{model_stem(path)}.skin.yaml")
