@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.design.fabrication import fabricate
     from drakebots.design.file import read_design
     from drakebots.design.folder import SERVOS, write_compressed_mesh, write_design
     from drakebots.design.pictures import (

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.design.geometry import UNITS, read_surface
+from drakebots.design.geometry import read_surface
 from drakebots.design.problem import DesignProblem, SkinSettings
 from drakebots.design.robots import table1_problem
 from drakebots.design.skeleton import edit, table1_template
@@ -71,8 +71,6 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
     if "file" not in entry:
         raise InvalidInput("surface: needs `file: body.stl`")
     unit = entry.get("unit")
-    if unit is not None and unit not in UNITS:
-        raise UnknownName("surface unit", str(unit), UNITS)
     file = folder / str(entry["file"])
     surface = read_surface(file, unit=unit)
     limits = _mapping(raw.get("limits", {}), "limits")

@@ -48,7 +48,7 @@ def test_surface_script_reads_axes_and_refuses(tmp_path, capsys):
         module.main(words)
     with pytest.raises(DrakebotsError, match="axis"):
         module.main([*words, "--up", "w"])
-    with pytest.raises(DrakebotsError, match="square"):
+    with pytest.raises(DrakebotsError, match="perpendicular"):
         module.main([*words, "--up=-x"])
     with pytest.raises(SystemExit):
         module.main([])

@@ -16,7 +16,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
-from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Solid, solid_boxes
+from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Solid
 
 # The printed parts as STEP files for CAD programs; needs cadquery, an extra.
 
@@ -53,7 +53,7 @@ def _shape(cq, link: Link, build: Build):
         if isinstance(solid, Plate):
             boxes += _prisms(cq, solid)
             continue
-        for size, p_GV in solid_boxes(solid):
+        for size, p_GV in solid.boxes():
             boxes.append(_cad_box(cq, solid, size, p_GV))
         if solid.name.endswith("_bay"):
             cuts.append(_cad_box(cq, solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
@@ -201,7 +201,7 @@ def link_part(link: Link, build: Build) -> Part:
         if isinstance(solid, Plate):
             boxes.append(solid.body(JOIN / 2))
             continue
-        for size, p_GV in solid_boxes(solid):
+        for size, p_GV in solid.boxes():
             boxes.append(_box(m, solid, size + JOIN, p_GV))
         if solid.name.endswith("_bay"):
             openings.append(_box(m, solid, solid.hole * [1, 1, 1.001], np.zeros(3)))

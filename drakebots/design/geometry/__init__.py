@@ -1,4 +1,13 @@
-"""TODO: what this room is."""
+"""Shapes: closed surfaces, signed distance on grids, bodies defined by formulas.
+
+A body starts as formulas (:class:`Implicit`) or as a surface file
+(:func:`read_surface`, :func:`check_surface`), becomes a signed distance
+(:class:`DistanceGrid`), and that becomes a surface of even triangles
+(:func:`remesh`).
+
+    grid = DistanceGrid.from_implicit(Implicit((Ellipsoid([0, 0, 0], [0.1] * 3),)))
+    surface = grid.level_set()
+"""
 
 from typing import TYPE_CHECKING
 
@@ -15,10 +24,11 @@ if TYPE_CHECKING:
         RoundCone,
         mirrored,
     )
+    from drakebots.design.geometry.remesh import Ring, remesh
     from drakebots.design.geometry.surface import (
         SUFFIXES,
-        UNITS,
         Surface,
+        check_surface,
         contains,
         face_on_plane,
         heavy_parts,
@@ -27,6 +37,5 @@ if TYPE_CHECKING:
         to_surface,
         write_surface,
     )
-    from drakebots.design.geometry.surface_check import check_surface
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""Signed distance on a regular grid: of a body drawn by formula, or of a surface."""
+"""Signed distance on a regular grid, of a body defined by formulas or of a surface."""
 
 from __future__ import annotations
 
@@ -9,11 +9,179 @@ from numba import njit
 from scipy.ndimage import distance_transform_edt
 from skimage.measure import marching_cubes
 
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry.implicit import Implicit, evaluate_grid
 from drakebots.design.geometry.surface import Surface
 
-# Numba kernels of the distance grid: triangles onto nodes, parity, interpolation.
+_SPACING = 2.5e-3
+"""Default spacing of a grid [m]."""
+
+_LARGEST = 60_000_000
+"""Largest number of nodes of a grid."""
+
+
+@dataclass(frozen=True)
+class DistanceGrid:
+    """Signed distance phi(x), negative inside, at the nodes x = origin + h (i, j, k).
+
+    Within `band` of the surface the values are exact distances to its triangles;
+    farther away they exceed the exact ones by less than a spacing.
+
+    Attributes:
+        values: phi at the nodes (ni, nj, nk) [m].
+        origin: position of node (0, 0, 0) (3,) [m].
+        spacing: distance h of neighbouring nodes [m].
+        band: distance from the surface within which the values are exact [m].
+    """
+
+    values: np.ndarray
+    origin: np.ndarray
+    spacing: float
+    band: float
+
+    @classmethod
+    def from_implicit(
+        cls, body: Implicit, spacing: float = _SPACING, band: float = 0.015
+    ) -> DistanceGrid:
+        """Grid of the true distance from a body defined by formulas.
+
+        Args:
+            body: the body.
+            spacing: distance of neighbouring nodes [m].
+            band: distance from the surface within which the values are exact [m].
+
+        Raises:
+            InvalidInput: for a spacing that is not > 0, a grid that is too large, or
+                a body of which the cuts leave nothing.
+        """
+        low, high = body.bounds()
+        origin, shape = _extent(low, high, spacing)
+        raw = evaluate_grid(origin, spacing, shape, *body.tables())
+        surface = _level_set(raw, origin, spacing, 0.0)
+        return cls._make(surface, raw < 0, origin, spacing, band)
+
+    @classmethod
+    def from_surface(
+        cls, surface: Surface, spacing: float = _SPACING, band: float = 0.015
+    ) -> DistanceGrid:
+        """Grid of a closed surface; the sign is the parity of crossings along z.
+
+        Raises:
+            InvalidInput: as for :meth:`from_implicit`.
+        """
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _extent(low, high, spacing)
+        inside = _inside_by_parity(
+            surface.vertices, surface.triangles, origin, spacing, shape
+        )
+        if not inside.any():
+            raise InvalidInput(
+                f"surface: no node of a grid of {spacing * 1e3:g} mm lies inside; "
+                "use a finer grid or check the unit"
+            )
+        return cls._make(surface, inside, origin, spacing, band)
+
+    @classmethod
+    def near_surface(
+        cls, surface: Surface, spacing: float, band: float
+    ) -> DistanceGrid:
+        """Like :meth:`from_surface`, but +-band wherever the surface is farther away.
+
+        This is the faster one when triangles are larger than a few spacings.
+        """
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _extent(low, high, spacing)
+        x, f = surface.vertices, surface.triangles
+        inside = _inside_by_parity(x, f, origin, spacing, shape)
+        square, _ = _scatter_triangles(
+            x, f, origin, spacing, shape, band / spacing, band**2
+        )
+        values = np.sqrt(np.minimum(square, band**2))
+        values[inside] *= -1
+        return cls(values, origin, float(spacing), float(band))
+
+    @classmethod
+    def _make(cls, surface, inside, origin, h, band):
+        x, f = surface.vertices, surface.triangles
+        square, near = _scatter_triangles(x, f, origin, h, inside.shape, 1.01, np.inf)
+        _, nodes = distance_transform_edt(near < 0, return_indices=True)
+        far = np.argwhere(near < 0)
+        named = near[tuple(nodes[:, near < 0])]
+        near[near < 0] = named
+        square[tuple(far.T)] = _distance_to_named(x, f, origin, h, far, named)
+        _refine_nearest(x, f, _around(f), origin, h, square, near, (band + 2 * h) ** 2)
+        values = np.where(inside, -1.0, 1.0) * np.sqrt(square)
+        return cls(values, origin, float(h), float(band))
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Values (n,) [m] at points (n, 3) [m], by trilinear interpolation.
+
+        Beyond the grid the value of its border holds.
+        """
+        return self.value_and_gradient(points)[0]
+
+    def value_and_gradient(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n,) [m] and gradients (n, 3) at points (n, 3)."""
+        points = np.ascontiguousarray(np.atleast_2d(points), float)
+        return _values_and_gradients(self.values, self.origin, self.spacing, points)
+
+    def level_set(self, level: float = 0.0) -> Surface:
+        """The surface phi = level [m], outward, by marching cubes.
+
+        Raises:
+            InvalidInput: when there is nothing at that level.
+        """
+        return _level_set(self.values, self.origin, self.spacing, level)
+
+
+def _around(triangles):
+    """Up to 15 triangles that share a corner with each (m, 15), filled with -1."""
+    m = len(triangles)
+    order = np.argsort(triangles.ravel(), kind="stable") // 3
+    start = np.concatenate([[0], np.cumsum(np.bincount(triangles.ravel()))])
+    out = np.full((m, 15), -1, np.int64)
+    first, many = start[triangles], start[triangles + 1] - start[triangles]
+    for corner in range(3):
+        for k in range(5):
+            has = many[:, corner] > k
+            # Spread over the fan, whose order is that of the triangles.
+            pick = first[has, corner] + k * many[has, corner] // 5
+            out[has, 5 * corner + k] = order[pick]
+    return out
+
+
+def _extent(low, high, h):
+    """Origin and shape of the grid around a box."""
+    check_value("grid spacing", h, positive("m"))
+    # An odd fraction of a spacing, so that walls at round numbers miss the nodes.
+    origin = np.asarray(low, float) - 3.4637 * h
+    shape = tuple(int(n) for n in np.ceil((high + 3.5 * h - origin) / h) + 1)
+    if np.prod(np.array(shape, float)) > _LARGEST:
+        raise InvalidInput(
+            f"grid of {h * 1e3:g} mm: {shape} are more than {_LARGEST:.0e} nodes; "
+            "use a larger spacing or check the unit of the surface"
+        )
+    return origin, shape
+
+
+def _level_set(values, origin, h, level):
+    if not values.min() < level < values.max():
+        raise InvalidInput(
+            f"body: there is nothing at the level {level * 1e3:g} mm on a grid of "
+            f"{h * 1e3:g} mm; the body is too thin there or cut away"
+        )
+    # A node exactly on the level would make triangles without area.
+    shifted = values - level
+    tiny = 1e-4 * h
+    shifted = np.where(
+        np.abs(shifted) < tiny, np.where(shifted < 0, -tiny, tiny), shifted
+    )
+    x, f, _, _ = marching_cubes(shifted, 0.0, allow_degenerate=False)
+    return Surface(x.astype(float) * h + origin, f.astype(np.int64))
+
+
+# Kernels: triangles onto nodes, inside by parity, interpolation.
 
 
 @njit(cache=True, inline="always")
@@ -22,8 +190,11 @@ def _dot(a, b):
 
 
 @njit(cache=True)
-def triangle_square_distance(p, a, b, c):
-    """Squared distance of a point from a triangle (Ericson 2005, 5.1.5) [m^2]."""
+def _triangle_square_distance(p, a, b, c):
+    """Squared distance of a point from a triangle [m^2].
+
+    Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.5.
+    """
     ab = (b[0] - a[0], b[1] - a[1], b[2] - a[2])
     ac = (c[0] - a[0], c[1] - a[1], c[2] - a[2])
     ap = (p[0] - a[0], p[1] - a[1], p[2] - a[2])
@@ -58,8 +229,19 @@ def triangle_square_distance(p, a, b, c):
 
 
 @njit(cache=True)
-def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
-    """Squared distance and nearest triangle of the nodes within reach cells.
+def _square_distance(p, vertices, triangles, f):
+    """Squared distance of a point from triangle f [m^2]."""
+    return _triangle_square_distance(
+        p,
+        vertices[triangles[f, 0]],
+        vertices[triangles[f, 1]],
+        vertices[triangles[f, 2]],
+    )
+
+
+@njit(cache=True)
+def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
+    """Squared distance and nearest triangle of the nodes within `reach` cells of one.
 
     Triangles whose squared distance exceeds the limit are left out.
     """
@@ -74,7 +256,7 @@ def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
             vertices[triangles[f, 1]],
             vertices[triangles[f, 2]],
         )
-        # The plane and a ball around the triangle are never farther than it.
+        # Neither its plane nor a ball around it is farther away than the triangle.
         area2, ball2 = 0.0, 0.0
         for k in range(3):
             u, v = (k + 1) % 3, (k + 2) % 3
@@ -107,7 +289,7 @@ def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
                         continue
                     if away > 1.000001 * (best + 2 * ball * np.sqrt(best) + ball2):
                         continue
-                    d = triangle_square_distance(p, a, b, c)
+                    d = _triangle_square_distance(p, a, b, c)
                     if d < square[i, j, k]:
                         square[i, j, k] = d
                         near[i, j, k] = f
@@ -115,8 +297,12 @@ def scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
 
 
 @njit(cache=True)
-def refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
-    """A node tries its neighbours' nearest triangles, then walks on from its own."""
+def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
+    """Improves each node's nearest triangle, in place.
+
+    A node tries the nearest triangles of its neighbours, in two sweeps, then walks
+    from its own triangle to those around it as long as they are nearer.
+    """
     ni, nj, nk = square.shape
     p = np.empty(3)
     for sweep in range(2):
@@ -132,10 +318,10 @@ def refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
                         continue
                     p[2] = origin[2] + k * h
                     for axis in range(3):
-                        for way in (-1, 1):
-                            u = i + way * (axis == 0)
-                            v = j + way * (axis == 1)
-                            w = k + way * (axis == 2)
+                        for sign in (-1, 1):
+                            u = i + sign * (axis == 0)
+                            v = j + sign * (axis == 1)
+                            w = k + sign * (axis == 2)
                             if u < 0 or v < 0 or w < 0:
                                 continue
                             if u >= ni or v >= nj or w >= nk:
@@ -143,12 +329,7 @@ def refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
                             f = near[u, v, w]
                             if f < 0 or f == near[i, j, k]:
                                 continue
-                            d = triangle_square_distance(
-                                p,
-                                vertices[triangles[f, 0]],
-                                vertices[triangles[f, 1]],
-                                vertices[triangles[f, 2]],
-                            )
+                            d = _square_distance(p, vertices, triangles, f)
                             if d < square[i, j, k]:
                                 square[i, j, k] = d
                                 near[i, j, k] = f
@@ -167,41 +348,31 @@ def refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
                     for f in across[at]:
                         if f < 0:
                             continue
-                        d = triangle_square_distance(
-                            p,
-                            vertices[triangles[f, 0]],
-                            vertices[triangles[f, 1]],
-                            vertices[triangles[f, 2]],
-                        )
+                        d = _square_distance(p, vertices, triangles, f)
                         if d < square[i, j, k]:
                             square[i, j, k], near[i, j, k] = d, f
                             better = True
 
 
 @njit(cache=True)
-def distance_to_named(vertices, triangles, origin, h, nodes, named):
-    """Squared distance of nodes (n, 3 indices) from one triangle each."""
+def _distance_to_named(vertices, triangles, origin, h, nodes, named):
+    """Squared distance of nodes (n, 3 indices) from one given triangle each [m^2]."""
     out = np.empty(len(nodes))
     p = np.empty(3)
     for n in range(len(nodes)):
         for k in range(3):
             p[k] = origin[k] + nodes[n, k] * h
         f = named[n]
-        out[n] = triangle_square_distance(
-            p,
-            vertices[triangles[f, 0]],
-            vertices[triangles[f, 1]],
-            vertices[triangles[f, 2]],
-        )
+        out[n] = _square_distance(p, vertices, triangles, f)
     return out
 
 
 @njit(cache=True)
-def inside_by_parity(vertices, triangles, origin, h, shape):
+def _inside_by_parity(vertices, triangles, origin, h, shape):
     """Whether nodes are inside a closed surface: crossings of rays along +z.
 
-    The rays are moved off the nodes by an irrational hair so that none meets an
-    edge of a mesh drawn on round numbers.
+    The rays are moved off the nodes by tiny irrational distances, so that none meets
+    an edge of a mesh whose vertices are at round numbers.
     """
     crossings = np.zeros(shape, np.int32)
     ex, ey = 1.37e-6 * np.sqrt(2.0) * h, 1.91e-6 * np.sqrt(3.0) * h
@@ -242,7 +413,7 @@ def inside_by_parity(vertices, triangles, origin, h, shape):
 
 @njit(cache=True)
 def value_and_gradient(values, origin, h, x, y, z):
-    """Trilinear value and its gradient at one point; clamped at the border."""
+    """Trilinear value and its gradient at one point, clamped to the grid."""
     fx, fy, fz = (x - origin[0]) / h, (y - origin[1]) / h, (z - origin[2]) / h
     i = min(max(int(np.floor(fx)), 0), values.shape[0] - 2)
     j = min(max(int(np.floor(fy)), 0), values.shape[1] - 2)
@@ -268,174 +439,11 @@ def value_and_gradient(values, origin, h, x, y, z):
 
 
 @njit(cache=True)
-def values_and_gradients(values, origin, h, points):
-    """Of points (n, 3): values (n,), gradients (n, 3)."""
+def _values_and_gradients(values, origin, h, points):
+    """Values (n,) and gradients (n, 3) at points (n, 3)."""
     value, gradient = np.empty(len(points)), np.empty((len(points), 3))
     for n in range(len(points)):
         value[n], gradient[n, 0], gradient[n, 1], gradient[n, 2] = value_and_gradient(
             values, origin, h, points[n, 0], points[n, 1], points[n, 2]
         )
     return value, gradient
-
-
-SPACING = 2.5e-3
-"""Of the grid by default [m]."""
-
-LARGEST = 60_000_000
-"""Nodes; above, the caller is asked for a coarser grid."""
-
-
-@dataclass(frozen=True)
-class DistanceGrid:
-    """Signed distance phi(x), negative inside, at x = origin + h (i, j, k).
-
-    Within `band` of the surface the values are exact distances to its triangles;
-    farther off they exceed the exact ones by less than a spacing.
-
-    Attributes:
-        values: (ni, nj, nk) [m].
-        origin: of node (0, 0, 0) [m].
-        spacing: h [m].
-        band: [m].
-    """
-
-    values: np.ndarray
-    origin: np.ndarray
-    spacing: float
-    band: float
-
-    @classmethod
-    def from_implicit(
-        cls, body: Implicit, spacing: float = SPACING, band: float = 0.015
-    ) -> DistanceGrid:
-        """Of a body drawn by formula, made a true distance.
-
-        Raises:
-            InvalidInput: for a grid that is too large, or a body that the cuts
-                leave nothing of.
-        """
-        low, high = body.bounds()
-        origin, shape = _frame(low, high, spacing)
-        raw = evaluate_grid(origin, spacing, shape, *body.tables())
-        return cls.from_values(raw, origin, spacing, band)
-
-    @classmethod
-    def from_values(
-        cls, values: np.ndarray, origin: np.ndarray, spacing: float, band: float = 0.015
-    ) -> DistanceGrid:
-        """Of a function that is negative inside but no distance."""
-        surface = _level_set(values, origin, spacing, 0.0)
-        return cls._make(surface, values < 0, np.asarray(origin, float), spacing, band)
-
-    @classmethod
-    def from_surface(
-        cls, surface: Surface, spacing: float = SPACING, band: float = 0.015
-    ) -> DistanceGrid:
-        """Of a closed surface; the sign is the parity of crossings along z."""
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _frame(low, high, spacing)
-        inside = inside_by_parity(
-            surface.vertices, surface.triangles, origin, spacing, shape
-        )
-        if not inside.any():
-            raise InvalidInput(
-                f"surface: no point of a grid of {spacing * 1e3:g} mm lies inside; "
-                "take a finer grid or check the unit"
-            )
-        return cls._make(surface, inside, origin, spacing, band)
-
-    @classmethod
-    def near_surface(
-        cls, surface: Surface, spacing: float, band: float
-    ) -> DistanceGrid:
-        """As :meth:`from_surface`, but +-band wherever the surface is farther off.
-
-        The faster one where triangles are larger than a few spacings.
-        """
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _frame(low, high, spacing)
-        x, f = surface.vertices, surface.triangles
-        inside = inside_by_parity(x, f, origin, spacing, shape)
-        square, _ = scatter_triangles(
-            x, f, origin, spacing, shape, band / spacing, band**2
-        )
-        values = np.sqrt(np.minimum(square, band**2))
-        values[inside] *= -1
-        return cls(values, origin, float(spacing), float(band))
-
-    @classmethod
-    def _make(cls, surface, inside, origin, h, band):
-        x, f = surface.vertices, surface.triangles
-        square, near = scatter_triangles(x, f, origin, h, inside.shape, 1.01, np.inf)
-        _, nodes = distance_transform_edt(near < 0, return_indices=True)
-        far = np.argwhere(near < 0)
-        named = near[tuple(nodes[:, near < 0])]
-        near[near < 0] = named
-        square[tuple(far.T)] = distance_to_named(x, f, origin, h, far, named)
-        refine_nearest(x, f, _around(f), origin, h, square, near, (band + 2 * h) ** 2)
-        values = np.where(inside, -1.0, 1.0) * np.sqrt(square)
-        return cls(values, origin, float(h), float(band))
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Trilinear values (n,) at points (n, 3) [m]; clamped at the border."""
-        return self.value_and_gradient(points)[0]
-
-    def value_and_gradient(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n,) [m] and gradients (n, 3) at points (n, 3)."""
-        points = np.ascontiguousarray(np.atleast_2d(points), float)
-        return values_and_gradients(self.values, self.origin, self.spacing, points)
-
-    def level_set(self, level: float = 0.0) -> Surface:
-        """The surface phi = level by marching cubes, outward."""
-        return _level_set(self.values, self.origin, self.spacing, level)
-
-    @property
-    def deepest(self) -> float:
-        """Radius of the largest ball inside [m]."""
-        return float(-self.values.min())
-
-
-def _around(triangles):
-    """Triangles that share a corner with each (m, up to 15); -1 where fewer."""
-    m = len(triangles)
-    order = np.argsort(triangles.ravel(), kind="stable") // 3
-    start = np.concatenate([[0], np.cumsum(np.bincount(triangles.ravel()))])
-    out = np.full((m, 15), -1, np.int64)
-    first, many = start[triangles], start[triangles + 1] - start[triangles]
-    for corner in range(3):
-        for k in range(5):
-            has = many[:, corner] > k
-            # Spread over the fan, whose order is that of the triangles.
-            pick = first[has, corner] + k * many[has, corner] // 5
-            out[has, 5 * corner + k] = order[pick]
-    return out
-
-
-def _frame(low, high, h):
-    if not (np.isfinite(h) and h > 0):
-        raise InvalidInput(f"grid spacing {h} m: must be > 0")
-    # Half a spacing off, so that walls drawn on round numbers miss the nodes.
-    origin = np.asarray(low, float) - 3.4637 * h
-    shape = tuple(int(n) for n in np.ceil((high + 3.5 * h - origin) / h) + 1)
-    if np.prod(np.array(shape, float)) > LARGEST:
-        raise InvalidInput(
-            f"grid of {h * 1e3:g} mm: {shape} are more than {LARGEST:.0e} nodes; "
-            "take a larger spacing or check the unit of the surface"
-        )
-    return origin, shape
-
-
-def _level_set(values, origin, h, level):
-    if not values.min() < level < values.max():
-        raise InvalidInput(
-            f"body: nothing at the level {level * 1e3:g} mm on a grid of "
-            f"{h * 1e3:g} mm; it is too thin there or cut away"
-        )
-    # A node on the level itself makes triangles without area.
-    shifted = values - level
-    tiny = 1e-4 * h
-    shifted = np.where(
-        np.abs(shifted) < tiny, np.where(shifted < 0, -tiny, tiny), shifted
-    )
-    x, f, _, _ = marching_cubes(shifted, 0.0, allow_degenerate=False)
-    return Surface(x.astype(float) * h + origin, f.astype(np.int64))

@@ -1,91 +1,54 @@
-"""A closed triangle surface, and its files."""
+"""A closed triangle surface: its files, its checks, and the solid it encloses.
+
+    surface, report = check_surface(read_surface("dog.stl", unit="mm"))
+
+A body that is to get a skin must be closed, oriented, in one piece and must not cross
+itself: :func:`check_surface` mends what can be mended and names the rest.
+:func:`to_manifold` makes it a solid of manifold3d, for cutting and joining.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+import manifold3d as m
 import numpy as np
 import trimesh
+from numba import njit
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
 from drakebots.fem.mesh import checked_arrays
 
-# Surfaces as manifold3d's solids and back, for cutting and joining.
-
-CRUMB = 1e-10
-"""Largest volume of a crumb [m^3]: 0.1 mm^3."""
-
-
-def to_manifold(surface: Surface, name: str = "surface"):
-    """The solid within a closed surface.
-
-    Raises:
-        InvalidInput: unless the surface is closed, outward and not empty.
-    """
-    import manifold3d as m
-
-    body = m.Manifold(
-        m.Mesh64(
-            vert_properties=surface.vertices,
-            tri_verts=surface.triangles.astype(np.uint64),
-        )
-    )
-    if body.status() != m.Error.NoError:
-        raise InvalidInput(f"{name}: not a closed surface ({body.status().name})")
-    if body.is_empty() or body.volume() <= 0:
-        raise InvalidInput(
-            f"{name}: encloses {body.volume():.3g} m^3; turn its triangles outward"
-        )
-    return body
-
-
-def to_surface(body) -> Surface:
-    """The boundary of a solid, outward [m]."""
-    mesh = body.to_mesh64()
-    return Surface(
-        np.array(mesh.vert_properties[:, :3]), np.array(mesh.tri_verts, dtype=np.int64)
-    )
-
-
-def contains(body, p: np.ndarray) -> bool:
-    """Whether a point (3,) lies inside, by the parity of crossings of a ray."""
-    p = np.asarray(p, float)
-    # Oblique, so that no edge of a regular grid is met.
-    end = p + 10.0 * np.array([0.5403, 0.2971, 0.7873])
-    return len(body.ray_cast(p.tolist(), end.tolist())) % 2 == 1
-
-
-def heavy_parts(body) -> list:
-    """The connected parts, without the crumbs that cuts along faces leave."""
-    return [part for part in body.decompose() if abs(part.volume()) > CRUMB]
-
-
-def face_on_plane(surface: Surface, p: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Triangles that lie in a plane (m,), within 0.1 um."""
-    on = np.abs((surface.vertices - p) @ normal) < 1e-7
-    return on[surface.triangles].all(axis=1)
-
-
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+"""Units of length of a surface file, in metres."""
+
 SUFFIXES = (".stl", ".obj", ".ply")
-AXES = {
-    sign + name: tuple(way * float(k == row) for k in range(3))
-    for sign, way in (("", 1.0), ("-", -1.0))
+"""Suffixes of surface files."""
+
+_AXES = {
+    sign + name: tuple(factor * float(k == row) for k in range(3))
+    for sign, factor in (("", 1.0), ("-", -1.0))
     for row, name in enumerate("xyz")
 }
-SMALLEST, LARGEST = 0.02, 5.0
-"""Plausible extents of a robot [m]."""
+_SMALLEST, _LARGEST = 0.02, 5.0
+"""Plausible lengths of a robot [m]."""
+
+_CRUMB = 1e-10
+"""Volume below which a connected part of a solid is dropped [m^3]: 0.1 mm^3."""
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Vertices and triangles, outward by the right hand.
+    """Triangles whose normals, by the right-hand rule, point outward.
 
     Attributes:
-        vertices: (n, 3) [m].
-        triangles: (m, 3).
+        vertices: positions (n, 3) [m].
+        triangles: vertices of each triangle (m, 3).
 
     Raises:
         InvalidInput: for wrong shapes, positions that are not finite, or a corner
@@ -102,12 +65,12 @@ class Surface:
 
     @property
     def areas(self) -> np.ndarray:
-        """Of the triangles (m,) [m^2]."""
+        """Area of each triangle (m,) [m^2]."""
         return np.linalg.norm(_cross(self), axis=1) / 2
 
     @property
     def volume(self) -> float:
-        """Enclosed, sum of x0 . (x1 x x2)/6 [m^3]; negative when inside out."""
+        """Enclosed volume, sum of x0 . (x1 x x2)/6 [m^3]; negative if inside out."""
         a, b, c = (self.vertices[self.triangles[:, k]] for k in range(3))
         return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
 
@@ -119,26 +82,21 @@ class Surface:
         return cross / np.maximum(length, np.finfo(float).tiny)
 
     def turned(self, forward: str, up: str) -> Surface:
-        """x = R_NO x_O, such that the axes named, "x", "-y"..., become x and z.
+        """The surface rotated so that two of its axes become x and z.
+
+        Args:
+            forward: axis of the surface that becomes x, such as "x" or "-y".
+            up: axis of the surface that becomes z.
 
         Raises:
             UnknownName: for an axis of another name.
-            InvalidInput: for two axes that are not square to each other.
+            InvalidInput: for two axes that are not perpendicular.
         """
-        for name in (forward, up):
-            if name not in AXES:
-                raise UnknownName("axis", name, AXES)
-        x, z = AXES[forward], AXES[up]
+        x, z = (_AXES[check_value(k, k, one_of("axis", _AXES))] for k in (forward, up))
         if np.dot(x, z) != 0:
-            raise InvalidInput(
-                f"forward {forward} and up {up}: must be square to each other"
-            )
+            raise InvalidInput(f"forward {forward} and up {up} must be perpendicular")
         R_NO = np.array([x, np.cross(z, x), z], float)
         return Surface(self.vertices @ R_NO.T, self.triangles)
-
-    def scaled(self, factor: float) -> Surface:
-        """The same surface times a factor about the origin."""
-        return Surface(self.vertices * factor, self.triangles)
 
 
 def _cross(surface):
@@ -149,24 +107,24 @@ def _cross(surface):
 def read_surface(
     path: str | Path, unit: str | None = None, scale: float = 1.0
 ) -> Surface:
-    """Reads an STL, OBJ or PLY file; equal vertices are merged.
+    """Reads an STL, OBJ or PLY file; vertices at the same position are merged.
 
     Args:
         path: the file.
-        unit: of its numbers, "m", "cm" or "mm"; by default metres, and numbers
+        unit: unit of its numbers, "m", "cm" or "mm"; metres by default, and numbers
             that cannot be metres are refused.
-        scale: a factor on top.
+        scale: factor on its lengths.
 
     Raises:
         FileProblem: for a file that is missing, of another format, unreadable or
-            without triangles, or of an extent outside 2 cm to 5 m (the unit).
-        InvalidInput: for an unknown unit or a scale that is not > 0.
+            without triangles, or that is shorter than 2 cm or longer than 5 m,
+            which suggests another unit.
+        UnknownName: for an unknown unit.
+        InvalidInput: for a scale that is not > 0.
     """
     path = Path(path)
-    if unit is not None and unit not in UNITS:
-        raise InvalidInput(f"unit {unit!r}: must be one of {', '.join(UNITS)}")
-    if not (np.isfinite(scale) and scale > 0):
-        raise InvalidInput(f"scale {scale}: must be > 0")
+    factor = UNITS[check_value("unit", unit or "m", one_of("surface unit", UNITS))]
+    check_value("scale", scale, positive())
     _check_suffix(path)
     if not path.is_file():
         raise FileProblem(path, "no such surface file")
@@ -176,28 +134,26 @@ def read_surface(
     except Exception as error:
         raise FileProblem(path, f"cannot be read as a surface: {error}") from error
     if len(f) == 0:
-        raise FileProblem(path, "holds no triangles")
+        raise FileProblem(path, "contains no triangles")
     if not np.isfinite(x).all():
         raise FileProblem(path, "has positions that are not finite; export it again")
-    x = x * UNITS[unit or "m"] * scale
-    extent = float(np.ptp(x, axis=0).max())
-    if not SMALLEST <= extent <= LARGEST:
-        guess = [
-            u
-            for u, s in UNITS.items()
-            if SMALLEST <= extent / UNITS[unit or "m"] * s <= LARGEST
+    x = x * factor * scale
+    length = float(np.ptp(x, axis=0).max())
+    if not _SMALLEST <= length <= _LARGEST:
+        plausible = [
+            u for u, s in UNITS.items() if _SMALLEST <= length / factor * s <= _LARGEST
         ]
-        hint = f"give unit={' or '.join(guess)}" if guess else "give unit or scale"
+        hint = " or ".join(plausible)
         raise FileProblem(
             path,
-            f"is {extent:.3g} m long in {unit or 'm'}, outside {SMALLEST} to "
-            f"{LARGEST:g} m; {hint}",
+            f"is {length:.3g} m long in {unit or 'm'}, outside {_SMALLEST} to "
+            f"{_LARGEST:g} m; give {f'unit={hint}' if hint else 'unit or scale'}",
         )
-    return merged(Surface(x, f))
+    return _merged(Surface(x, f))
 
 
-def merged(surface: Surface) -> Surface:
-    """Equal vertices made one, triangles without three corners taken out."""
+def _merged(surface: Surface) -> Surface:
+    """Merges equal vertices and drops triangles with fewer than three corners."""
     x, of = np.unique(surface.vertices, axis=0, return_inverse=True)
     f = of.reshape(-1)[surface.triangles]
     keep = (f[:, 0] != f[:, 1]) & (f[:, 1] != f[:, 2]) & (f[:, 2] != f[:, 0])
@@ -212,20 +168,16 @@ def write_surface(path: str | Path, surface: Surface, unit: str = "m") -> None:
 
     Raises:
         FileProblem: for another suffix, or a place that cannot be written.
-        InvalidInput: for an unknown unit.
+        UnknownName: for an unknown unit.
     """
     path = Path(path)
     _check_suffix(path)
-    if unit not in UNITS:
-        raise InvalidInput(f"unit {unit!r}: must be one of {', '.join(UNITS)}")
+    check_value("unit", unit, one_of("surface unit", UNITS))
     mesh = trimesh.Trimesh(
         surface.vertices / UNITS[unit], surface.triangles, process=False
     )
-    try:
-        with replacing(path) as temporary:
-            mesh.export(temporary, file_type=path.suffix.lower()[1:])
-    except OSError as error:
-        raise FileProblem(path, f"cannot be written: {error}") from error
+    with replacing(path) as part:
+        mesh.export(part, file_type=path.suffix.lower()[1:])
 
 
 def _check_suffix(path):
@@ -233,3 +185,286 @@ def _check_suffix(path):
         raise FileProblem(
             path, f"suffix {path.suffix!r} is none of {', '.join(SUFFIXES)}"
         )
+
+
+# Checks: closed, oriented, in one piece, without crossings.
+
+
+@dataclass(frozen=True)
+class SurfaceReport:
+    """What :func:`check_surface` found and mended.
+
+    Attributes:
+        pieces: number of closed pieces it was given; the largest is kept.
+        turned: number of triangles whose orientation was reversed.
+        notes: one line for each thing that was mended.
+    """
+
+    pieces: int
+    turned: int
+    notes: tuple[str, ...]
+
+
+def check_surface(surface: Surface) -> tuple[Surface, SurfaceReport]:
+    """Mends a surface so that it can become a skin.
+
+    All pieces but the largest are dropped, and triangles are turned outward; each
+    change gets a note.
+
+    Raises:
+        InvalidInput: for holes, edges of more than two triangles, a surface with one
+            side only (a Moebius band) or triangles that cross; the message gives
+            the count and one place.
+    """
+    x, f, notes = surface.vertices, surface.triangles.copy(), []
+    turned = _orient_alike(f, _across_edges(surface))
+    piece = _pieces(f, len(x))
+    count = int(piece.max()) + 1
+    if count > 1:
+        volumes = [Surface(x, f[piece == k]).volume for k in range(count)]
+        keep = int(np.argmax(np.abs(volumes)))
+        notes.append(
+            f"{count} separate pieces; kept the largest, dropped "
+            f"{(piece != keep).sum()} triangles"
+        )
+        turned, f = turned[piece == keep], f[piece == keep]
+        used, f = np.unique(f, return_inverse=True)
+        x, f = x[used], f.reshape(-1, 3)
+    if Surface(x, f).volume < 0:
+        f, turned = f[:, [0, 2, 1]], ~turned
+    if turned.any():
+        notes.append(f"{turned.sum()} triangles were turned outward")
+    mended = Surface(x, f)
+    pairs = _crossing_triangles(mended)
+    if len(pairs):
+        a, b = pairs[0]
+        place = np.round(x[f[a]].mean(axis=0), 5).tolist()
+        raise InvalidInput(
+            f"surface: {len(pairs)} pairs of triangles cross, first {a} and {b} at "
+            f"{place} m; mend the surface (union of its parts)"
+        )
+    return mended, SurfaceReport(count, int(turned.sum()), tuple(notes))
+
+
+def _across_edges(surface):
+    """The edge, 3 t + k, across each edge (3 m,); edge k joins corners k and k + 1."""
+    f = surface.triangles
+    ends = np.sort(np.stack([f, np.roll(f, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
+    order = np.lexsort((ends[:, 1], ends[:, 0]))
+    _, first, count = np.unique(
+        ends[order], axis=0, return_index=True, return_counts=True
+    )
+    for wrong, what in (
+        (count == 1, "open"),
+        (count > 2, "shared by three triangles or more"),
+    ):
+        if wrong.any():
+            edge = ends[order[first[np.argmax(wrong)]]]
+            place = np.round(surface.vertices[edge].mean(axis=0), 5).tolist()
+            raise InvalidInput(
+                f"surface: {wrong.sum()} edges are {what}, first at {place} m; "
+                "close the surface and remove inner walls"
+            )
+    pairs = order.reshape(-1, 2)
+    twin = np.empty(3 * len(f), np.int64)
+    twin[pairs[:, 0]], twin[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
+    return twin
+
+
+def _orient_alike(f, twin):
+    """Gives the triangles of each piece the orientation of its first, in place.
+
+    Each triangle is two nodes of a graph, one for either orientation; edges join
+    the orientations in which neighbours agree.
+
+    Returns:
+        which triangles were turned (m,).
+    """
+    n, other = len(f), twin // 3
+    # Neighbours agree when their common edge runs in opposite directions.
+    differ = f.ravel() == f.ravel()[twin]
+    one = np.arange(3 * n) // 3
+    rows = np.concatenate([one, n + one])
+    columns = np.concatenate([other + n * differ, other + n * ~differ])
+    graph = coo_array((np.ones(6 * n), (rows, columns)), shape=(2 * n, 2 * n))
+    label = connected_components(graph, directed=False)[1].reshape(2, n)
+    both = label[0] == label[1]
+    if both.any():
+        raise InvalidInput(
+            f"surface triangle {np.argmax(both)}: the surface closes on itself like a "
+            "Moebius band, so that neither of its sides is outside; mend it"
+        )
+    _, first, piece = np.unique(
+        label.min(axis=0), return_index=True, return_inverse=True
+    )
+    turned = label[0] != label[0][first][piece]
+    f[turned] = f[turned][:, [0, 2, 1]]
+    return turned
+
+
+def _pieces(f, n):
+    """Number of the connected piece of each triangle (m,)."""
+    graph = coo_array(
+        (np.ones(2 * len(f)), (np.repeat(f[:, 0], 2), f[:, 1:].ravel())), shape=(n, n)
+    )
+    label = connected_components(graph, directed=False)[1][f[:, 0]]
+    return np.unique(label, return_inverse=True)[1]
+
+
+def _crossing_triangles(surface: Surface) -> np.ndarray:
+    """Pairs of triangles that cross and share no corner (k, 2); the first 1000.
+
+    Their boxes are sorted into the cells of a grid; in each cell the edges of one
+    triangle are tested against the other.
+    """
+    x, f = surface.vertices, surface.triangles
+    corners = x[f]
+    low, high = corners.min(axis=1), corners.max(axis=1)
+    cell = max(2 * float(np.median((high - low).max(axis=1))), 1e-9)
+    cell = max(cell, float(np.ptp(x, axis=0).max()) / 500)
+    start = x.min(axis=0)
+    i0 = np.floor((low - start) / cell).astype(np.int64)
+    i1 = np.floor((high - start) / cell).astype(np.int64)
+    shape = i1.max(axis=0) + 1
+    keys, owner = _cells_of(i0, i1, shape)
+    order = np.argsort(keys, kind="stable")
+    found = _crossings(keys[order], owner[order], x, f, low, high)
+    return np.unique(found, axis=0) if len(found) else found
+
+
+@njit(cache=True)
+def _cells_of(i0, i1, shape):
+    total = 0
+    for t in range(len(i0)):
+        total += np.prod(i1[t] - i0[t] + 1)
+    keys, owner = np.empty(total, np.int64), np.empty(total, np.int64)
+    n = 0
+    for t in range(len(i0)):
+        for i in range(i0[t, 0], i1[t, 0] + 1):
+            for j in range(i0[t, 1], i1[t, 1] + 1):
+                for k in range(i0[t, 2], i1[t, 2] + 1):
+                    keys[n] = (i * shape[1] + j) * shape[2] + k
+                    owner[n] = t
+                    n += 1
+    return keys, owner
+
+
+@njit(cache=True)
+def _pierces(p, q, a, b, c):
+    """Whether the open segment p q crosses the triangle a b c."""
+    u, v, w = b - a, c - a, p - q
+    n0 = u[1] * v[2] - u[2] * v[1]
+    n1 = u[2] * v[0] - u[0] * v[2]
+    n2 = u[0] * v[1] - u[1] * v[0]
+    d = w[0] * n0 + w[1] * n1 + w[2] * n2
+    if d == 0:
+        return False
+    r = p - a
+    t = (r[0] * n0 + r[1] * n1 + r[2] * n2) / d
+    if t <= 0 or t >= 1:
+        return False
+    e0 = w[1] * r[2] - w[2] * r[1]
+    e1 = w[2] * r[0] - w[0] * r[2]
+    e2 = w[0] * r[1] - w[1] * r[0]
+    s = (v[0] * e0 + v[1] * e1 + v[2] * e2) / d
+    if s < 0 or s > 1:
+        return False
+    z = -(u[0] * e0 + u[1] * e1 + u[2] * e2) / d
+    return z >= 0 and s + z <= 1
+
+
+@njit(cache=True)
+def _crossings(keys, owner, x, f, low, high):
+    found = np.empty((1000, 2), np.int64)
+    n = 0
+    begin = 0
+    while begin < len(keys):
+        end = begin
+        while end < len(keys) and keys[end] == keys[begin]:
+            end += 1
+        for p in range(begin, end):
+            for q in range(p + 1, end):
+                s, t = owner[p], owner[q]
+                apart = False
+                for k in range(3):
+                    if low[s, k] > high[t, k] or low[t, k] > high[s, k]:
+                        apart = True
+                    for other in range(3):
+                        if f[s, k] == f[t, other]:
+                            apart = True
+                if apart or n == len(found):
+                    continue
+                for k in range(3):
+                    if _pierces(
+                        x[f[s, k]], x[f[s, (k + 1) % 3]],
+                        x[f[t, 0]], x[f[t, 1]], x[f[t, 2]],
+                    ) or _pierces(
+                        x[f[t, k]], x[f[t, (k + 1) % 3]],
+                        x[f[s, 0]], x[f[s, 1]], x[f[s, 2]],
+                    ):  # fmt: skip
+                        found[n, 0], found[n, 1] = min(s, t), max(s, t)
+                        n += 1
+                        break
+        begin = end
+    return found[:n]
+
+
+# The solid within a surface, as manifold3d's.
+
+
+def to_manifold(surface: Surface, name: str = "surface"):
+    """The solid within a closed surface.
+
+    Args:
+        surface: closed, its triangles outward.
+        name: of the surface, for messages.
+
+    Raises:
+        InvalidInput: unless the surface is closed, outward and not empty.
+    """
+    body = m.Manifold(
+        m.Mesh64(
+            vert_properties=surface.vertices,
+            tri_verts=surface.triangles.astype(np.uint64),
+        )
+    )
+    if body.status() != m.Error.NoError:
+        raise InvalidInput(f"{name}: not a closed surface ({body.status().name})")
+    if body.is_empty() or body.volume() <= 0:
+        raise InvalidInput(
+            f"{name}: encloses {body.volume():.3g} m^3; turn its triangles outward"
+        )
+    return body
+
+
+def to_surface(body) -> Surface:
+    """The boundary of a solid; the inverse of :func:`to_manifold`."""
+    mesh = body.to_mesh64()
+    return Surface(
+        np.array(mesh.vert_properties[:, :3]), np.array(mesh.tri_verts, dtype=np.int64)
+    )
+
+
+def contains(body, p: np.ndarray) -> bool:
+    """Whether a solid contains a point (3,) [m], by the parity of a ray's crossings."""
+    p = np.asarray(p, float)
+    # The ray is oblique, so that it meets no edge of a regular grid.
+    end = p + 10.0 * np.array([0.5403, 0.2971, 0.7873])
+    return len(body.ray_cast(p.tolist(), end.tolist())) % 2 == 1
+
+
+def heavy_parts(body) -> list:
+    """A solid's connected parts, without the crumbs that cuts along faces leave."""
+    return [part for part in body.decompose() if abs(part.volume()) > _CRUMB]
+
+
+def face_on_plane(surface: Surface, p: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Whether each triangle lies in a plane (m,), within 0.1 um.
+
+    Args:
+        surface: with m triangles.
+        p: a point of the plane (3,) [m].
+        normal: its unit normal (3,).
+    """
+    on = np.abs((surface.vertices - p) @ normal) < 1e-7
+    return on[surface.triangles].all(axis=1)

@@ -1,12 +1,19 @@
-"""TODO: what this room is."""
+"""Skeletons: from the parameters of a template to links, joints, soles and an SDF.
+
+    template = edit(table1_template("beetle"), {"front.upper": 0.11})
+    write_sdf(template.skeleton(), "out")
+
+A :class:`Template` turns semantic parameters (lengths, widths, servos, feet) into a
+:class:`Skeleton` of printed boxes; :func:`clashes` finds those that overlap.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.design.skeleton.clashes import solid_boxes
-    from drakebots.design.skeleton.links import torso_link
+    from drakebots.design.skeleton.clashes import clashes
+    from drakebots.design.skeleton.links import axes, motor, torso_link
     from drakebots.design.skeleton.parameters import (
         Build,
         FootShape,
@@ -15,10 +22,16 @@ if TYPE_CHECKING:
         edit,
         parameter,
     )
-    from drakebots.design.skeleton.plates import Plate, plate
     from drakebots.design.skeleton.sdf import skeleton_sdf, write_plates, write_sdf
-    from drakebots.design.skeleton.skeleton import Hinge, Link, Skeleton, Sole, Solid
-    from drakebots.design.skeleton.solids import axes, motor
+    from drakebots.design.skeleton.skeleton import (
+        Hinge,
+        Link,
+        Plate,
+        Skeleton,
+        Sole,
+        Solid,
+        plate,
+    )
     from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
     from drakebots.design.skeleton.template import Long, Template
 

@@ -1,4 +1,4 @@
-"""Solids of a skeleton that overlap at rest."""
+"""Clashes: solids of a skeleton that overlap at rest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from dataclasses import dataclass
 import manifold3d as m
 import numpy as np
 
-from drakebots.design.skeleton.plates import Plate
-from drakebots.design.skeleton.skeleton import Skeleton
+from drakebots.design.skeleton.skeleton import Plate, Skeleton
 
 
 @dataclass(frozen=True)
 class Clash:
-    """Two solids, "link/solid", and how deep they overlap [m]."""
+    """Two solids that overlap.
+
+    Attributes:
+        A, B: the solids, as "link/solid".
+        depth: depth of the overlap [m].
+    """
 
     A: str
     B: str
@@ -24,13 +28,14 @@ class Clash:
 def clashes(skeleton: Skeleton, tolerance: float = 1e-4) -> list[Clash]:
     """Pairs of solids of different links that overlap at rest, deepest first.
 
-    Also a motor or payload and a bracing ring of one link. The depth is that of the
-    separating-axis test; a solid with a hole through it counts as its four sides. Of
-    a plate it is the least side, in its frame, of the box around the overlap.
+    Of a single link, a servo or the payload may clash with a bracing ring too. The
+    depth of two boxes is that of the separating-axis test, where a box with a hole
+    through it counts as its four sides. The depth of a plate's overlap is the shortest
+    side, in the plate's frame, of the box around it.
 
     Args:
         skeleton: at rest.
-        tolerance: overlaps up to this are left out [m].
+        tolerance: depth up to which overlaps are left out [m].
     """
     rows = [
         (link.name, solid, link.origin + solid.p_BG)
@@ -58,13 +63,13 @@ def _depth(A, p, B, q) -> float:
         return _plate_overlap(B, q, A, p)
     return max(
         box_overlap(a, A.R_BG, p + A.R_BG @ s, b, B.R_BG, q + B.R_BG @ t)
-        for a, s in solid_boxes(A)
-        for b, t in solid_boxes(B)
+        for a, s in A.boxes()
+        for b, t in B.boxes()
     )
 
 
 def _plate_overlap(plate, p, other, q) -> float:
-    """Of a plate at p and a solid at q; 0 when apart."""
+    """Depth of the overlap of a plate at p and a solid at q [m]; 0 when apart."""
     if isinstance(other, Plate):
         bodies = [other.body().translate((q - other.p_BG).tolist())]
     else:
@@ -72,7 +77,7 @@ def _plate_overlap(plate, p, other, q) -> float:
             m.Manifold.cube(size.tolist(), True).transform(
                 np.column_stack([other.R_BG, q + other.R_BG @ p_GV])
             )
-            for size, p_GV in solid_boxes(other)
+            for size, p_GV in other.boxes()
         ]
     mine = plate.body().translate((p - plate.p_BG).tolist())
     deepest = 0.0
@@ -84,30 +89,8 @@ def _plate_overlap(plate, p, other, q) -> float:
     return deepest
 
 
-def solid_boxes(solid) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sizes and middles, in the solid's frame, of boxes that fill it.
-
-    Four sides around a hole that goes through, else the outer box.
-    """
-    through = np.flatnonzero((solid.cavity >= solid.size) & (solid.cavity > 0))
-    if not through.size:
-        return [(solid.size, np.zeros(3))]
-    a, b = (i for i in range(3) if i != through[0])
-    sides = []
-    for i, j, full in ((a, b, True), (b, a, False)):
-        thick = (solid.size[i] - solid.hole[i]) / 2
-        for sign in (1, -1):
-            size, p = solid.size.copy(), np.zeros(3)
-            size[i] = thick
-            if not full:
-                size[j] = solid.hole[j]
-            p[i] = sign * (solid.size[i] - thick) / 2
-            sides.append((size, p))
-    return sides
-
-
 def box_overlap(size_A, R_A, p_A, size_B, R_B, p_B) -> float:
-    """Depth of two boxes' overlap by separating axes [m]; negative when apart."""
+    """Depth of the overlap of two boxes, by separating axes [m]; < 0 when apart."""
     edges = np.cross(R_A.T[:, None, :], R_B.T[None, :, :]).reshape(-1, 3)
     norm = np.linalg.norm(edges, axis=1)
     edges = edges[norm > 1e-6] / norm[norm > 1e-6, None]

@@ -1,4 +1,9 @@
-"""The torso with its motor bays, bracing and payload; the tail."""
+"""The links of a skeleton, and the printed boxes they are made of.
+
+A limb's link begins with a fork around the motor bay of the link before it, continues
+as a tube and ends with the bay of the motor that drives the next link. Bracing rings
+across the links carry the skin.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,119 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.design.skeleton.parameters import Build, FootShape, Limb, Tail, Torso
 from drakebots.design.skeleton.skeleton import Link, Sole, Solid
-from drakebots.design.skeleton.solids import axes, block, fork, motor, ring, tube
 
-# The links of one limb: hip, upper, lower, foot.
+_X, _Y, _Z = np.eye(3)
 
-ABDUCTION = np.array([1.0, 0.0, 0.0])
-FLEXION = np.array([0.0, 1.0, 0.0])
-SHOULDER_AXES = {
-    "pitch": (0.0, 1.0, 0.0),
-    "yaw": (0.0, 0.0, 1.0),
-    "abduction": (1.0, 0.0, 0.0),
-}
+ABDUCTION, FLEXION = _X, _Y
+"""Axes of a limb's joints at rest; knee and ankle turn about the axis of flexion."""
+
+_THROUGH = 2.0
+"""Length of a hole through a box, as a multiple of the box's."""
+
+
+# Boxes: motor bays, forks, tubes, bracing rings.
+
+
+def axes(along: np.ndarray, lateral: np.ndarray) -> np.ndarray:
+    """A rotation (3, 3) with z along a link and y as close to `lateral` as possible."""
+    z = along / np.linalg.norm(along)
+    y = lateral - (lateral @ z) * z
+    y /= np.linalg.norm(y)
+    return np.column_stack([np.cross(y, z), y, z])
+
+
+def _block(build, name, kind, size, p, R, cavity=(0.0, 0.0, 0.0)) -> Solid:
+    """A printed box; see :class:`Solid`."""
+    size, cavity = np.array(size, float), np.array(cavity, float)
+    volume = np.prod(size) - np.prod(np.minimum(size, cavity))
+    p = np.array(p, float)
+    return Solid(name, kind, size, p, R, build.density * volume, cavity)
+
+
+def motor(
+    build: Build, name: str, p_BJ: np.ndarray, axis: np.ndarray, inward: np.ndarray
+) -> list[Solid]:
+    """The motor bay of a joint, and the servo in it with its shaft on the joint.
+
+    The bay is a frame around the servo, open along the shaft; its end walls are as
+    thick as the servo's ears are long and carry the pilot holes.
+
+    Args:
+        build: sizes of printed parts.
+        name: of the joint.
+        p_BJ: middle of the servo's height, on the joint's axis (3,) [m].
+        axis: unit vector of the joint's axis (3,).
+        inward: direction from the joint to the servo's middle (3,); only its part
+            perpendicular to the axis counts.
+    """
+    x = inward - (inward @ axis) * axis
+    x /= np.linalg.norm(x)
+    R = np.column_stack([x, np.cross(axis, x), axis])
+    size = np.array(build.servo.size)
+    p = p_BJ + (size[0] / 2 - build.servo.shaft) * x
+    hole = size + 2 * build.clearance
+    hole[2] = _THROUGH * build.bay[2]
+    servo = Solid(f"{name}_servo", "servo", size, p, R, build.servo.mass, np.zeros(3))
+    return [_block(build, f"{name}_bay", "shell", build.bay, p, R, hole), servo]
+
+
+def _fork(build: Build, R: np.ndarray, reach: float) -> list[Solid]:
+    """Two plates around the motor bay at a link's origin, and the bridge joining them.
+
+    Args:
+        build: sizes of printed parts.
+        R: z along the link, y along the joint's axis (3, 3).
+        reach: distance from the joint to the far side of the bridge [m].
+    """
+    back = build.bay[1] / 2
+    origin, length = np.zeros(3), back + reach
+    # Plates and bridge do not overlap, so that their masses add up.
+    plates = [
+        _block(
+            build,
+            f"fork_plate_{'lr'[side < 0]}",
+            "shell",
+            (0.8 * build.bay[1], build.wall, length),
+            origin + R @ [0, side * (build.fork - build.wall) / 2, (reach - back) / 2],
+            R,
+        )
+        for side in (1, -1)
+    ]
+    size = (build.bay[1], build.fork - 2 * build.wall, build.wall)
+    p = origin + R @ [0, 0, reach - build.wall / 2]
+    return [*plates, _block(build, "fork_bridge", "shell", size, p, R)]
+
+
+def _tube(build, name, section, p_BA, p_BB, R) -> Solid:
+    """A square tube from A to B; `section` is its depth (x of R) and width (y) [m]."""
+    length = float(np.linalg.norm(p_BB - p_BA))
+    hole = np.array([*(np.array(section) - 2 * build.wall), _THROUGH * length])
+    # A short tube is solid, as resin could not drain from it.
+    hole = np.zeros(3) if hole.min() <= 0 or length < 0.008 else hole
+    return _block(build, name, "shell", (*section, length), (p_BA + p_BB) / 2, R, hole)
+
+
+def _ring(build, name, outer, inner, p, R) -> Solid:
+    """A bracing ring across a link, with its outer and inner sides along x and y."""
+    hole = (*inner, _THROUGH * build.rib)
+    return _block(build, name, "rib", (*outer, build.rib), p, R, hole)
+
+
+# The links of a limb: hip, upper, lower, foot.
+
+
+def abduction_joint(
+    build: Build, limb: Limb, p_WF: np.ndarray, end: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The abduction joint inboard of a hip, and the middle of its servo (3,) [m]."""
+    p_WJ = p_WF - end * limb.hip * _X
+    return p_WJ, p_WJ - end * build.bay[2] / 2 * _X
 
 
 def hip_link(
     build: Build, limb: str, p_WJ: np.ndarray, p_WF: np.ndarray, end: int
 ) -> Link:
-    """From the abduction joint to the flexion joint, which it drives.
+    """The link from a limb's abduction joint to its flexion joint, with its motor.
 
     Raises:
         InvalidInput: when it is too short for its motor bay.
@@ -33,37 +134,35 @@ def hip_link(
     least = plate + build.bay[1] / 2
     if length < least - 1e-12:
         raise InvalidInput(_too_short(f"{limb}_hip", length, least, "limb.hip"))
-    along = np.array([float(end), 0.0, 0.0])
+    along = end * _X
     R = axes(along, FLEXION)
-    p_BF = p_WF - p_WJ
-    up = np.array([0.0, 0.0, 1.0])
-    solids = motor(build, f"{limb}_flexion", p_BF, FLEXION, up)
-    # The horn's plate, and a tube up to the bay where the hip is long.
+    solids = motor(build, f"{limb}_flexion", p_WF - p_WJ, FLEXION, _Z)
+    # The servo horn's plate, and a tube up to the bay where the hip is long.
     size = (build.bay[1], build.bay[2], build.wall)
     p = along * (build.gap + build.wall / 2)
-    solids.append(block("horn_plate", "shell", size, p, R, build.density))
+    solids.append(_block(build, "horn_plate", "shell", size, p, R))
     if length - least > 1e-6:
         section = (build.bay[1], 0.7 * build.bay[2])
         far = along * (length - build.bay[1] / 2)
-        solids.append(tube(build, "beam", section, along * plate, far, R))
-    return Link(
-        f"{limb}_hip", "torso", p_WJ, p_WF, build.bay[2], build.bay[1], tuple(solids)
-    )
+        solids.append(_tube(build, "beam", section, along * plate, far, R))
+    width, depth = build.bay[2], build.bay[1]
+    return Link(f"{limb}_hip", "torso", p_WJ, p_WF, width, depth, tuple(solids))
 
 
-def upper_link(build: Build, limb: Limb, name: str, parent: str, p_WA, p_WB) -> Link:
-    """From hip to knee; carries the knee's motor."""
-    return _segment(build, limb, f"{name}_upper", parent, f"{name}_knee", p_WA, p_WB)
+def limb_link(
+    build: Build, limb: Limb, name: str, parent: str, joint: str, p_WA, p_WB
+) -> Link:
+    """An upper or lower link, from one joint to the next.
 
+    Args:
+        build, limb: sizes.
+        name, parent: names of the link and of its parent.
+        joint: name of the joint at the far end, whose motor the link carries.
+        p_WA, p_WB: the joints at its ends, at rest (3,) [m].
 
-def lower_link(build: Build, limb: Limb, name: str, p_WA, p_WB) -> Link:
-    """From knee to ankle; carries the ankle's motor."""
-    return _segment(
-        build, limb, f"{name}_lower", f"{name}_upper", f"{name}_ankle", p_WA, p_WB
-    )
-
-
-def _segment(build, limb, name, parent, joint, p_WA, p_WB) -> Link:
+    Raises:
+        InvalidInput: when it is too short for its motor bay.
+    """
     p_BB = p_WB - p_WA
     length = float(np.linalg.norm(p_BB))
     if length < build.shortest - 1e-12:
@@ -72,32 +171,30 @@ def _segment(build, limb, name, parent, joint, p_WA, p_WB) -> Link:
     along = p_BB / length
     R = axes(along, FLEXION)
     reach = build.swing + build.gap + build.wall
-    flat = along * [1.0, 0.0, 1.0]
-    solids = fork(build, "fork", np.zeros(3), axes(flat, FLEXION), reach)
+    solids = _fork(build, axes(along * [1.0, 0.0, 1.0], FLEXION), reach)
     solids += motor(build, joint, p_BB, FLEXION, -along)
     start, stop = reach, length - build.behind
     section = np.array([limb.beam[1], limb.beam[0]])
     if stop - start > 1e-6:
-        solids.append(tube(build, "beam", section, along * start, along * stop, R))
+        solids.append(_tube(build, "beam", section, along * start, along * stop, R))
     outer = np.array([build.bay[1], build.bay[2]]) + 2 * build.rib_reach
     stations = (
         (start + stop) / 2 / length,
-        # At the bay's far end, clear of the next link's fork.
+        # At the far end of the bay, clear of the next link's fork.
         (length - build.behind + build.rib / 2) / length,
     )
     inner = (section, build.bay[1:])
     for k, (s, hole) in enumerate(zip(stations, inner)):
-        solids.append(ring(build, f"rib_{k}", outer, hole, s * p_BB, R))
-    return Link(
-        name, parent, p_WA, p_WB, build.bay[2], build.bay[1], tuple(solids), stations
-    )
+        solids.append(_ring(build, f"rib_{k}", outer, hole, s * p_BB, R))
+    width, depth = build.bay[2], build.bay[1]
+    return Link(name, parent, p_WA, p_WB, width, depth, tuple(solids), stations)
 
 
 def foot_link(build: Build, foot: FootShape, name: str, p_WA: np.ndarray) -> Link:
-    """A plate under a fork at the ankle.
+    """A foot: a plate under a fork at the ankle.
 
     Raises:
-        InvalidInput: when the ankle is too low.
+        InvalidInput: when the ankle is too low for its motor.
     """
     reach = foot.ankle_height - build.sole_skin - build.wall
     least = build.swing + build.gap + build.wall
@@ -108,32 +205,17 @@ def foot_link(build: Build, foot: FootShape, name: str, p_WA: np.ndarray) -> Lin
             f"ground is too low for a {build.servo.name}; set foot.ankle_height >= "
             f"{1e3 * low:.1f} mm"
         )
-    down = np.array([0.0, 0.0, -1.0])
-    R = axes(down, FLEXION)
-    plate = block(
-        "plate",
-        "shell",
-        (foot.length, foot.width, build.wall),
-        (foot.forward, 0.0, -reach - build.wall / 2),
-        np.eye(3),
-        build.density,
-    )
-    solids = [*fork(build, "fork", np.zeros(3), R, reach), plate]
+    size = (foot.length, foot.width, build.wall)
+    p = (foot.forward, 0.0, -reach - build.wall / 2)
+    plate = _block(build, "plate", "shell", size, p, np.eye(3))
+    solids = (*_fork(build, axes(-_Z, FLEXION), reach), plate)
     p_WB = p_WA + np.array([foot.forward, 0.0, -foot.ankle_height])
-    return Link(
-        f"{name}_foot",
-        f"{name}_lower",
-        p_WA,
-        p_WB,
-        foot.width,
-        foot.length,
-        tuple(solids),
-        (1.0,),
-    )
+    names = f"{name}_foot", f"{name}_lower"
+    return Link(*names, p_WA, p_WB, foot.width, foot.length, solids, (1.0,))
 
 
-def sole(build: Build, foot: FootShape, name: str) -> Sole:
-    """The sole on the skin's outside, which is where the ground is."""
+def foot_sole(foot: FootShape, name: str) -> Sole:
+    """The sole of a foot, on the outside of the skin, where the ground is."""
     x, y = foot.length / 2, foot.width / 2
     flat = [(x, y), (x, -y), (-x, y), (-x, -y), (0.0, 0.0)]
     p = np.array([[foot.forward + a, b, -foot.ankle_height] for a, b in flat])
@@ -147,49 +229,33 @@ def _too_short(name, length, least, parameter):
     )
 
 
-_X, _Y, _Z = np.eye(3)
-
-
-def abduction_joint(
-    build: Build, limb: Limb, p_WF: np.ndarray, end: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The abduction joint inboard of a hip, and the middle of its servo (3,) [m]."""
-    p_WJ = p_WF - end * limb.hip * _X
-    return p_WJ, p_WJ - end * build.bay[2] / 2 * _X
-
-
-def tail_joint(build: Build, torso: Torso, p_WO: np.ndarray) -> np.ndarray:
-    """The tail's joint, its motor bay against the torso's rear end (3,) [m]."""
-    return p_WO - (torso.size[0] / 2 + build.behind) * _X
+# The torso with its payload, motor bays and bracing.
 
 
 def torso_link(build: Build, torso: Torso, p_WO: np.ndarray, mounts) -> Link:
-    """A frame with floor, battery, board, motor bays on arms and bracing rings.
+    """A frame with floor, battery, board, motor bays on arms, and bracing rings.
 
     Args:
         build, torso: sizes.
-        p_WO: middle of the box (3,) [m].
-        mounts: of the motors: joint, p_WJ, axis, inward.
+        p_WO: middle of the torso's box (3,) [m].
+        mounts: the limbs' first motors: joint, p_WJ, axis, inward; see
+            :func:`motor`.
 
     Raises:
         InvalidInput: when a motor bay and the box overlap, or do not meet.
     """
-    size = np.array(torso.size)
-    eye = np.eye(3)
+    size, eye = np.array(torso.size), np.eye(3)
     hole = np.array([*(size[:2] - 2 * build.wall), 2 * size[2]])
     if hole.min() <= 0:
         raise InvalidInput(f"torso: size {torso.size} m is thinner than its walls")
-    solids = [block("frame", "shell", size, np.zeros(3), eye, build.density, hole)]
+    solids = [_block(build, "frame", "shell", size, np.zeros(3), eye, hole)]
     floor = (*hole[:2], build.wall)
     z_floor = -size[2] / 2 + build.wall / 2
-    solids.append(block("floor", "shell", floor, z_floor * _Z, eye, build.density))
-    solids += _payload(build, torso, hole, z_floor + build.wall / 2)
+    solids.append(_block(build, "floor", "shell", floor, z_floor * _Z, eye))
+    solids += _payload(torso, hole, z_floor + build.wall / 2)
     for joint, p_WJ, axis, inward in mounts:
         bay, servo = motor(build, joint, p_WJ - p_WO, axis, inward)
-        solids += [bay, servo]
-        arm = _arm(build, size, joint, bay)
-        if arm is not None:
-            solids.append(arm)
+        solids += [bay, servo, *_arm(build, size, joint, bay)]
     for k, s in enumerate(torso.stations):
         solids += _saddle(build, torso, f"rib_{k}", (s - 0.5) * size[0])
     struts = []
@@ -197,11 +263,10 @@ def torso_link(build: Build, torso: Torso, p_WO: np.ndarray, mounts) -> Link:
         p_A, p_B = np.array(start, float), np.array(end, float)
         R_S = axes(p_B - p_A, _Y)
         section = np.full(2, torso.strut_width)
-        solids.append(tube(build, f"{name}_strut", section, p_A, p_B, R_S))
+        solids.append(_tube(build, f"{name}_strut", section, p_A, p_B, R_S))
         for k, s in enumerate((0.6, 1.0)):
-            p = p_A + s * (p_B - p_A)
-            outer = torso.strut_brace[::-1]
-            solids.append(ring(build, f"{name}_rib_{k}", outer, section, p, R_S))
+            outer, p = torso.strut_brace[::-1], p_A + s * (p_B - p_A)
+            solids.append(_ring(build, f"{name}_rib_{k}", outer, section, p, R_S))
         struts.append((p_WO + p_A, p_WO + p_B))
     half = size[0] / 2 * _X
     return Link(
@@ -219,7 +284,7 @@ def torso_link(build: Build, torso: Torso, p_WO: np.ndarray, mounts) -> Link:
 
 
 def _saddle(build, torso, name, x) -> list[Solid]:
-    """A bracing ring around the box: bars beside, above and below it."""
+    """A bracing ring around the torso's box: bars beside, above and below it."""
     half_y, half_z = torso.size[1] / 2, torso.size[2] / 2
     wide = torso.brace[0] / 2
     low = min(torso.brace_centre - torso.brace[1] / 2, half_z)
@@ -235,14 +300,13 @@ def _saddle(build, torso, name, x) -> list[Solid]:
         if y1 - y0 > 5e-4 and z1 - z0 > 5e-4:
             size = (build.rib, y1 - y0, z1 - z0)
             p = (x, (y0 + y1) / 2, (z0 + z1) / 2)
-            made.append(
-                block(f"{name}_{side}", "rib", size, p, np.eye(3), build.density)
-            )
+            made.append(_block(build, f"{name}_{side}", "rib", size, p, np.eye(3)))
     return made
 
 
-def _payload(build, torso, room, floor):
-    made, z = [], floor
+def _payload(torso, room, floor):
+    """Battery and board, one upon the other on the floor of the torso's box."""
+    made, z, eye = [], floor, np.eye(3)
     for name, (size, mass) in (("battery", torso.battery), ("board", torso.board)):
         size = np.array(size, float)
         if (size[:2] > room[:2]).any():
@@ -251,22 +315,20 @@ def _payload(build, torso, room, floor):
                 f"{room[0]:.3g} x {room[1]:.3g} m; enlarge torso.size"
             )
         p = (z + size[2] / 2) * _Z
-        made.append(
-            Solid(name, "payload", size, p, np.eye(3), float(mass), np.zeros(3))
-        )
+        made.append(Solid(name, "payload", size, p, eye, float(mass), np.zeros(3)))
         z += size[2]
     return made
 
 
-def _arm(build, size, joint, bay) -> Solid | None:
-    """A beam across from a motor bay beside the box to the box; None behind it."""
+def _arm(build, size, joint, bay) -> list[Solid]:
+    """The beam between the torso's box and a motor bay beside it, if they need one."""
     points = bay.corners()
     low, high = points.min(axis=0), points.max(axis=0)
     half = size / 2
     meets = np.minimum(high, half) - np.maximum(low, -half)
     side = np.sign(bay.p_BG[1])
-    if abs(bay.p_BG[1]) < 1e-9:
-        return None
+    if abs(bay.p_BG[1]) < 1e-9:  # The tail's bay is behind the box.
+        return []
     gap = min(abs(low[1]), abs(high[1])) - half[1]
     if gap < -1e-9 and (meets > 0).all():
         raise InvalidInput(
@@ -279,26 +341,34 @@ def _arm(build, size, joint, bay) -> Solid | None:
     ):
         if meets[axis] < 0.01:
             raise InvalidInput(
-                f"torso: its box passes the motor bay of {joint} by "
+                f"torso: its box misses the motor bay of {joint} by "
                 f"{1e3 * (0.01 - meets[axis]):.0f} mm along {'xyz'[axis]}; {remedy}, "
                 "or move torso.centre"
             )
     if gap < 1e-6:
-        return None
+        return []
     x = np.array([max(low[0], -half[0]), min(high[0], half[0])])
     z = np.array([max(low[2], -half[2]), min(high[2], half[2])])
-    # Only where it clears the fork of the child: the inboard part of the bay.
+    # Only the inboard part of the bay, which the fork of the next link clears.
     y = side * (half[1] + gap / 2)
     width = min(float(np.ptp(x)), 0.012)
     at = x[0] + width / 2 if bay.p_BG[0] > 0 else x[1] - width / 2
     arm = (width, gap, float(np.ptp(z)))
-    return block(
-        f"{joint}_arm", "shell", arm, (at, y, z.mean()), np.eye(3), build.density
-    )
+    name, p = f"{joint}_arm", (at, y, z.mean())
+    return [_block(build, name, "shell", arm, p, np.eye(3))]
+
+
+def tail_joint(build: Build, torso: Torso, p_WO: np.ndarray) -> np.ndarray:
+    """The tail's joint, with its motor bay at the torso's rear end (3,) [m]."""
+    return p_WO - (torso.size[0] / 2 + build.behind) * _X
 
 
 def tail_link(build: Build, tail: Tail, p_WJ: np.ndarray) -> Link:
-    """A bar with bracing rings that taper."""
+    """The tail: a bar with bracing rings that taper.
+
+    Raises:
+        InvalidInput: for a bar too short for its fork, or wider than its rings.
+    """
     p_BB = np.array([-tail.length, 0.0, -tail.drop])
     reach = build.swing + build.gap + build.wall
     if tail.length < reach + 0.02:
@@ -308,24 +378,15 @@ def tail_link(build: Build, tail: Tail, p_WJ: np.ndarray) -> Link:
         )
     along = p_BB / np.linalg.norm(p_BB)
     R = axes(along, _Z)
-    solids = fork(build, "fork", np.zeros(3), axes(along * [1, 1, 0], _Z), reach)
+    solids = _fork(build, axes(along * [1, 1, 0], _Z), reach)
     section = np.full(2, tail.width)
-    solids.append(tube(build, "beam", section, along * reach, p_BB, R))
+    solids.append(_tube(build, "beam", section, along * reach, p_BB, R))
     stations = (0.3, 0.53, 0.76, 1.0)
     for k, s in enumerate(stations):
-        wide = tail.brace[0] + (s - stations[0]) / (1 - stations[0]) * (
-            tail.brace[1] - tail.brace[0]
-        )
+        share = (s - stations[0]) / (1 - stations[0])
+        wide = tail.brace[0] + share * (tail.brace[1] - tail.brace[0])
         if wide <= tail.width:
             raise InvalidInput("tail: its bracing rings are narrower than its bar")
-        solids.append(ring(build, f"rib_{k}", (wide, wide), section, s * p_BB, R))
-    return Link(
-        "tail",
-        "torso",
-        p_WJ,
-        p_WJ + p_BB,
-        tail.width,
-        tail.width,
-        tuple(solids),
-        stations,
-    )
+        solids.append(_ring(build, f"rib_{k}", (wide, wide), section, s * p_BB, R))
+    ends, sides = (p_WJ, p_WJ + p_BB), (tail.width, tail.width)
+    return Link("tail", "torso", *ends, *sides, tuple(solids), stations)

@@ -1,7 +1,9 @@
-"""What a designer sets on a template: lengths, widths, motor bay, feet, rest pose.
+"""The parameters of a template: lengths, widths, servos, feet, rest pose.
 
-The paper's "high-level semantic parameters" (section 6.1, Figs. 6 and 7). Robot
-frame: x forward, y left, z up, origin on the ground; SI.
+The paper's "high-level semantic parameters" (section 6.1, Figs. 6 and 7), in SI. Robot
+frame: x forward, y left, z up, origin on the ground.
+
+    edit(template, {"front.upper": 0.12, "build.wall": 0.004, "build.servo": "DS3218"})
 """
 
 from __future__ import annotations
@@ -12,31 +14,45 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.checks import Rule, check, check_value, finite, one_of, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 
-# The servo motors of skinned quad-robots.
-#
-# "Computational Design of Skinned Quad-Robots", section 6.2 (MG995R) and 7 (DS3218):
-# sizes and torques are the paper's, masses, speeds and screws the makers' data sheets'.
+
+def _each(rule: Rule) -> Rule:
+    """A rule for every number of nested tuples, which are kept as they are."""
+
+    def check_each(value: Any) -> Any:
+        if isinstance(value, tuple | list | np.ndarray):
+            for entry in value:
+                check_each(entry)
+        else:
+            rule(value)
+        return value
+
+    return check_each
+
+
+_LENGTH, _LENGTHS, _PLACES = positive("m"), _each(positive("m")), _each(finite("m"))
 
 
 @dataclass(frozen=True)
 class Servo:
     """A servo motor: a box with its shaft along the third side.
 
-    The reflected inertia of rotor and gears is left out: no data sheet gives it.
+    The reflected inertia of rotor and gears is left out, as no data sheet gives it.
 
     Attributes:
-        name: of the type.
-        size: length, width, height (3,) [m]; the shaft is along the height.
-        shaft: from the near end of the length to the shaft [m].
+        name: name of the type.
+        size: length, width and height of the body (3,) [m]; the shaft is along the
+            height.
+        shaft: distance of the shaft from the near end of the length [m].
         ear: length of the screw ears beyond each end of the body [m].
         screws: distances of the screws along the length and the width (2,) [m].
-        mass: [kg].
+        mass: mass of the servo [kg].
         effort: largest torque [N m].
-        speed: without load [rad/s].
-        travel: range of the shaft [rad].
-        source: of the numbers.
+        speed: speed without load [rad/s].
+        travel: range of the shaft's angle [rad].
+        source: source of these numbers.
 
     Raises:
         InvalidInput: for a number that is not > 0.
@@ -54,12 +70,12 @@ class Servo:
     source: str = ""
 
     def __post_init__(self):
-        for key in ("size", "shaft", "ear", "screws", "mass", "effort", "speed"):
-            values = np.atleast_1d(np.asarray(getattr(self, key), float))
-            if not (np.isfinite(values).all() and (values > 0).all()):
-                raise InvalidInput(f"servo {self.name}: {key} must be > 0")
+        what = f"servo {self.name}"
+        check(self, what, size=_LENGTHS, screws=_LENGTHS, shaft=_LENGTH, ear=_LENGTH)
+        check(self, what, mass=positive("kg"), effort=positive("N m"))
+        check(self, what, speed=positive("rad/s"), travel=positive("rad"))
         if self.shaft >= self.size[0]:
-            raise InvalidInput(f"servo {self.name}: the shaft is beside the body")
+            raise InvalidInput(f"{what}: shaft must be < the length, size[0]")
 
 
 MG995R = Servo(
@@ -89,59 +105,25 @@ DS3218 = Servo(
 )
 
 SERVOS = {servo.name: servo for servo in (MG995R, DS3218)}
-
-
-def servo_named(name: str) -> Servo:
-    """A servo of the catalogue.
-
-    Raises:
-        UnknownName: when there is none of that name.
-    """
-    if name not in SERVOS:
-        raise UnknownName("servo", name, SERVOS)
-    return SERVOS[name]
-
-
-_LIMB_LENGTHS = {"upper", "lower", "hip", "beam", "y"}
-_LIMB_NUMBERS = {"x", "upper_pitch", "lower_pitch", "splay"}
-_TORSO_LENGTHS = {"size", "brace", "strut_width", "strut_brace"}
-
-
-def _positive(node, chosen):
-    _check(node, chosen, lambda v: v > 0, "> 0")
-
-
-def _finite(node, chosen):
-    _check(node, chosen, lambda v: True, "a finite number")
-
-
-def _check(node, chosen, good, word):
-    for field in chosen:
-        where = f"{type(node).__name__.lower()}.{field.name}"
-        try:
-            values = np.atleast_1d(np.asarray(getattr(node, field.name), float))
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{where}: needs numbers in SI units") from None
-        bad = values[~(np.isfinite(values) & np.array([good(v) for v in values]))]
-        if bad.size:
-            raise InvalidInput(f"{where} = {bad[0]}: must be {word}")
+"""Servos by name. Sizes and torques are from "Computational Design of Skinned
+Quad-Robots", sections 6.2 and 7; the rest is from the makers' data sheets."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """How the printed parts are made; the same for every link.
+    """How the printed parts are made, the same for every link.
 
     Attributes:
-        servo: the motor of every joint.
-        wall: of the printed shells [m].
+        servo: motor of every joint; `edit` takes its name as well.
+        wall: thickness of the printed shells [m].
         pilot_hole: diameter of the screw holes [m]; never scaled.
-        clearance: between servo and motor bay, on each side [m].
-        gap: between parts that move past each other [m].
-        density: of the printed resin [kg/m^3]; SLA resin like polypropylene.
+        clearance: gap between a servo and its motor bay, on each side [m].
+        gap: gap between parts that move past each other [m].
+        density: density of the printed resin [kg/m^3]; SLA resin like polypropylene.
         rib: thickness of a bracing ring along its link [m].
-        rib_reach: of a limb's bracing rings beyond the link, on each side [m].
+        rib_reach: width of a limb's bracing rings beyond the link, on each side [m].
         skin: thickness of the skin [m].
-        sole_skin: its thickness under the feet [m].
+        sole_skin: thickness of the skin under the feet [m].
     """
 
     servo: Servo = MG995R
@@ -156,16 +138,18 @@ class Build:
     sole_skin: float = 0.008
 
     def __post_init__(self):
-        _positive(self, fields(self)[1:])
+        lengths = {f.name for f in fields(self)} - {"servo", "density"}
+        check(self, "build", **dict.fromkeys(lengths, _LENGTH))
+        check(self, "build", density=positive("kg/m^3"))
         if self.pilot_hole >= self.servo.ear:
             raise InvalidInput(
-                f"build.pilot_hole = {self.pilot_hole} m: wider than the servo's ears "
-                f"({self.servo.ear} m)"
+                f"build: pilot_hole must be narrower than the servo's ears, "
+                f"{self.servo.ear} m, got {self.pilot_hole}"
             )
 
     @property
     def bay(self) -> np.ndarray:
-        """Outside of a motor bay along the servo's length, width, height (3,) [m]."""
+        """Outer sides of a motor bay along the servo's sides (3,) [m]."""
         length, width, height = self.servo.size
         side = 2 * (self.clearance + self.wall)
         return np.array(
@@ -174,12 +158,12 @@ class Build:
 
     @property
     def beyond(self) -> float:
-        """From a joint's axis to the near end of its motor bay [m]."""
+        """Distance from a joint's axis to the near end of its motor bay [m]."""
         return self.servo.shaft + self.clearance + self.servo.ear
 
     @property
     def behind(self) -> float:
-        """From a joint's axis to the far end of its motor bay [m]."""
+        """Distance from a joint's axis to the far end of its motor bay [m]."""
         return self.bay[0] - self.beyond
 
     @property
@@ -194,7 +178,7 @@ class Build:
 
     @property
     def shortest(self) -> float:
-        """Shortest link between two joints: fork, bridge, motor bay [m]."""
+        """Shortest length of a link: its fork, the bridge, its motor bay [m]."""
         return self.swing + self.gap + self.wall + self.behind
 
 
@@ -203,9 +187,10 @@ class FootShape:
     """A flat foot below its ankle.
 
     Attributes:
-        length, width: of the sole [m].
-        ankle_height: of the ankle above the ground [m].
-        forward: of the ankle, the middle of the sole [m].
+        length: length of the sole [m].
+        width: width of the sole [m].
+        ankle_height: height of the ankle above the ground [m].
+        forward: distance of the sole's middle in front of the ankle [m].
     """
 
     length: float = 0.09
@@ -214,24 +199,28 @@ class FootShape:
     forward: float = 0.0
 
     def __post_init__(self):
-        _positive(self, fields(self)[:3])
-        _finite(self, fields(self)[3:])
+        check(self, "foot", length=_LENGTH, width=_LENGTH, ankle_height=_LENGTH)
+        check(self, "foot", forward=finite("m"))
 
 
 @dataclass(frozen=True)
 class Limb:
-    """One pair of limbs, left and right.
+    """A pair of limbs, left and right.
 
     Attributes:
-        x: of the hip's flexion joint [m].
-        y: of the leg's plane there, left [m].
-        upper, lower: lengths of the links [m].
-        upper_pitch, lower_pitch: at rest from straight down, + forward [rad].
-        splay: of the upper link at rest, + outward [rad].
-        hip: from the abduction to the flexion joint, along x [m]; used by
+        x: position of the hip's flexion joint along x [m].
+        y: distance of the left leg's plane from the middle, at the hip [m].
+        upper: length of the upper link [m].
+        lower: length of the lower link [m].
+        upper_pitch: angle of the upper link at rest from straight down, positive
+            forward [rad].
+        lower_pitch: angle of the lower link at rest from straight down, positive
+            forward [rad].
+        splay: angle of the upper link at rest, positive outward [rad].
+        hip: distance from the abduction to the flexion joint along x [m]; only of
             templates with abduction.
-        beam: width and depth of the links between the motor bays [m].
-        foot: its shape.
+        beam: width and depth of the links between the motor bays (2,) [m].
+        foot: shape of the foot.
     """
 
     x: float
@@ -246,27 +235,28 @@ class Limb:
     foot: FootShape = FootShape()
 
     def __post_init__(self):
-        _positive(self, [f for f in fields(self) if f.name in _LIMB_LENGTHS])
-        _finite(self, [f for f in fields(self) if f.name in _LIMB_NUMBERS])
+        check(self, "limb", x=finite("m"), y=_LENGTH, upper=_LENGTH, lower=_LENGTH)
+        check(self, "limb", hip=_LENGTH, beam=_LENGTHS)
         for name in ("upper_pitch", "lower_pitch", "splay"):
+            check(self, "limb", **{name: finite("rad")})
             if abs(getattr(self, name)) > np.radians(80):
-                raise InvalidInput(f"limb.{name}: must be within 80 degrees of down")
+                raise InvalidInput(f"limb: {name} must be within 80 degrees of down")
 
     def upper_vector(self, side: int) -> np.ndarray:
-        """Hip to knee at rest (3,) [m]; side 1 left, -1 right."""
+        """Vector from hip to knee at rest (3,) [m]; side is 1 left, -1 right."""
         s, c = np.sin(self.upper_pitch), np.cos(self.upper_pitch)
         out, down = side * np.sin(self.splay), np.cos(self.splay)
         return self.upper * np.array([s, out * c, -down * c])
 
     def lower_vector(self) -> np.ndarray:
-        """Knee to ankle at rest (3,) [m]."""
+        """Vector from knee to ankle at rest (3,) [m]."""
         return self.lower * np.array(
             [np.sin(self.lower_pitch), 0.0, -np.cos(self.lower_pitch)]
         )
 
     @property
     def hip_height(self) -> float:
-        """Of the flexion joint with the sole on the ground [m]."""
+        """Height of the flexion joint with the sole on the ground [m]."""
         down = self.upper_vector(1)[2] + self.lower_vector()[2]
         return float(self.foot.ankle_height - down)
 
@@ -276,16 +266,17 @@ class Torso:
     """The torso's box, its bracing rings and fixed struts.
 
     Attributes:
-        size: of the printed box (3,) [m].
-        centre: of it: x, and z above the mean of the hips (2,) [m].
+        size: sides of the printed box (3,) [m].
+        centre: position of the box: x, and z above the mean of the hips (2,) [m].
         brace: width and height of the bracing rings (2,) [m].
-        brace_centre: z of the rings above the box's centre [m].
-        stations: of the rings, from the box's rear end 0 to its front end 1.
-        struts: fixed bars from the box's middle, by name: start and end (2, 3) [m]
-            about the box's centre, which carry the skin of neck, head or tail.
-        strut_width: side of their square section [m].
-        strut_brace: width and height of the rings on them (2,) [m].
-        battery, board: size (3,) [m] and mass [kg].
+        brace_centre: height of the rings' middle above the box's [m].
+        stations: places of the rings, from 0 at the box's rear end to 1 at its front.
+        struts: fixed bars that carry the skin of neck, head or tail: name, start and
+            end, from the box's middle (3,) [m].
+        strut_width: side of a strut's square section [m].
+        strut_brace: width and height of the rings on the struts (2,) [m].
+        battery: size (3,) [m] and mass [kg] of the battery.
+        board: size (3,) [m] and mass [kg] of the electronics.
     """
 
     size: tuple[float, float, float]
@@ -300,7 +291,13 @@ class Torso:
     board: tuple[tuple[float, float, float], float] = ((0.064, 0.053, 0.015), 0.04)
 
     def __post_init__(self):
-        _positive(self, [f for f in fields(self) if f.name in _TORSO_LENGTHS])
+        for name in ("size", "brace", "strut_width", "strut_brace"):
+            check(self, "torso", **{name: _LENGTHS})
+        check(self, "torso", centre=_PLACES, brace_centre=finite("m"))
+        check(self, "torso", stations=_each(finite()))
+        check(self, "torso", battery=_each(positive()), board=_each(positive()))
+        for name, *ends in self.struts:
+            check_value(f"torso: strut {name}", ends, _PLACES)
 
 
 @dataclass(frozen=True)
@@ -308,10 +305,10 @@ class Tail:
     """A tail on a yaw joint behind the torso.
 
     Attributes:
-        length: of its link [m].
-        drop: of the tip below the joint [m].
-        width: of its square section [m].
-        brace: widths of the bracing rings at the root and the tip [m].
+        length: length of its link [m].
+        drop: height of the joint above the tip [m].
+        width: side of its square section [m].
+        brace: widths of the bracing rings at the root and at the tip (2,) [m].
     """
 
     length: float = 0.3
@@ -320,17 +317,21 @@ class Tail:
     brace: tuple[float, float] = (0.09, 0.05)
 
     def __post_init__(self):
-        _positive(self, [f for f in fields(self) if f.name != "drop"])
+        check(self, "tail", length=_LENGTH, width=_LENGTH, brace=_LENGTHS)
+        check(self, "tail", drop=finite("m"))
 
 
 def edit(template: Any, changes: Mapping[str, Any]) -> Any:
-    """A template with some parameters changed, by dotted names.
+    """A template with some of its parameters changed.
 
-    >>> edit(template, {"front.upper": 0.12, "build.wall": 0.004})
+    Args:
+        template: the template.
+        changes: new values by dotted name, e.g. {"front.upper": 0.12}; a servo is
+            given by its name.
 
     Raises:
-        UnknownName: for a parameter that does not exist.
-        InvalidInput: for a value it may not have.
+        UnknownName: for a parameter or a servo that does not exist.
+        InvalidInput: for a value that the parameter cannot have.
     """
     for name, value in changes.items():
         template = _set(template, name.split("."), value, name)
@@ -349,14 +350,17 @@ def parameter(template: Any, name: str) -> Any:
     return template
 
 
-def _set(node, parts, value, whole):
+def _set(node, parts, value, name):
     _known(node, parts[0])
+    old = getattr(node, parts[0])
     if len(parts) > 1:
-        value = _set(getattr(node, parts[0]), parts[1:], value, whole)
+        value = _set(old, parts[1:], value, name)
+    elif isinstance(old, Servo) and not isinstance(value, Servo):
+        value = SERVOS[check_value(name, value, one_of("servo", SERVOS))]
     try:
         return replace(node, **{parts[0]: value})
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{whole} = {value!r}: {error}") from error
+        raise InvalidInput(f"{name} = {value!r}: {error}") from error
 
 
 def _known(node, name):

@@ -1,11 +1,11 @@
-"""A skeleton as an SDF that Drake's parser loads, and the feet beside it.
+"""A skeleton as an SDF that Drake's parser loads, and its feet beside it.
 
-Link inertias are those of the skeleton's solids. Every hinge is a revolute joint
-with limits, effort, velocity and an actuator of its name. The text depends on the
-skeleton only. Written beside `x.sdf`, `x.drakebots.yaml` holds five contact patches
-a foot as points of the sole, which lies on the outside of the skin: FL_0 ... FL_3
-the corners, FL_4 the middle. Bracing plates are drawn from `meshes/LINK_plates.obj`
-beside the SDF, which names them relative to itself.
+The inertias of the links are those of their solids. Every hinge is a revolute joint
+with limits, effort, velocity and an actuator of its name. Beside `x.sdf`,
+`x.drakebots.yaml` has five contact patches for each foot, as points of the sole on the
+outside of the skin: FL_0 to FL_3 are its corners, FL_4 its middle. Bracing plates are
+drawn from `meshes/LINK_plates.obj`, which the SDF names relative to itself. The files
+depend on the skeleton only.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import numpy as np
 from pydrake.math import RotationMatrix
 
 from drakebots.core.files import replacing
-from drakebots.design.skeleton.clashes import solid_boxes
-from drakebots.design.skeleton.plates import Plate
-from drakebots.design.skeleton.skeleton import Hinge, Link, Skeleton, Solid
-from drakebots.design.skeleton.solids import axes
+from drakebots.design.skeleton.links import axes
+from drakebots.design.skeleton.skeleton import Hinge, Link, Plate, Skeleton, Solid
 from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
 
 _DRAKE = "{http://drake.mit.edu}"
@@ -28,11 +26,14 @@ _DRAKE = "{http://drake.mit.edu}"
 DAMPING = 0.01
 """Viscous damping of a servo's joint [N m s/rad]; small, not from a data sheet."""
 
-SOLE_FRICTION = 0.8
-"""Coulomb friction of a silicone sole."""
+_SOLE_FRICTION = 0.8
+"""Coefficient of Coulomb friction of a silicone sole."""
 
-SOLE_MODULUS = 1e6
-"""Hydroelastic modulus of a sole [Pa]: about E of silicone."""
+_SOLE_MODULUS = 1e6
+"""Hydroelastic modulus of a sole [Pa], about Young's modulus of silicone."""
+
+_SOLE_THICKNESS = 0.012
+"""Thickness of a sole's collision box [m]."""
 
 _PRINTED = {
     "torso": (0.86, 0.84, 0.78, 1.0),
@@ -50,7 +51,7 @@ _KIND = {
 
 
 def skeleton_sdf(skeleton: Skeleton) -> str:
-    """The SDF text."""
+    """The text of the SDF."""
     model = SdfModel(skeleton.name)
     soles = {sole.link: sole for sole in skeleton.soles}
     for link in skeleton.links:
@@ -75,17 +76,17 @@ def feet_yaml(skeleton: Skeleton) -> str:
 
 
 def plate_meshes(skeleton: Skeleton) -> dict[str, str]:
-    """The plates of each link that has any, as Wavefront OBJ in its frame [m].
+    """The bracing plates of each link, as Wavefront OBJ in the link's frame [m].
 
     Returns:
-        Texts by file name, relative to the SDF.
+        The texts by file name, relative to the SDF.
     """
     made = {}
     for link in skeleton.links:
         lines, first = [], 1
-        for one in (s for s in link.solids if isinstance(s, Plate)):
-            surface = one.surface()
-            lines.append(f"o {one.name}")
+        for plate in (s for s in link.solids if isinstance(s, Plate)):
+            surface = plate.surface()
+            lines.append(f"o {plate.name}")
             lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
             faces = surface.triangles + first
             lines += [f"f {a} {b} {c}" for a, b, c in faces]
@@ -103,7 +104,7 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
     """Writes NAME.sdf, NAME.drakebots.yaml and the plates' meshes into a folder.
 
     Returns:
-        the SDF's path.
+        the path of the SDF.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,7 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
 
 
 def write_plates(skeleton: Skeleton, folder: Path) -> None:
-    """The meshes of :func:`plate_meshes`, beside an SDF in this folder."""
+    """Writes the meshes of :func:`plate_meshes` for an SDF in this folder."""
     for name, text in plate_meshes(skeleton).items():
         (folder / name).parent.mkdir(exist_ok=True)
         with replacing(folder / name) as part:
@@ -145,12 +146,9 @@ def _link(skeleton, link: Link, sole) -> SdfLink:
 
 
 def _joint(hinge: Hinge) -> SdfJoint:
-    limit = {
-        "lower": hinge.lower,
-        "upper": hinge.upper,
-        "effort": hinge.servo.effort,
-        "velocity": hinge.servo.speed,
-    }
+    servo = hinge.servo
+    limit = {"lower": hinge.lower, "upper": hinge.upper}
+    limit |= {"effort": servo.effort, "velocity": servo.speed}
     return SdfJoint(
         hinge.name,
         "revolute",
@@ -166,59 +164,49 @@ def _joint(hinge: Hinge) -> SdfJoint:
 def _visuals(link: Link, solid: Solid) -> list[SdfGeometry]:
     part = link.name.split("_")[-1]
     rgba = np.array(_KIND.get(solid.kind, _PRINTED.get(part, _PRINTED["torso"])))
-    boxes = solid_boxes(solid)
+    boxes = solid.boxes()
+    names = [f"{solid.name}_{k}" if len(boxes) > 1 else solid.name for k in range(4)]
     return [
-        _box("visual", _numbered(solid.name, k, len(boxes)), solid, size, p, rgba)
-        for k, (size, p) in enumerate(boxes)
+        _box("visual", name, solid.p_BG + solid.R_BG @ p_GV, solid.R_BG, size, rgba)
+        for name, (size, p_GV) in zip(names, boxes)
     ]
 
 
-def _numbered(name, k, count):
-    return name if count == 1 else f"{name}_{k}"
-
-
-def _box(kind, name, solid, size, p_GV, rgba=None) -> SdfGeometry:
-    rpy = RotationMatrix(solid.R_BG).ToRollPitchYaw().vector()
-    pose = SdfPose(_tidy(solid.p_BG + solid.R_BG @ p_GV), _tidy(rpy))
+def _box(kind, name, p, R, size, rgba=None):
+    rpy = RotationMatrix(R).ToRollPitchYaw().vector()
+    pose = SdfPose(_tidy(p), _tidy(rpy))
     return SdfGeometry(kind, name, pose, "box", {"size": _tidy(size)}, rgba)
 
 
 def _collisions(link: Link, sole) -> list[SdfGeometry]:
-    """A box around the link's printed section; for a foot its sole, skin included."""
+    """Boxes around the link's printed parts; of a foot, its sole with the skin."""
     p_BA, p_BB = link.p_WA - link.origin, link.p_WB - link.origin
     if sole is not None:
-        thick = 0.012
-        middle = sole.p_BP[4] + [0.0, 0.0, thick / 2]
-        size = np.array([*sole.size, thick])
-        return [_collision("sole", middle, np.eye(3), size)]
+        middle = sole.p_BP[4] + [0.0, 0.0, _SOLE_THICKNESS / 2]
+        size = np.array([*sole.size, _SOLE_THICKNESS])
+        return [_box("collision", "sole", middle, np.eye(3), size)]
     if link.parent is None:
         frame = next(s for s in link.solids if s.name == "frame")
-        return [_collision("frame", frame.p_BG, frame.R_BG, frame.size)]
+        return [_box("collision", "frame", frame.p_BG, frame.R_BG, frame.size)]
     bays = [s for s in link.solids if s.name.endswith("_bay")]
-    made = [_collision("bay", s.p_BG, s.R_BG, s.size) for s in bays]
+    made = [_box("collision", "bay", s.p_BG, s.R_BG, s.size) for s in bays]
     beam = next((s for s in link.solids if s.name == "beam"), None)
     if beam is not None:
-        made.append(_collision("beam", beam.p_BG, beam.R_BG, beam.size))
+        made.append(_box("collision", "beam", beam.p_BG, beam.R_BG, beam.size))
     if not made:
         R = axes(p_BB - p_BA, np.array([0.0, 1.0, 0.0]))
         size = np.array([link.depth, link.width, link.length])
-        made.append(_collision("beam", (p_BA + p_BB) / 2, R, size))
+        made.append(_box("collision", "beam", (p_BA + p_BB) / 2, R, size))
     return made
 
 
-def _collision(name, p, R, size):
-    rpy = RotationMatrix(R).ToRollPitchYaw().vector()
-    values = {"size": _tidy(size)}
-    return SdfGeometry("collision", name, SdfPose(_tidy(p), _tidy(rpy)), "box", values)
-
-
 def _tidy(values) -> np.ndarray:
-    """Without the last bits, in which machines differ."""
+    """The values without the last digits, in which machines differ."""
     return np.round(np.asarray(values, float), 12) + 0.0
 
 
 def _with_contact(text: str, feet: set[str]) -> str:
-    """Adds soft, rough soles, which the writer does not know."""
+    """Makes the soles compliant and rough, which the SDF writer does not support."""
     ET.register_namespace("drake", _DRAKE.strip("{}"))
     root = ET.fromstring(text)
     for link in root.iter("link"):
@@ -228,9 +216,9 @@ def _with_contact(text: str, feet: set[str]) -> str:
             node = ET.SubElement(collision, f"{_DRAKE}proximity_properties")
             ET.SubElement(node, f"{_DRAKE}compliant_hydroelastic")
             for tag, value in (
-                ("hydroelastic_modulus", SOLE_MODULUS),
-                ("mu_dynamic", SOLE_FRICTION),
-                ("mu_static", SOLE_FRICTION),
+                ("hydroelastic_modulus", _SOLE_MODULUS),
+                ("mu_dynamic", _SOLE_FRICTION),
+                ("mu_static", _SOLE_FRICTION),
             ):
                 ET.SubElement(node, _DRAKE + tag).text = repr(value)
     ET.indent(root)

@@ -1,8 +1,8 @@
-"""A skeleton: links of boxes and plates, hinges with servos, soles; at rest.
+"""A skeleton at rest: links of boxes and plates, hinges with servos, soles.
 
-At rest all joint angles are zero and every link's frame is parallel to the robot's
-frame, whose origin is on the ground below the torso: x forward, y left, z up. A
-link's origin is its joint's; the torso's is the middle of its box.
+At rest all joint angles are zero and the frame of every link is parallel to the
+robot's, whose origin is on the ground below the torso: x forward, y left, z up. The
+origin of a link is at its joint, that of the torso in the middle of its box.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import manifold3d as m
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import UnknownName
+from drakebots.design.geometry import Surface, to_surface
 from drakebots.design.skeleton.parameters import Servo
-from drakebots.design.skeleton.plates import Plate
 
-KINDS = ("shell", "servo", "payload", "rib")
+_KINDS = ("shell", "servo", "payload", "rib")
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class Solid:
     """A box with a concentric cavity, fixed in a link B.
 
     Attributes:
-        name: within its link.
-        kind: "shell" printed, "servo", "payload" battery or board, "rib" bracing.
-        size: outer sides (3,) [m].
-        p_BG, R_BG: its frame at the box's centre, in the link.
-        mass: [kg].
-        cavity: sides of the cavity (3,) [m]; as long as the box or longer along a
-            hole through it; zeros for none.
+        name: its name within the link.
+        kind: "shell" (printed), "servo", "payload" (battery, board) or "rib" (bracing).
+        size: outer sides of the box (3,) [m].
+        p_BG, R_BG: pose in the link of the frame G at the box's centre.
+        mass: its mass [kg].
+        cavity: sides of the cavity (3,) [m]: zeros for none; as long as the box or
+            longer in the direction of a hole through it.
     """
 
     name: str
@@ -44,23 +45,44 @@ class Solid:
 
     @property
     def hole(self) -> np.ndarray:
-        """The cavity cut off at the box (3,) [m]."""
+        """Sides of the part of the cavity within the box (3,) [m]."""
         return np.minimum(self.cavity, self.size)
 
     @property
     def volume(self) -> float:
-        """Of the material [m^3]."""
+        """Volume of the material [m^3]."""
         return float(np.prod(self.size) - np.prod(self.hole))
 
     @cached_property
     def inertia(self) -> np.ndarray:
-        """About the box's centre, in the link (3, 3) [kg m^2]."""
+        """Inertia about the box's centre, in the link's axes (3, 3) [kg m^2]."""
         density = self.mass / self.volume
         about_G = _box_inertia(self.size, density) - _box_inertia(self.hole, density)
         return self.R_BG @ about_G @ self.R_BG.T
 
+    def boxes(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Sizes and middles, in the solid's frame, of boxes that fill it [m].
+
+        These are the four sides around a hole that goes through, else the outer box.
+        """
+        through = np.flatnonzero((self.cavity >= self.size) & (self.cavity > 0))
+        if not through.size:
+            return [(self.size, np.zeros(3))]
+        a, b = (i for i in range(3) if i != through[0])
+        sides = []
+        for i, j, full in ((a, b, True), (b, a, False)):
+            thick = (self.size[i] - self.hole[i]) / 2
+            for sign in (1, -1):
+                size, p = self.size.copy(), np.zeros(3)
+                size[i] = thick
+                if not full:
+                    size[j] = self.hole[j]
+                p[i] = sign * (self.size[i] - thick) / 2
+                sides.append((size, p))
+        return sides
+
     def corners(self) -> np.ndarray:
-        """Of the outer box, in the link (8, 3) [m]."""
+        """Corners of the outer box, in the link (8, 3) [m]."""
         signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
         return self.p_BG + (signs * self.size) @ self.R_BG.T
 
@@ -71,16 +93,163 @@ def _box_inertia(size, density):
 
 
 @dataclass(frozen=True)
+class Plate:
+    """A flat printed plate of any outline fixed in a link B: a trimmed bracing ring.
+
+    Attributes:
+        name: its name within the link.
+        contours: contours of its section in the x-y plane of its frame G, outlines
+            counterclockwise, holes clockwise (n, 2) [m]; G is at the centroid.
+        thickness: thickness along G's z, half of it on each side [m].
+        p_BG, R_BG: pose in the link of its frame G, at its centre of mass.
+        mass: its mass [kg].
+        kind: "rib" (bracing).
+    """
+
+    name: str
+    contours: tuple[np.ndarray, ...]
+    thickness: float
+    p_BG: np.ndarray
+    R_BG: np.ndarray
+    mass: float
+    kind: str = "rib"
+
+    @cached_property
+    def area(self) -> float:
+        """Area of the section [m^2]."""
+        return _section_moments(self.contours)[0]
+
+    @property
+    def volume(self) -> float:
+        """Volume of the plate [m^3]."""
+        return self.area * self.thickness
+
+    @cached_property
+    def inertia(self) -> np.ndarray:
+        """Inertia about the centre of mass, in the link's axes (3, 3) [kg m^2]."""
+        area, _, second = _section_moments(self.contours)
+        xx, yy, xy = second * self.mass / area
+        zz = self.mass * self.thickness**2 / 12
+        about_G = np.array([[yy + zz, -xy, 0], [-xy, xx + zz, 0], [0, 0, xx + yy]])
+        return self.R_BG @ about_G @ self.R_BG.T
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """Sides of the box about G's origin that contains the plate (3,) [m]."""
+        half = np.abs(np.concatenate(self.contours)).max(axis=0)
+        return np.array([*(2 * half), self.thickness])
+
+    def corners(self) -> np.ndarray:
+        """Vertices of the contours on both faces, in the link (2 n, 3) [m]."""
+        flat = np.concatenate(self.contours)
+        sides = [np.column_stack([flat, np.full(len(flat), s)]) for s in (-0.5, 0.5)]
+        p_G = np.concatenate(sides) * [1.0, 1.0, self.thickness]
+        return self.p_BG + p_G @ self.R_BG.T
+
+    def surface(self) -> Surface:
+        """The plate's closed surface, in the link [m]."""
+        return to_surface(self.body())
+
+    def body(self, grow: float = 0.0) -> m.Manifold:
+        """The plate as a solid, in the link [m].
+
+        Args:
+            grow: distance by which it is enlarged on every side [m].
+        """
+        flat = self._section()
+        if grow:
+            flat = flat.offset(1e3 * grow, m.JoinType.Miter)
+        height = self.thickness + 2 * grow
+        prism = flat.extrude(1e3 * height).translate([0, 0, -5e2 * height])
+        return prism.transform(np.column_stack([1e-3 * self.R_BG, self.p_BG]))
+
+    def pieces(self) -> list[tuple[np.ndarray, list[np.ndarray]]]:
+        """Outline and holes of each connected piece of the section (n, 2) [m]."""
+        found = []
+        for piece in self._section().decompose():
+            loops = [np.array(c) / 1e3 for c in piece.to_polygons()]
+            loops.sort(key=lambda c: -_section_moments((c,))[0])
+            found.append((loops[0], loops[1:]))
+        return found
+
+    def _section(self):
+        # In mm, as the library's 2D operations round to 1e-8 of the unit.
+        return m.CrossSection([1e3 * c for c in self.contours])
+
+    def distance(self, p_B: np.ndarray) -> np.ndarray:
+        """Distance of points (n, 3) of the link from the plate (n,) [m]; 0 inside."""
+        p_G = (np.asarray(p_B, float) - self.p_BG) @ self.R_BG
+        across = np.maximum(np.abs(p_G[:, 2]) - self.thickness / 2, 0.0)
+        return np.hypot(_distance_in_plane(self.contours, p_G[:, :2]), across)
+
+
+def plate(name, contours, thickness, p_BC, R_BC, density) -> Plate:
+    """A plate of a material.
+
+    Args:
+        name: its name within the link.
+        contours: see :class:`Plate`, but in the frame C.
+        thickness: its thickness [m].
+        p_BC, R_BC: pose in the link of a frame C whose x-y plane is the plate's middle.
+        density: density of the material [kg/m^3].
+    """
+    area, middle, _ = _section_moments(contours)
+    about = tuple(np.asarray(c, float) - middle for c in contours)
+    p_BG = p_BC + R_BC[:, :2] @ middle
+    mass = float(density * area * thickness)
+    return Plate(name, about, float(thickness), p_BG, R_BC, mass)
+
+
+def _section_moments(contours) -> tuple[float, np.ndarray, np.ndarray]:
+    """Area [m^2], centroid (2,) [m], integrals of x^2, y^2 and x y (3,) [m^4].
+
+    They are about the origin, by Green's theorem over the edges of the contours.
+    """
+    area, first, second = 0.0, np.zeros(2), np.zeros(3)
+    for contour in contours:
+        x, y = contour.T
+        u, v = np.roll(x, -1), np.roll(y, -1)
+        cross = x * v - u * y
+        area += cross.sum() / 2
+        first += [cross @ (x + u) / 6, cross @ (y + v) / 6]
+        second += [
+            cross @ (x * x + x * u + u * u) / 12,
+            cross @ (y * y + y * v + v * v) / 12,
+            cross @ (x * v + 2 * x * y + 2 * u * v + u * y) / 24,
+        ]
+    return float(area), first / area, second
+
+
+def _distance_in_plane(contours, points: np.ndarray) -> np.ndarray:
+    """Distance of points (n, 2) from a section (n,) [m]; 0 inside it."""
+    best = np.full(len(points), np.inf)
+    turns = np.zeros(len(points), int)
+    for contour in contours:
+        for a, b in zip(contour, np.roll(contour, -1, axis=0)):
+            d, r = b - a, points - a
+            s = np.clip(r @ d / max(d @ d, 1e-30), 0, 1)
+            away = r - s[:, None] * d
+            best = np.minimum(best, np.einsum("ni,ni->n", away, away))
+            left = d[0] * r[:, 1] - d[1] * r[:, 0]
+            up = (a[1] <= points[:, 1]) & (points[:, 1] < b[1]) & (left > 0)
+            down = (b[1] <= points[:, 1]) & (points[:, 1] < a[1]) & (left < 0)
+            turns += up.astype(int) - down.astype(int)
+    return np.where(turns > 0, 0.0, np.sqrt(best))
+
+
+@dataclass(frozen=True)
 class Link:
     """A rigid link.
 
     Attributes:
-        name, parent: names; parent None for the torso.
-        p_WA, p_WB: its axis at rest, from its joint to its far end (3,) [m].
-        width, depth: of its printed section, for drawing and collision [m].
-        solids: what it is made of: boxes and, inside a skin, bracing plates.
-        stations: bracing rings on its axis, fractions of A to B.
-        struts: further axes, pairs p_WA, p_WB at rest [m], each with two rings.
+        name: its name.
+        parent: name of its parent; None for the torso.
+        p_WA, p_WB: ends of its axis at rest, A at its joint (3,) [m].
+        width, depth: sides of its printed section, for its collision shape [m].
+        solids: its boxes and, inside a skin, its bracing plates.
+        stations: places of the bracing rings on its axis, from 0 at A to 1 at B.
+        struts: ends of its struts at rest (3,) [m]; each carries two rings.
+        p_WO: origin of its frame at rest (3,) [m]; A by default.
     """
 
     name: str
@@ -96,27 +265,27 @@ class Link:
 
     @property
     def origin(self) -> np.ndarray:
-        """Of the link's frame in the robot's at rest (3,) [m]."""
+        """Origin of the link's frame at rest (3,) [m]."""
         return self.p_WA if self.p_WO is None else self.p_WO
 
     @property
     def length(self) -> float:
-        """Of its axis [m]."""
+        """Length of its axis [m]."""
         return float(np.linalg.norm(self.p_WB - self.p_WA))
 
     @cached_property
     def mass(self) -> float:
-        """Of all solids [kg]."""
+        """Mass of all solids [kg]."""
         return float(sum(s.mass for s in self.solids))
 
     @cached_property
     def com(self) -> np.ndarray:
-        """p_BBcm (3,) [m]."""
+        """Centre of mass in the link, p_BBcm (3,) [m]."""
         return sum(s.mass * s.p_BG for s in self.solids) / self.mass
 
     @cached_property
     def inertia(self) -> np.ndarray:
-        """About the centre of mass (3, 3) [kg m^2]."""
+        """Inertia about the centre of mass (3, 3) [kg m^2]."""
         total = np.zeros((3, 3))
         for solid in self.solids:
             r = solid.p_BG - self.com
@@ -124,19 +293,20 @@ class Link:
         return 0.5 * (total + total.T)
 
     def mass_of(self, kind: str) -> float:
-        """Mass of one kind of solid [kg]."""
+        """Mass of the solids of one kind [kg]."""
         return float(sum(s.mass for s in self.solids if s.kind == kind))
 
 
 @dataclass(frozen=True)
 class Hinge:
-    """A revolute joint; angle 0 at rest.
+    """A revolute joint, whose angle is 0 at rest.
 
     Attributes:
-        name, parent, child: names.
-        p_WJ: at rest (3,) [m].
-        axis: unit vector, the same in all frames at rest (3,).
-        lower, upper: limits [rad].
+        name: its name.
+        parent, child: names of the links it joins.
+        p_WJ: its position at rest (3,) [m].
+        axis: unit vector of its axis, the same in all frames at rest (3,).
+        lower, upper: limits of its angle [rad].
         servo: its motor.
     """
 
@@ -155,11 +325,11 @@ class Sole:
     """A rectangular sole with five contact patches.
 
     Attributes:
-        foot: name, e.g. "FL".
-        link: the foot's link.
-        size: length, width (2,) [m].
-        p_BP: front left, front right, rear left, rear right, middle, in the link
-            (5, 3) [m].
+        foot: name of the foot, e.g. "FL".
+        link: name of the foot's link.
+        size: length and width (2,) [m].
+        p_BP: the patches in the link: front left, front right, rear left, rear right,
+            middle (5, 3) [m].
     """
 
     foot: str
@@ -170,7 +340,14 @@ class Sole:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Links, the first the torso, parents before children; hinges; soles."""
+    """The links, joints and soles of a robot at rest.
+
+    Attributes:
+        name: name of the robot.
+        links: the links, the torso first and parents before children.
+        hinges: the joints.
+        soles: the soles of the feet.
+    """
 
     name: str
     links: tuple[Link, ...]
@@ -194,7 +371,7 @@ class Skeleton:
 
     @property
     def mass(self) -> float:
-        """Of all links [kg]."""
+        """Mass of all links [kg]."""
         return float(sum(link.mass for link in self.links))
 
     @property
@@ -207,7 +384,7 @@ class Skeleton:
         """Corners of the solids of some kinds, at rest.
 
         Returns:
-            Points (n, 3) [m], the index of each one's link (n,).
+            The corners (n, 3) [m], and the index of the link of each (n,).
         """
         kinds = set(kinds)
         points, index = [np.zeros((0, 3))], []
@@ -220,65 +397,8 @@ class Skeleton:
 
     @property
     def size(self) -> np.ndarray:
-        """Of the box around everything at rest, soles on the ground (3,) [m]."""
-        points, _ = self.corners(KINDS)
+        """Sides of the box around everything at rest, the ground included (3,) [m]."""
+        points, _ = self.corners(_KINDS)
         high = points.max(axis=0)
         low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
         return high - low
-
-
-def standing_torques(skeleton: Skeleton, mass: float | None = None) -> np.ndarray:
-    """Torques that hold the rest pose on four feet, static.
-
-    Each sole carries a vertical force f at its middle P; the four are the smallest
-    that balance the weight and its moments. For the links k beyond joint j
-
-        tau_j = -axis_j . [(p_P - p_J) x f - sum_k (p_k - p_J) x m_k g z]
-
-    Args:
-        skeleton: at rest.
-        mass: of the whole robot [kg], spread as the skeleton's is; the skeleton's
-            by default.
-
-    Returns:
-        One a hinge (m,) [N m].
-
-    Raises:
-        InvalidInput: when a force would pull, as the centre of mass is outside
-            the feet.
-    """
-    weight = 9.81 * (skeleton.mass if mass is None else mass)
-    middle = np.array(
-        [skeleton.link(s.link).origin + s.p_BP[4] for s in skeleton.soles]
-    )
-    arm = middle - skeleton.com
-    balance = np.stack([np.ones(len(arm)), arm[:, 0], arm[:, 1]])
-    force = np.linalg.pinv(balance) @ np.array([weight, 0.0, 0.0])
-    if force.min() < 0:
-        foot = skeleton.soles[int(np.argmin(force))].foot
-        raise InvalidInput(
-            f"skeleton {skeleton.name}: foot {foot} would have to pull; move the feet "
-            f"or the torso's mass (centre of mass at x = {skeleton.com[0]:.3f} m)"
-        )
-    loads = [
-        (sole.link, p, np.array([0.0, 0.0, f]))
-        for sole, p, f in zip(skeleton.soles, middle, force)
-    ]
-    for link in skeleton.links:
-        pull = np.array([0.0, 0.0, -weight * link.mass / skeleton.mass])
-        loads.append((link.name, link.origin + link.com, pull))
-    torque = np.zeros(len(skeleton.hinges))
-    for name, p, f in loads:
-        above = _ancestors(skeleton, name)
-        for k, hinge in enumerate(skeleton.hinges):
-            if hinge.child in above:
-                torque[k] -= hinge.axis @ np.cross(p - hinge.p_WJ, f)
-    return torque
-
-
-def _ancestors(skeleton, name):
-    names = set()
-    while name is not None:
-        names.add(name)
-        name = skeleton.link(name).parent
-    return names

@@ -1,19 +1,18 @@
 """The skeletons of the paper's four robots (Table 1, sections 6 and 7).
 
-Sizes are the paper's, of the skinned robots; the skeletons are drawn inside them,
-with room for the skin. Read as length x height x width for the monster ("48.5 cm x
-64.6 cm x 27 cm"; it walks on four legs and is taller than long in Fig. 12) and as
-length x width x height for the others. The paper gives the skeleton's weight of
-beetle and cow; for monster and lizard we take the robot less a skin of 4 mm.
+The paper's sizes are those of the skinned robots; the skeletons are drawn inside them
+with room for the skin. Its sizes are read as length x height x width for the monster
+("48.5 cm x 64.6 cm x 27 cm": it walks on four legs and is taller than long in Fig. 12)
+and as length x width x height for the others. The paper gives the mass of the skeleton
+for beetle and cow; for monster and lizard it is the robot's less that of a skin of
+4 mm.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.checks import check_value, one_of
 from drakebots.design.skeleton.parameters import (
     DS3218,
     Build,
@@ -44,17 +43,18 @@ MASSES = {
     "lizard": (7.3, 3.5),
     "cow": (4.3, 1.65),
 }
-"""Skeleton and skin [kg]; beetle and cow as printed, the others' sum as printed."""
+"""Masses of skeleton and skin [kg]: the paper's for beetle and cow; for the others
+only their sum is the paper's."""
 
 GLUE = {"beetle": 140, "monster": 301, "lizard": 176, "cow": 217}
-"""Glue vertices of Table 1."""
+"""Numbers of glue vertices in Table 1."""
 
 
 def _deg(value: float) -> float:
     return float(np.radians(value))
 
 
-def beetle() -> Crouched:
+def _beetle() -> Crouched:
     """12 joints, 2.8 kg; knees and elbows bent outward, wide stance."""
     foot = FootShape(length=0.085, width=0.056, ankle_height=0.046)
     limb = {"y": 0.128, "upper": 0.098, "lower": 0.098, "foot": foot}
@@ -72,7 +72,7 @@ def beetle() -> Crouched:
     )
 
 
-def monster() -> Upright:
+def _monster() -> Upright:
     """16 joints; upright legs under a tall body with a head."""
     foot = FootShape(length=0.10, width=0.060, ankle_height=0.055)
     limb = {"y": 0.088, "upper": 0.112, "lower": 0.104, "hip": 0.024, "foot": foot}
@@ -95,7 +95,7 @@ def monster() -> Upright:
     )
 
 
-def lizard() -> Long:
+def _lizard() -> Long:
     """17 joints; long torso, short splayed limbs, a tail on a yaw joint."""
     foot = FootShape(length=0.11, width=0.064, ankle_height=0.050, forward=0.008)
     limb = {"y": 0.125, "upper": 0.095, "lower": 0.085, "hip": 0.022, "foot": foot}
@@ -120,7 +120,7 @@ def lizard() -> Long:
     )
 
 
-def cow() -> Upright:
+def _cow() -> Upright:
     """16 joints, 4.3 kg, DS3218 servos; tall and narrow, straight legs."""
     foot = FootShape(length=0.075, width=0.074, ankle_height=0.048)
     limb = {"y": 0.063, "upper": 0.102, "lower": 0.098, "hip": 0.022, "foot": foot}
@@ -141,30 +141,14 @@ def cow() -> Upright:
     )
 
 
-_MAKERS = {"beetle": beetle, "monster": monster, "lizard": lizard, "cow": cow}
-
-
-TEMPLATES = {"crouched": "beetle", "long": "lizard", "upright": "monster"}
-"""The three templates of Fig. 6, and the robot whose parameters they start from."""
-
-
-def template_named(kind: str) -> Template:
-    """A template of Fig. 6: "crouched", "long" or "upright", with default parameters.
-
-    Raises:
-        UnknownName: for another kind.
-    """
-    if kind not in TEMPLATES:
-        raise UnknownName("template", kind, TEMPLATES)
-    return replace(_MAKERS[TEMPLATES[kind]](), name=kind)
+_MAKERS = {"beetle": _beetle, "monster": _monster, "lizard": _lizard, "cow": _cow}
 
 
 def table1_template(name: str) -> Template:
-    """The template of a robot of Table 1, with the paper's skeleton mass.
+    """The template of a robot of Table 1, with the paper's mass of its skeleton.
 
     Raises:
         UnknownName: for another name.
     """
-    if name not in _MAKERS:
-        raise UnknownName("robot", name, _MAKERS)
+    check_value("robot", name, one_of("robot", _MAKERS))
     return with_skeleton_mass(_MAKERS[name](), MASSES[name][0])

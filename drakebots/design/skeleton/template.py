@@ -1,10 +1,12 @@
-"""The three skeleton templates of Fig. 6: from parameters to a skeleton.
+"""The three skeleton templates of the paper's Fig. 6: from parameters to a skeleton.
 
-* `Crouched`: shoulder, knee, ankle on each limb (12 joints), bent knees: beetle.
-* `Long`: abduction, flexion, knee, ankle on each limb and one yaw joint of the tail
-  (17 joints): lizard. The paper prints 17 without saying where; 4 x 4 + 1 lets
-  each foot be placed in space and levelled.
-* `Upright`: abduction, flexion, knee, ankle (16 joints): monster, cow.
+* `Crouched` has a shoulder, a knee and an ankle on each limb (12 joints) and bent
+  knees: the beetle.
+* `Upright` has abduction, flexion, knee and ankle on each limb (16 joints): the
+  monster and the cow.
+* `Long` has the same four joints on each limb and one yaw joint of the tail
+  (17 joints): the lizard. The paper gives 17 without saying where they are; 4 x 4 + 1
+  lets each foot be placed in space and levelled.
 
 The paper says only that the last two "vary in different initial poses and foot link
 geometries" (section 6). Flexion, knee and ankle turn about y at rest, so that every
@@ -18,25 +20,26 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import check, one_of
+from drakebots.core.errors import InvalidInput
 from drakebots.design.skeleton.links import (
     ABDUCTION,
     FLEXION,
-    SHOULDER_AXES,
     abduction_joint,
     foot_link,
+    foot_sole,
     hip_link,
-    lower_link,
-    sole,
+    limb_link,
     tail_joint,
     tail_link,
     torso_link,
-    upper_link,
 )
 from drakebots.design.skeleton.parameters import Build, Limb, Tail, Torso
 from drakebots.design.skeleton.skeleton import Hinge, Link, Skeleton, Sole
 
-SIDES = {"L": 1, "R": -1}
+_SIDES = {"L": 1, "R": -1}
+_X, _Y, _Z = np.eye(3)
+_SHOULDER_AXES = {"pitch": _Y, "yaw": _Z, "abduction": _X}
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,10 @@ class LimbParts:
     """What a limb or a tail adds to a skeleton.
 
     Attributes:
-        links, hinges: parents before children.
-        sole: of its foot, None for a tail.
-        mount: of its first motor on the torso: joint, middle of the servo's height,
-            axis and the direction of the servo's bulk (3,) [m].
+        links, hinges: its links and joints, parents before children.
+        sole: sole of its foot; None for a tail.
+        mount: its first motor, on the torso: name of the joint, middle of the servo's
+            height (3,) [m], axis and direction of the servo's middle (3,).
     """
 
     links: tuple[Link, ...]
@@ -58,12 +61,13 @@ class LimbParts:
 
 @dataclass(frozen=True)
 class Template(ABC):
-    """A named set of semantic parameters; `skeleton()` makes the links.
+    """A named set of parameters from which :meth:`skeleton` makes the links.
 
     Attributes:
-        name: of the robot.
-        torso, front, hind: the torso and the pairs of limbs.
-        build: how parts are made.
+        name: name of the robot.
+        torso: parameters of the torso.
+        front, hind: parameters of the front and of the hind pair of limbs.
+        build: how the printed parts are made.
     """
 
     name: str
@@ -72,25 +76,20 @@ class Template(ABC):
     hind: Limb
     build: Build = field(default_factory=Build)
 
-    @property
-    @abstractmethod
-    def joints(self) -> int:
-        """Number of joints."""
-
     @abstractmethod
     def limb_parts(self, name: str) -> LimbParts:
-        """One limb (FL, FR, RL, RR).
+        """The parts of one limb (FL, FR, RL, RR).
 
         Raises:
             InvalidInput: naming the link that is too short for its motor.
         """
 
     def tail_parts(self) -> LimbParts | None:
-        """The tail, where there is one."""
+        """The parts of the tail, where there is one."""
         return None
 
     def skeleton(self) -> Skeleton:
-        """Links, hinges and soles at rest.
+        """The skeleton at rest.
 
         Raises:
             InvalidInput: naming the link that is too short for its motor.
@@ -109,90 +108,78 @@ class Template(ABC):
 
     @property
     def limbs(self) -> dict[str, tuple[Limb, int, int]]:
-        """By name (FL, FR, RL, RR): its parameters, its end (+-1) and side (+-1)."""
+        """Parameters, end (1 front, -1 hind) and side (1 left, -1 right), by name."""
         ends = (("F", self.front, 1), ("R", self.hind, -1))
         return {
-            end + side: (limb, sign, SIDES[side])
+            end + side: (limb, sign, _SIDES[side])
             for end, limb, sign in ends
-            for side in SIDES
+            for side in _SIDES
         }
 
     @property
     def torso_centre(self) -> np.ndarray:
-        """p_WO of the torso at rest (3,) [m]."""
+        """Middle of the torso's box at rest, p_WO (3,) [m]."""
         hips = (self.front.hip_height + self.hind.hip_height) / 2
         return np.array([self.torso.centre[0], 0.0, hips + self.torso.centre[1]])
 
 
 @dataclass(frozen=True)
 class Crouched(Template):
-    """Three joints a limb; `shoulder` is "pitch", "yaw" or "abduction".
+    """Three joints on each limb: shoulder, knee, ankle.
 
-    With "pitch" each foot moves and stays level in its sagittal plane; the others
-    cannot do both.
+    Attributes:
+        shoulder: axis of the shoulders, "pitch", "yaw" or "abduction". With "pitch"
+            each foot moves in its sagittal plane and stays level; the others cannot
+            do both.
     """
 
     shoulder: str = "pitch"
 
     def __post_init__(self):
-        if self.shoulder not in SHOULDER_AXES:
-            raise UnknownName("shoulder", self.shoulder, SHOULDER_AXES)
-
-    @property
-    def joints(self) -> int:
-        return 12
+        check(self, self.name, shoulder=one_of("shoulder", _SHOULDER_AXES))
 
     def limb_parts(self, name: str) -> LimbParts:
         limb, end, side = self.limbs[name]
         hip = _hip_point(limb, side)
-        axis = np.array(SHOULDER_AXES[self.shoulder], float)
+        axis = _SHOULDER_AXES[self.shoulder]
         joint = f"{name}_shoulder"
         ends = ("torso", f"{name}_upper")
         limits = np.radians([-60.0, 60.0])
         hinge = Hinge(joint, *ends, hip, axis, *limits, self.build.servo)
-        inward = np.array([-end, 0.0, 0.0]) if axis[0] == 0 else np.array([0, 0, 1.0])
-        mount = (joint, hip, axis, inward)
+        mount = (joint, hip, axis, -end * _X if axis[0] == 0 else _Z)
         leg = _leg(self.build, name, limb, side, "torso")
         return LimbParts(leg.links, (hinge, *leg.hinges), leg.sole, mount)
 
 
 @dataclass(frozen=True)
 class Upright(Template):
-    """Four joints a limb: abduction, flexion, knee, ankle."""
-
-    @property
-    def joints(self) -> int:
-        return 16
+    """Four joints on each limb: abduction, flexion, knee, ankle."""
 
     def limb_parts(self, name: str) -> LimbParts:
         return _four_joint_limb(self, name)
 
 
 @dataclass(frozen=True)
-class Long(Template):
-    """Four joints a limb and a tail on a yaw joint; a long torso, short limbs."""
+class Long(Upright):
+    """Four joints on each limb, a tail on a yaw joint; a long torso, short limbs.
+
+    Attributes:
+        tail: parameters of the tail.
+    """
 
     tail: Tail = field(default_factory=Tail)
 
-    @property
-    def joints(self) -> int:
-        return 17
-
-    def limb_parts(self, name: str) -> LimbParts:
-        return _four_joint_limb(self, name)
-
     def tail_parts(self) -> LimbParts:
         p_WJ = tail_joint(self.build, self.torso, self.torso_centre)
-        up, forward = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
         limits = np.radians([-45.0, 45.0])
         ends = ("torso", "tail")
-        hinge = Hinge("tail_yaw", *ends, p_WJ, up, *limits, self.build.servo)
+        hinge = Hinge("tail_yaw", *ends, p_WJ, _Z, *limits, self.build.servo)
         link = tail_link(self.build, self.tail, p_WJ)
-        return LimbParts((link,), (hinge,), None, ("tail_yaw", p_WJ, up, forward))
+        return LimbParts((link,), (hinge,), None, ("tail_yaw", p_WJ, _Z, _X))
 
 
 def with_skeleton_mass(template: Template, mass: float) -> Template:
-    """Thickens or thins the bracing rings until the skeleton weighs `mass` [kg].
+    """The template whose skeleton weighs `mass` [kg], by the rings' thickness.
 
     Raises:
         InvalidInput: when the links without rings weigh more, or the rings would
@@ -205,8 +192,8 @@ def with_skeleton_mass(template: Template, mass: float) -> Template:
     if not 0.0005 <= rib <= 0.015:
         raise InvalidInput(
             f"{template.name}: a skeleton of {mass:g} kg needs bracing rings "
-            f"{1e3 * rib:.3g} mm thick (0.5 to 15 can be made); the rest weighs "
-            f"{rest:.3g} kg; change build.wall or torso.brace"
+            f"{1e3 * rib:.3g} mm thick, and 0.5 to 15 mm can be made; the rest of it "
+            f"weighs {rest:.3g} kg; change build.wall or torso.brace"
         )
     return replace(template, build=replace(template.build, rib=rib))
 
@@ -226,7 +213,7 @@ def _four_joint_limb(template, name) -> LimbParts:
     )
     link = hip_link(build, name, p_WJ, hip, end)
     leg = _leg(build, name, limb, side, link.name)
-    mount = (f"{name}_abduction", p_WM, ABDUCTION, np.array([0.0, 0.0, 1.0]))
+    mount = (f"{name}_abduction", p_WM, ABDUCTION, _Z)
     hinges = (*_hinges(build, name, rows), *leg.hinges)
     return LimbParts((link, *leg.links), hinges, leg.sole, mount)
 
@@ -236,17 +223,18 @@ def _leg(build, name, limb, side, parent) -> LimbParts:
     hip = _hip_point(limb, side)
     knee = hip + limb.upper_vector(side)
     ankle = knee + limb.lower_vector()
+    upper, lower = f"{name}_upper", f"{name}_lower"
     links = (
-        upper_link(build, limb, name, parent, hip, knee),
-        lower_link(build, limb, name, knee, ankle),
+        limb_link(build, limb, upper, parent, f"{name}_knee", hip, knee),
+        limb_link(build, limb, lower, upper, f"{name}_ankle", knee, ankle),
         foot_link(build, limb.foot, name, ankle),
     )
     rows = (
-        ("knee", f"{name}_upper", f"{name}_lower", knee, FLEXION, 80.0),
-        ("ankle", f"{name}_lower", f"{name}_foot", ankle, FLEXION, 80.0),
+        ("knee", upper, lower, knee, FLEXION, 80.0),
+        ("ankle", lower, f"{name}_foot", ankle, FLEXION, 80.0),
     )
     hinges = tuple(_hinges(build, name, rows))
-    return LimbParts(links, hinges, sole(build, limb.foot, name), None)
+    return LimbParts(links, hinges, foot_sole(limb.foot, name), None)
 
 
 def _hinges(build, limb, rows):

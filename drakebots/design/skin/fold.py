@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry import DistanceGrid, Implicit, RoundCone, Surface
-from drakebots.design.remesh import Ring
+from drakebots.design.geometry import DistanceGrid, Implicit, Ring, RoundCone, Surface
 from drakebots.design.skeleton import Hinge, Skeleton
 from drakebots.design.skin.bodies import COVER, SPREAD
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry import DistanceGrid, Surface
-from drakebots.design.remesh import remesh
+from drakebots.design.geometry import DistanceGrid, Surface, remesh
 from drakebots.design.skin import shell_tets
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
 from drakebots.design.skin.shell_tets import ShellReport, shell_report

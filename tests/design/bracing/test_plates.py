@@ -32,9 +32,8 @@ from drakebots.design.geometry.surface import Surface
 from drakebots.design.pipeline import TOUCH, design_robot
 from drakebots.design.robots import smooth, table1_problem
 from drakebots.design.skeleton.clashes import clashes
-from drakebots.design.skeleton.plates import plate
 from drakebots.design.skeleton.sdf import plate_meshes, write_sdf
-from drakebots.design.skeleton.skeleton import Skeleton, Solid
+from drakebots.design.skeleton.skeleton import Skeleton, Solid, plate
 from drakebots.design.skeleton.table1 import GLUE, MASSES, table1_template
 from tests.helpers.robot_fields import coarse_beetle
 

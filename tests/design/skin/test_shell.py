@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry.distance import DistanceGrid
 from drakebots.design.geometry.implicit import Ellipsoid, Implicit, RoundCone, capsule
-from drakebots.design.geometry.surface_check import check_surface
+from drakebots.design.geometry.surface import check_surface
 from drakebots.design.skin.fold import Fold
 from drakebots.design.skin.shell import FLOOR, shell_mesh
 from drakebots.fem.mesh.check import check_mesh, tet_quality

@@ -13,8 +13,8 @@ from numba import njit
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry import DistanceGrid, Surface, value_and_gradient
-from drakebots.design.remesh.half_edges import (
+from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
+from drakebots.design.geometry.half_edges import (
     agree,
     area_vector,
     collapse_short,
@@ -27,6 +27,7 @@ from drakebots.design.remesh.half_edges import (
     split_long,
     valence,
 )
+from drakebots.design.geometry.surface import Surface
 
 # Numba kernels of the remesher: edges flipped and vertices relaxed for even shapes.
 
