@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,39 +17,35 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 
-_SI = {
-    "1": 1.0,
-    "m": 1.0,
-    "cm": 1e-2,
-    "mm": 1e-3,
-    "um": 1e-6,
-    "kg": 1.0,
-    "g": 1e-3,
-    "mg": 1e-6,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "Hz": 1.0,
-    "kHz": 1e3,
-    "rad": 1.0,
-    "deg": math.pi / 180.0,
-    "N": 1.0,
-    "mN": 1e-3,
-    "J": 1.0,
-    "mJ": 1e-3,
-    "W": 1.0,
-    "Pa": 1.0,
-    "kPa": 1e3,
-    "bar": 1e5,
-    "MPa": 1e6,
-    "GPa": 1e9,
-    "V": 1.0,
-    "A": 1.0,
-    "mA": 1e-3,
-    "F": 1.0,
-    "nF": 1e-9,
-    "Ohm": 1.0,
-}
+_KINDS: tuple[tuple[tuple[int, int, int] | None, dict[str, float]], ...] = (
+    ((0, 0, 0), {"1": 1.0, "rad": 1.0, "deg": math.pi / 180.0}),
+    ((1, 0, 0), {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}),
+    ((0, 1, 0), {"kg": 1.0, "g": 1e-3, "mg": 1e-6}),
+    ((0, 0, 1), {"s": 1.0, "ms": 1e-3, "us": 1e-6}),
+    ((0, 0, -1), {"Hz": 1.0, "kHz": 1e3}),
+    ((1, 1, -2), {"N": 1.0, "mN": 1e-3}),
+    ((2, 1, -2), {"J": 1.0, "mJ": 1e-3}),
+    ((2, 1, -3), {"W": 1.0}),
+    ((-1, 1, -2), {"Pa": 1.0, "kPa": 1e3, "bar": 1e5, "MPa": 1e6, "GPa": 1e9}),
+    (None, {"V": 1.0, "A": 1.0, "mA": 1e-3, "F": 1.0, "nF": 1e-9, "Ohm": 1.0}),
+)
+"""Powers of length, mass and time (None for electrical units), and SI factors."""
+
+_SI = {symbol: factor for _, group in _KINDS for symbol, factor in group.items()}
+_POWERS = {symbol: powers for powers, group in _KINDS for symbol in group}
+
+
+def _symbols(unit: str) -> Iterator[tuple[str, int, bool]]:
+    """Each symbol of a unit: its name, its power, and whether it divides."""
+    for index, part in enumerate(str(unit).split("/")):
+        for symbol in re.sub(r"[()]", " ", part).split():
+            name, _, power = symbol.partition("^")
+            if name not in _SI or (power and not re.fullmatch(r"-?[0-9]{1,2}", power)):
+                raise InvalidInput(
+                    f"unknown unit {symbol!r} in {unit!r}; known symbols: "
+                    f"{', '.join(sorted(_SI))}, with powers as in mm^2"
+                )
+            yield name, int(power or 1), index > 0
 
 
 def si_factor(unit: str) -> float:
@@ -62,17 +58,28 @@ def si_factor(unit: str) -> float:
         InvalidInput: for a symbol that is not known.
     """
     factor = 1.0
-    for index, part in enumerate(str(unit).split("/")):
-        for symbol in re.sub(r"[()]", " ", part).split():
-            name, _, power = symbol.partition("^")
-            if name not in _SI or (power and not re.fullmatch(r"-?[0-9]{1,2}", power)):
-                raise InvalidInput(
-                    f"unknown unit {symbol!r} in {unit!r}; known symbols: "
-                    f"{', '.join(sorted(_SI))}, with powers as in mm^2"
-                )
-            value = _SI[name] ** int(power or 1)
-            factor = factor * value if index == 0 else factor / value
+    for name, power, divides in _symbols(unit):
+        value = _SI[name] ** power
+        factor = factor / value if divides else factor * value
     return factor
+
+
+def dimensions(unit: str) -> tuple[int, int, int] | None:
+    """Powers of length, mass and time, e.g. "N mm" -> (2, 1, -2).
+
+    None for a unit with electrical symbols.
+
+    Raises:
+        InvalidInput: for a symbol that is not known.
+    """
+    total = [0, 0, 0]
+    for name, power, divides in _symbols(unit):
+        powers = _POWERS[name]
+        if powers is None:
+            return None
+        for k in range(3):
+            total[k] += (-power if divides else power) * powers[k]
+    return total[0], total[1], total[2]
 
 
 def quantity(node: Mapping[str, Any], where: str = "quantity") -> float:

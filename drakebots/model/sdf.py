@@ -1,4 +1,4 @@
-"""A tree of links and joints in SI, and the SDF text that Drake reads it from."""
+"""SDF files: a tree of links and joints in SI, written as text for Drake's parser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ _NS = "http://drake.mit.edu"
 
 @dataclass(frozen=True)
 class SdfPose:
-    """A frame in another: position (3,) [m], roll, pitch, yaw (3,) [rad]."""
+    """The pose of a frame in another one.
+
+    Attributes:
+        p: position (3,) [m].
+        rpy: roll, pitch and yaw (3,) [rad].
+    """
 
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
     rpy: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -25,6 +30,8 @@ class SdfGeometry:
 
     Attributes:
         kind: "visual" or "collision".
+        name: of the element.
+        pose: in the link.
         shape: "sphere", "box", "cylinder", "capsule" or "mesh".
         values: its SDF children: radius, length, size, scale [m], or uri.
         rgba: (4,), or None for Drake's default.
@@ -43,10 +50,13 @@ class SdfLink:
     """A rigid body.
 
     Attributes:
-        mass: [kg].
-        com: the frame of the inertia, at the centre of mass, in the link.
+        name: of the link.
+        mass: its mass [kg].
+        com: pose of the inertia's frame, at the centre of mass, in the link.
         inertia: (3, 3) about the centre of mass [kg m^2].
-        pose: of the link in `relative_to` at q = 0, None for the model frame.
+        geometries: visuals and collisions.
+        pose: pose of the link in `relative_to` at q = 0.
+        relative_to: another link; None for the model frame.
     """
 
     name: str
@@ -63,24 +73,28 @@ class SdfJoint:
     """A joint at the origin of its child.
 
     Attributes:
-        type: "revolute", "continuous", "prismatic" or "fixed".
+        type: "revolute", "continuous", "prismatic", "fixed" or "planar": on the
+            xy plane of the parent, in Drake's own tag.
         axis: unit vector in the child (3,).
         damping: [N m s/rad] or [N s/m].
         limit: lower, upper, velocity, effort where given, in SI.
         stiffness: [N m/rad] or [N/m], about `reference` [rad] or [m].
         actuated: whether Drake adds an actuator.
+        gain: proportional gain of Drake's own control of the actuator
+            [N m/rad] or [N/m]; None for none. It excludes limits.
     """
 
     name: str
     type: str
     parent: str
     child: str
-    axis: np.ndarray
+    axis: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
     damping: float = 0.0
     limit: dict[str, float] = field(default_factory=dict)
     stiffness: float = 0.0
     reference: float | None = None
     actuated: bool = False
+    gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +102,11 @@ class SdfSpringDamper:
     """A spring and damper between point P of body A and point Q of body B.
 
     Attributes:
-        p_AP, p_BQ: (3,) [m].
-        free_length, stiffness, damping: [m], [N/m], [N s/m].
+        body_A, body_B: names of the bodies.
+        p_AP, p_BQ: positions of the points (3,) [m].
+        free_length: length without force [m].
+        stiffness: [N/m].
+        damping: [N s/m].
     """
 
     body_A: str
@@ -103,7 +120,14 @@ class SdfSpringDamper:
 
 @dataclass
 class SdfModel:
-    """What an SDF model needs, in SI; frames are (name, link, pose)."""
+    """The content of an SDF model, in SI.
+
+    Attributes:
+        name: of the model.
+        links, joints: by name.
+        frames: further frames as (name, link, pose in the link).
+        springs: springs and dampers between points.
+    """
 
     name: str
     links: dict[str, SdfLink] = field(default_factory=dict)
@@ -175,10 +199,14 @@ def _add_link(root: ET.Element, link: SdfLink) -> None:
 
 
 def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
-    element = _child(root, "joint", name=joint.name, type=joint.type)
-    _child(element, "parent", joint.parent)
-    _child(element, "child", joint.child)
-    if joint.type == "fixed":
+    # libsdformat has no planar joint.
+    tag = f"{{{_NS}}}" if joint.type == "planar" else ""
+    element = _child(root, f"{tag}joint", name=joint.name, type=joint.type)
+    _child(element, f"{tag}parent", joint.parent)
+    _child(element, f"{tag}child", joint.child)
+    if joint.type == "planar":
+        _child(element, f"{tag}damping", "0 0 0")
+    if joint.type in ("fixed", "planar"):
         return
     axis = _child(element, "axis")
     _child(axis, "xyz", _vec(joint.axis))
@@ -187,6 +215,9 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
     if joint.reference is not None:
         _child(dynamics, "spring_reference", _num(joint.reference))
         _child(dynamics, "spring_stiffness", _num(joint.stiffness))
+    if joint.gain is not None:
+        _child(element, f"{{{_NS}}}controller_gains", p=_num(joint.gain), d="0")
+        return
     limit = _child(axis, "limit")
     values = joint.limit if joint.actuated else {**joint.limit, "effort": 0.0}
     for key, value in values.items():

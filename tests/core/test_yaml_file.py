@@ -10,7 +10,7 @@ from drakebots.core.files import read_yaml
 from drakebots.design.file import read_design
 from drakebots.lattice.shape.io import load_lattice
 from drakebots.model.description import read_sidecar
-from drakebots.multibody.limbs.limbs import read_limbs
+from drakebots.multibody.limbs import read_limbs
 from drakebots.robots.hamr.model.parameters import load_parameters
 from drakebots.robots.quads.motion.io import read_motion
 from drakebots.robots.voxels.walk.gait import read_gait

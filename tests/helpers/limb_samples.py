@@ -8,7 +8,7 @@ from pydrake.multibody.plant import (
 )
 
 from drakebots.model.load import load
-from drakebots.multibody.limbs.limbs import Limb, add_limbs, couple_joints
+from drakebots.multibody.limbs import Limb, add_limbs, couple_joints
 
 TAIL = {
     "name": "tail",

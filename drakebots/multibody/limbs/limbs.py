@@ -1,4 +1,4 @@
-"""Soft limbs that bend at constant curvature, as chains of joints for any robot.
+"""Soft limbs of constant curvature: their equations, their file, their coordinates.
 
 A limb of length l that bends by alpha is a chain of N rigid segments of length
 l/N and N + 1 revolute joints, of which joint j takes the share w_j of alpha:
@@ -10,14 +10,10 @@ error of second order in 1/N, and its direction is exact. Joints with stiffness
 k_j = K/w_j and damping d_j = D/w_j in series make a limb of stiffness K and
 damping D in bending that stays an arc under a moment at its end.
 
-Softness and actuation are one: each joint has an actuator with a proportional
-gain k_j (`PdControllerGains`, implicit under SAP), so that a limb asked for
-alpha_ref pushes with k_j (w_j alpha_ref - q_j). Without a desired state Drake
-leaves such actuators out, and the limb is limp but damped.
-
-    limbs = read_limbs("tail.yaml")
-    add_limbs(plant, limbs)                     # before plant.Finalize(), or:
-    write_limbs("robot.urdf", limbs, "tailed.dmd.yaml")
+Stiffness and actuation are one: each joint has an actuator with a proportional gain
+k_j (`PdControllerGains`, implicit under SAP), so that a limb with the desired angle
+alpha_d exerts the torque k_j (w_j alpha_d - q_j). Without a desired state Drake leaves
+such actuators out, and the limb is limp but damped.
 
 Source: the discretisation is ours; constant curvature as in Schiller, Seibel,
 Schlattmann, Front. Robot. AI 7:87 (2020), section 2.
@@ -25,101 +21,231 @@ Schlattmann, Front. Robot. AI 7:87 (2020), section 2.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
 
+from drakebots.core.checks import (
+    array,
+    check,
+    flag,
+    non_negative,
+    positive,
+    text,
+    whole,
+)
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import read_yaml
-from drakebots.core.units import si_factor
-from drakebots.multibody.limbs.limb import Limb, check_limbs
-from drakebots.multibody.limbs.sdf import add_parsed, limbs_sdf, write_limbs
+from drakebots.core.files import TOP, Fields, read_yaml
+from drakebots.core.units import dimensions, si_factor
 
-# Limbs from a YAML file, with their units checked.
-#
-#     limbs:
-#     - name: tail
-#       parent: chassis
-#       length: {value: 100, unit: mm}
-#       stiffness: {value: 0.1, unit: N m/rad}
-#       mass: {value: 40, unit: g}
-#       radius: {value: 8, unit: mm}
-#       rpy: {value: [0, 0, 180], unit: deg}      # and p, damping, range, tip_mass
-#       segments: 6                               # and axis, rgba, collide
-#
-# Keys are those of :class:`drakebots.multibody.limbs.limb.Limb`.
+MOST_SEGMENTS = 100
 
-# Powers of length, mass, time.
-_DIMENSIONS = {
-    **dict.fromkeys(("m", "cm", "mm", "um"), (1, 0, 0)),
-    **dict.fromkeys(("kg", "g", "mg"), (0, 1, 0)),
-    **dict.fromkeys(("s", "ms", "us"), (0, 0, 1)),
-    **dict.fromkeys(("rad", "deg", "1"), (0, 0, 0)),
-    **dict.fromkeys(("N", "mN"), (1, 1, -2)),
-    **dict.fromkeys(("J", "mJ"), (2, 1, -2)),
-    **dict.fromkeys(("Pa", "kPa", "MPa", "GPa", "bar"), (-1, 1, -2)),
-}
+
+@dataclass(frozen=True, eq=False)
+class Limb:
+    """A soft limb on a link of a robot, along +x of its root when straight.
+
+    Attributes:
+        name: name of the limb, its links and joints: letters, digits and _.
+        parent: link that it grows from: one of the robot, or "<limb>_tip".
+        length: length l of its centre line [m].
+        stiffness: stiffness K of the whole limb in bending [N m/rad].
+        mass: mass of the limb without `tip_mass` [kg].
+        radius: radius of its cross section [m], for its drawing and inertia.
+        p: position p_PL of the root on the parent link (3,) [m].
+        rpy: roll, pitch and yaw of R_PL (3,) [rad].
+        axis: axis about which it bends, right-handed, in the root's frame (3,);
+            stored perpendicular to x and of unit length.
+        segments: number N of segments.
+        damping: damping D of the whole limb in bending [N m s/rad].
+        range: smallest and largest desired bending angle (2,) [rad].
+        tip_mass: mass at its end, e.g. of a foot or a gripper [kg].
+        rgba: colour of its drawing (4,).
+        collide: whether its drawing also collides.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    name: str
+    parent: str
+    length: float
+    stiffness: float
+    mass: float
+    radius: float
+    p: Sequence[float] = (0.0, 0.0, 0.0)
+    rpy: Sequence[float] = (0.0, 0.0, 0.0)
+    axis: Sequence[float] = (0.0, 0.0, 1.0)
+    segments: int = 6
+    damping: float = 0.0
+    range: Sequence[float] = (-np.pi, np.pi)
+    tip_mass: float = 0.0
+    rgba: Sequence[float] = (0.85, 0.55, 0.25, 1.0)
+    collide: bool = False
+
+    def __post_init__(self):
+        name = text(r"[\w:]+", "of letters, digits and _")
+        check(self, "limb", name=name, parent=name)
+        who = f"limb {self.name!r}"
+        check(
+            self,
+            who,
+            length=positive("m"),
+            stiffness=positive("N m/rad"),
+            mass=positive("kg"),
+            radius=positive("m"),
+            p=array((3,), "m"),
+            rpy=array((3,), "rad"),
+            axis=array((3,)),
+            segments=whole(1, MOST_SEGMENTS),
+            damping=non_negative("N m s/rad"),
+            range=array((2,), "rad"),
+            tip_mass=non_negative("kg"),
+            rgba=array((4,)),
+            collide=flag(),
+        )
+        low, high = self.range
+        if not -2 * np.pi <= low < high <= 2 * np.pi:
+            raise InvalidInput(
+                f"{who}: range must go from low to high within -2 pi..2 pi rad, got "
+                f"[{low:g}, {high:g}]"
+            )
+        across = self.axis * [0.0, 1.0, 1.0]
+        if np.linalg.norm(across) < 1e-6 * max(1.0, np.linalg.norm(self.axis)):
+            raise InvalidInput(
+                f"{who}: axis {self.axis} lies along the limb; give one across x"
+            )
+        object.__setattr__(self, "axis", across / np.linalg.norm(across))
+        self.axis.setflags(write=False)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Shares w of alpha, one for each joint (N + 1,)."""
+        w = np.full(self.segments + 1, 1.0 / self.segments)
+        w[[0, -1]] /= 2
+        return w
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints and actuators from the root on, N + 1 of them."""
+        return tuple(f"{self.name}_bend_{j}" for j in range(self.segments + 1))
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of the links from the root on: N segments and the tip."""
+        return (*(f"{self.name}_{k}" for k in range(self.segments)), self.tip)
+
+    @property
+    def tip(self) -> str:
+        """The link at its end: its origin is the end, x goes on outward."""
+        return f"{self.name}_tip"
+
+    @property
+    def root(self) -> str:
+        """The flange that is welded to the parent."""
+        return f"{self.name}_root"
+
+    def end(self, alpha: float) -> np.ndarray:
+        """Position of the chain's end in the root's bending plane (2,) [m].
+
+        Along x, and in the direction in which a positive angle bends.
+        """
+        turn = np.cumsum(self.weights)[:-1] * alpha
+        step = self.length / self.segments
+        return step * np.array([np.cos(turn).sum(), np.sin(turn).sum()])
+
+    def tip_deflection(self, force: float) -> float:
+        """Deflection of the straight chain's end by a small force across it [m].
+
+        delta = F l^2/K (1/3 + 1/(6 N^2)); the term without N is that of a beam
+        with EI = K l.
+        """
+        shape = 1 / 3 + 1 / (6 * self.segments**2)
+        return force * self.length**2 / self.stiffness * shape
+
+
+def check_limbs(limbs: Iterable[Limb]) -> tuple[Limb, ...]:
+    """The limbs as a tuple, if there are any and their names differ.
+
+    Raises:
+        InvalidInput: otherwise.
+    """
+    limbs = tuple(limbs)
+    if not limbs:
+        raise InvalidInput("limbs: give at least one limb")
+    seen = set()
+    for limb in limbs:
+        if limb.name in seen:
+            raise InvalidInput(f"two limbs are named {limb.name!r}; rename one")
+        seen.add(limb.name)
+    return limbs
+
+
+# --- limbs from a YAML file -------------------------------------------------
 
 _QUANTITIES = {
-    **dict.fromkeys(("length", "radius", "p"), ((1, 0, 0), "m")),
-    **dict.fromkeys(("mass", "tip_mass"), ((0, 1, 0), "kg")),
-    **dict.fromkeys(("rpy", "range"), ((0, 0, 0), "rad")),
-    "stiffness": ((2, 1, -2), "N m/rad"),
-    "damping": ((2, 1, -1), "N m s/rad"),
+    **dict.fromkeys(("length", "radius", "p"), "m"),
+    **dict.fromkeys(("mass", "tip_mass"), "kg"),
+    **dict.fromkeys(("rpy", "range"), "rad"),
+    "stiffness": "N m/rad",
+    "damping": "N m s/rad",
 }
+"""Entries with a unit, and that unit in SI."""
 
 
 def read_limbs(path: str | Path) -> tuple[Limb, ...]:
-    """The limbs of a file.
+    """The limbs of a YAML file, whose entries are the fields of :class:`Limb`.
+
+        limbs:
+        - name: tail
+          parent: chassis
+          length: {value: 100, unit: mm}
+          stiffness: {value: 0.1, unit: N m/rad}
+          mass: {value: 40, unit: g}
+          radius: {value: 8, unit: mm}
+          rpy: {value: [0, 0, 180], unit: deg}      # so p, damping, range, tip_mass
+          segments: 6                               # so axis, rgba, collide
 
     Raises:
         FileProblem: naming the file, the limb and the entry, for a file that
-            cannot be read or does not say what it must.
+            cannot be read, or an entry that is missing, unknown or wrong.
     """
     path = Path(path)
-    tree = read_yaml(path)
-    if not (isinstance(tree, dict) and isinstance(tree.get("limbs"), list)):
-        raise FileProblem(path, "needs a list `limbs`")
+    raw = read_yaml(path)
     try:
-        return check_limbs(
-            _limb(node, f"limb {k + 1}") for k, node in enumerate(tree["limbs"])
-        )
+        rows = Fields(raw, TOP).items("limbs")
+        return check_limbs(_limb(row, f"limb {k}") for k, row in enumerate(rows, 1))
     except DrakebotsError as error:
         raise FileProblem(path, str(error)) from error
 
 
-def _limb(node, where: str) -> Limb:
-    if not isinstance(node, dict):
-        raise InvalidInput(f"{where}: must be a mapping, got {node!r}")
-    where = f"limb {node['name']!r}" if "name" in node else where
-    known = [field.name for field in fields(Limb)]
-    for key in node:
-        if key not in known:
-            raise UnknownName(f"entry of {where}", key, known)
+def _limb(node: Any, where: str) -> Limb:
+    if isinstance(node, Mapping) and "name" in node:
+        where = f"limb {node['name']!r}"
+    row = Fields(node, where, [field.name for field in fields(Limb)])
     for key in ("name", "parent", "length", "stiffness", "mass", "radius"):
-        if key not in node:
-            raise InvalidInput(f"{where}: lacks {key!r}")
-    values = {
-        key: _quantity(value, *_QUANTITIES[key], f"{where}: {key}")
-        if key in _QUANTITIES
-        else value
-        for key, value in node.items()
-    }
-    return Limb(**values)
+        row.get(key)
+    return Limb(
+        **{
+            key: _quantity(value, _QUANTITIES[key], f"{where}: {key}")
+            if key in _QUANTITIES
+            else value
+            for key, value in row.raw.items()
+        }
+    )
 
 
-def _quantity(node, dimension, example: str, where: str):
-    if not (isinstance(node, dict) and set(node) >= {"value", "unit"}):
-        raise InvalidInput(f"{where} needs {{value: ..., unit: {example}}}")
+def _quantity(node: Any, si_unit: str, where: str) -> float | np.ndarray:
+    if not (isinstance(node, Mapping) and {"value", "unit"} <= set(node)):
+        raise InvalidInput(f"{where} needs {{value: ..., unit: {si_unit}}}")
     factor = si_factor(node["unit"])
-    if _dimension(str(node["unit"])) != dimension:
+    if dimensions(node["unit"]) != dimensions(si_unit):
         raise InvalidInput(
-            f"{where} cannot be in {node['unit']!r}; use a unit like {example!r}"
+            f"{where} cannot be in {node['unit']!r}; use a unit like {si_unit!r}"
         )
     try:
         value = factor * np.array(node["value"], float)
@@ -128,35 +254,15 @@ def _quantity(node, dimension, example: str, where: str):
     return float(value) if value.ndim == 0 else value
 
 
-def _dimension(unit: str) -> tuple[int, ...] | None:
-    total = np.zeros(3, int)
-    for index, part in enumerate(unit.split("/")):
-        for symbol in re.sub(r"[()]", " ", part).split():
-            name, _, power = symbol.partition("^")
-            if name not in _DIMENSIONS:
-                return None
-            sign = 1 if index == 0 else -1
-            total += sign * int(power or 1) * np.array(_DIMENSIONS[name])
-    return tuple(int(x) for x in total)
-
-
-__all__ = [
-    "Limb",
-    "LimbMap",
-    "add_limbs",
-    "couple_joints",
-    "limbs_sdf",
-    "read_limbs",
-    "write_limbs",
-]
+# --- limbs in a plant -------------------------------------------------------
 
 
 class LimbMap:
-    """Bending angles of limbs to and from the coordinates of a plant.
+    """Converts bending angles of limbs to coordinates of a plant and back.
 
     Args:
         plant: finalized, with the limbs' joints and actuators in it.
-        limbs: of one model instance, in the order of every alpha.
+        limbs: of one model instance, in the order of the entries of alpha.
 
     Raises:
         UnknownName: for a limb that is not in the plant.
@@ -189,12 +295,12 @@ class LimbMap:
 
     @property
     def desired_matrix(self) -> np.ndarray:
-        """Takes alpha (L,) to x_d = [q_d, 0]: (2 num_actuators, L)."""
+        """The matrix of x_d = [q_d, 0] = A alpha, (2 num_actuators, L)."""
         return np.vstack([self._shares, np.zeros_like(self._shares)])
 
     @property
     def sum_matrix(self) -> np.ndarray:
-        """Takes positions (nq,) to alpha: (L, nq) of 0 and 1."""
+        """The matrix of alpha = S q, (L, nq), of 0 and 1."""
         return self._sum.copy()
 
     def clip(self, alpha) -> np.ndarray:
@@ -202,7 +308,7 @@ class LimbMap:
         return np.clip(alpha, self._low, self._high)
 
     def desired(self, alpha) -> np.ndarray:
-        """x_d = [q_d, 0] (2 num_actuators,) for angles (L,) [rad], as asked.
+        """x_d = [q_d, 0] (2 num_actuators,) for angles (L,) [rad], not clipped.
 
         For `plant.get_desired_state_input_port(map.instance)`.
         """
@@ -220,45 +326,11 @@ class LimbMap:
         return np.asarray(q, float) @ self._sum.T
 
 
-def add_limbs(plant: MultibodyPlant, limbs: Sequence[Limb], *, name: str = "limbs"):
-    """Adds limbs to a parsed plant that is not finalized yet.
-
-    The limbs become one model instance; make a :class:`LimbMap` of it after
-    `plant.Finalize()`, and connect its `desired` to the instance's
-    desired-state port.
-
-    Args:
-        plant: a discrete plant, with its robots in it.
-        limbs: to add; a limb may grow from the tip of one that comes before it.
-        name: of the model instance.
-
-    Returns:
-        The model instance.
-
-    Raises:
-        InvalidInput: for a plant that is finalized or continuous, two limbs of
-            one name, a model instance that is there, or a link's name that
-            several robots have.
-        UnknownName: for a parent that is no link, listing the links.
-    """
-    limbs = check_limbs(limbs)
-    if plant.is_finalized():
-        raise InvalidInput("the plant is finalized; add limbs before Finalize()")
-    if plant.time_step() == 0:
-        raise InvalidInput(
-            "limbs need a discrete plant (implicit PD gains); give it a time step"
-        )
-    if plant.HasModelInstanceNamed(name):
-        raise InvalidInput(f"there is a model named {name!r}; give another name")
-    instance: ModelInstanceIndex = add_parsed(plant, limbs, name)
-    return instance
-
-
 def couple_joints(plant: MultibodyPlant, limbs: Sequence[Limb]) -> None:
-    """Keeps limbs arcs whatever pulls on them; before Finalize, for SAP.
+    """Keeps limbs in the shape of arcs under any load; before Finalize, for SAP.
 
-    Each joint's angle is its share of alpha, by N coupler constraints a limb.
-    Without them a force across the end also bends a limb into an S.
+    Each joint's angle is its share of alpha, by N coupler constraints for each limb.
+    Without them a force across its end also bends a limb into an S.
     """
     for limb in check_limbs(limbs):
         joints = [plant.GetJointByName(name) for name in limb.joints]

@@ -1,9 +1,8 @@
-"""Soft limbs as SDF: for a plant, for a file, for a robot made of them."""
+"""Soft limbs as SDF: in a plant, beside a robot's file, in a model made of them."""
 
 from __future__ import annotations
 
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,27 +10,33 @@ import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, UnitInertia
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex, UnitInertia
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.core.files import replacing
-from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
-from drakebots.multibody.limbs.limb import Limb, check_limbs
+from drakebots.model import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    load,
+    model_sdf,
+)
+from drakebots.multibody.limbs.limbs import Limb, check_limbs
 
 END_SHARE = 0.05
-"""Share of a limb's mass in its end cap, and as much in its flange. Ours."""
-
-_DRAKE = "{http://drake.mit.edu}"
+"""Share of a limb's mass in its end cap, and the same in its flange. Our choice."""
 
 
 def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
-    """Adds a limb's links and joints to an SDF model.
+    """Adds a limb's links and joints, with actuators and their gains, to an SDF model.
 
     Args:
-        model: to add to; its parent link is in it already, if `on` is given.
+        model: to add to; where `on` is given, with that link in it.
         limb: the limb.
-        on: the link its first joint is on; None for a flange of its own, to be
-            welded to whatever carries the limb.
+        on: the link that carries its first joint; None for a flange of its own, to
+            be welded to the link that carries the limb.
     """
     n, step = limb.segments, limb.length / limb.segments
     flange = END_SHARE * limb.mass if on is None else 0.0
@@ -75,6 +80,7 @@ def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
             limb.axis,
             damping=limb.damping / limb.weights[j],
             actuated=True,
+            gain=limb.stiffness / limb.weights[j],
         )
         before, pose = name, SdfPose(np.array([step, 0, 0]))
 
@@ -88,48 +94,8 @@ def _ball_link(name: str, mass: float, limb: Limb, what: str) -> SdfLink:
     return SdfLink(name, mass, SdfPose(), inertia, [drawn])
 
 
-def sdf_of(
-    model: SdfModel, limbs: Sequence[Limb], *, planar: tuple[str, str] | None = None
-) -> str:
-    """The SDF text of a model with limbs: actuators get their gains.
-
-    Args:
-        model: with the parts of the limbs in it.
-        limbs: those.
-        planar: two links, the second of which slides and turns on the first's
-            xy plane; None for no such joint.
-    """
-    text = model_sdf(model)
-    ET.register_namespace("drake", _DRAKE.strip("{}"))
-    sdf = ET.fromstring(text)
-    root = sdf.find("model")
-    gains = {
-        joint: limb.stiffness / w
-        for limb in limbs
-        for joint, w in zip(limb.joints, limb.weights)
-    }
-    for joint in root.findall("joint"):
-        if joint.get("name") in gains:
-            limit = joint.find("axis/limit")
-            joint.find("axis").remove(limit)
-            p = repr(float(gains[joint.get("name")]))
-            ET.SubElement(joint, f"{_DRAKE}controller_gains", {"p": p, "d": "0"})
-    if planar is not None:
-        joint = ET.SubElement(
-            root, f"{_DRAKE}joint", {"name": "planar", "type": "planar"}
-        )
-        for tag, value in (
-            ("parent", planar[0]),
-            ("child", planar[1]),
-            ("damping", "0 0 0"),
-        ):
-            ET.SubElement(joint, _DRAKE + tag).text = value
-    ET.indent(sdf)
-    return '<?xml version="1.0"?>\n' + ET.tostring(sdf, "unicode") + "\n"
-
-
 def limbs_sdf(limbs: Sequence[Limb], name: str = "limbs") -> str:
-    """The SDF text of limbs alone, each on a flange that nothing holds yet.
+    """The SDF text of limbs alone, each on a flange that is not welded to a robot yet.
 
     Raises:
         InvalidInput: for two limbs of one name.
@@ -137,11 +103,41 @@ def limbs_sdf(limbs: Sequence[Limb], name: str = "limbs") -> str:
     limbs, model = check_limbs(limbs), SdfModel(name)
     for limb in limbs:
         limb_parts(model, limb, on=None)
-    return sdf_of(model, limbs)
+    return model_sdf(model)
 
 
-def add_parsed(plant: MultibodyPlant, limbs: tuple[Limb, ...], name: str):
-    """Parses limbs into a plant and welds their roots; see `add_limbs`."""
+def add_limbs(
+    plant: MultibodyPlant, limbs: Sequence[Limb], *, name: str = "limbs"
+) -> ModelInstanceIndex:
+    """Adds limbs to a parsed plant that is not finalized yet.
+
+    The limbs become one model instance; make a :class:`LimbMap` of it after
+    `plant.Finalize()`, and connect its `desired` to the instance's
+    desired-state port.
+
+    Args:
+        plant: a discrete plant, with its robots in it.
+        limbs: to add; a limb may grow from the tip of an earlier one.
+        name: of the model instance.
+
+    Returns:
+        The model instance.
+
+    Raises:
+        InvalidInput: for a plant that is finalized or continuous, two limbs of
+            one name, the name of an existing model instance, or a parent's name
+            that several robots have.
+        UnknownName: for a parent that is no link, listing the links.
+    """
+    limbs = check_limbs(limbs)
+    if plant.is_finalized():
+        raise InvalidInput("the plant is finalized; add limbs before Finalize()")
+    if plant.time_step() == 0:
+        raise InvalidInput(
+            "limbs need a discrete plant (implicit PD gains); give it a time step"
+        )
+    if plant.HasModelInstanceNamed(name):
+        raise InvalidInput(f"there is a model named {name!r}; give another name")
     tips = {limb.tip for limb in limbs}
     parents = {
         limb.name: None if limb.parent in tips else _link(plant, limb) for limb in limbs
@@ -200,8 +196,6 @@ def write_limbs(
         InvalidInput: as :func:`drakebots.multibody.limbs.limbs.add_limbs`.
         FileProblem: when a file cannot be written.
     """
-    from drakebots.model import load
-
     limbs, output = check_limbs(limbs), Path(output)
     if not output.name.endswith(".dmd.yaml"):
         raise ModelProblem(output, "must end in .dmd.yaml")
@@ -212,7 +206,7 @@ def write_limbs(
         )
     plant = MultibodyPlant(1e-3)
     instances = model.add_to(plant, close_loops=False)
-    add_parsed(plant, limbs, name)
+    add_limbs(plant, limbs, name=name)
     robot_name = plant.GetModelInstanceName(instances[0])
     sdf = output.with_name(output.name.removesuffix(".dmd.yaml") + f"_{name}.sdf")
     for path, text in (
@@ -243,6 +237,3 @@ def _directives(robot: Path, robot_name: str, sdf: Path, limbs, name: str) -> st
             f"      rotation: !Rpy {{deg: {degrees}}}",
         ]
     return "\n".join(lines) + "\n"
-
-
-__all__ = ["add_parsed", "limb_parts", "limbs_sdf", "sdf_of", "write_limbs"]

@@ -13,7 +13,7 @@ from pydrake.multibody.plant import (
 
 from drakebots.core.errors import FileProblem, InvalidInput, ModelProblem, UnknownName
 from drakebots.model.load import load, package_root
-from drakebots.multibody.limbs.limbs import add_limbs, read_limbs, write_limbs
+from drakebots.multibody.limbs import add_limbs, read_limbs, write_limbs
 from tests.helpers.limb_samples import limb, plant_with
 
 URDF = """<robot name="cart"><link name="cart"><inertial><mass value="0.5"/>
@@ -115,7 +115,7 @@ def test_bad_places_are_refused(tmp_path):
         add_limbs(plant, [limb(parent="brik")])
     with pytest.raises(InvalidInput, match="two limbs"):
         add_limbs(plant, [limb(), limb()])
-    with pytest.raises(InvalidInput, match="one limb"):
+    with pytest.raises(InvalidInput, match="at least one limb"):
         add_limbs(plant, [])
     add_limbs(plant, [limb()])
     with pytest.raises(InvalidInput, match="another name"):

@@ -19,7 +19,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import UnknownName
 from drakebots.model.load import load
-from drakebots.multibody.limbs.limbs import LimbMap, add_limbs, limbs_sdf
+from drakebots.multibody.limbs import LimbMap, add_limbs, limbs_sdf
 from tests.helpers.limb_samples import limb, plant_with
 
 

@@ -11,8 +11,15 @@ from __future__ import annotations
 import numpy as np
 import yaml
 
-from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose
-from drakebots.multibody.limbs import Limb, limb_parts, sdf_of
+from drakebots.model import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    model_sdf,
+)
+from drakebots.multibody.limbs import Limb, limb_parts
 from drakebots.robots.gecko.model.kinematics import gait_law
 from drakebots.robots.gecko.model.parameters import (
     FEET,
@@ -106,7 +113,8 @@ def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
         limb_parts(model, limb, on=limb.parent)
     for foot in FEET:
         _draw_foot(model.links[f"{foot}_tip"])
-    return sdf_of(model, limbs, planar=(WALL, FRONT))
+    model.joints["planar"] = SdfJoint("planar", "planar", WALL, FRONT)
+    return model_sdf(model)
 
 
 def _front() -> SdfLink:
