@@ -1,10 +1,27 @@
-"""TODO: what this room is."""
+"""Trajectory optimization through contact, for any model.
+
+Rooms: `program` (programs made of blocks with exact derivatives), `solvers` (IPOPT with
+exact Hessians, Drake's SNOPT and IPOPT, continuation), `contact_implicit` (a robot's
+dynamics and hard contact as a program and as a simulator) and `locomotion` (plans for
+a user's own legged model). Here is the ground that all of them stand on:
+
+    Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), HeightField(x, y, z)
+    SignedDistance(lambda p: p[2] - 0.02 * ca.sin(p[0]))
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.terrain import Frame, Step, Terrain
+    from drakebots.trajopt.terrain import (
+        Flat,
+        Frame,
+        HeightField,
+        SignedDistance,
+        Slope,
+        Step,
+        Terrain,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,9 +1,9 @@
-"""Terrain as a signed distance: how far a foot is from the ground.
+"""Terrain as a signed distance: the distance of a foot from the ground.
 
-phi(p) is the distance of a point p_W from the ground's surface, positive
-outside; its gradient is the direction contact pushes in. All are CasADi
-expressions, and numbers by :meth:`Terrain.evaluate`. Lengths are in m;
-:meth:`Terrain.scaled` gives the same terrain in another unit.
+phi(p) is the distance of a point p_W from the ground's surface, positive outside
+the ground; its gradient is the direction of the contact normal. Both are CasADi
+expressions; :meth:`Terrain.evaluate` gives numbers. Lengths are in m;
+:meth:`Terrain.scaled` gives the same terrain in another unit of length.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
 import casadi as ca
 import numpy as np
 
+from drakebots.core.checks import array, between, check, check_value, finite, positive
 from drakebots.core.errors import InvalidInput
 
 Frame = tuple[ca.SX, ca.SX, ca.SX]
@@ -24,7 +24,7 @@ Frame = tuple[ca.SX, ca.SX, ca.SX]
 
 
 class Terrain(ABC):
-    """What all terrains have in common."""
+    """Base class of all terrains."""
 
     @abstractmethod
     def distance(self, p: ca.SX) -> ca.SX:
@@ -47,10 +47,10 @@ class Terrain(ABC):
 
         With n = grad phi / |grad phi| the tangents are those of Duff et al.,
         "Building an orthonormal basis, revisited" (2017): ex and ey where
-        n = ez, and without a jump wherever n points up.
+        n = ez, and continuous wherever n points up.
         """
         n = self.gradient(p)
-        return frame_about(n / ca.norm_2(n))
+        return _frame_about(n / ca.norm_2(n))
 
     def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi (n,) and its gradient (n, 3) at points (n, 3), as numbers."""
@@ -77,41 +77,41 @@ class Flat(Terrain):
     """The half-space z <= height.
 
     Attributes:
-        height: of the ground [m].
+        height: height of the ground [m].
     """
 
     height: float = 0.0
 
     def __post_init__(self):
-        _finite(self, "height")
+        check(self, "terrain", height=finite("m"))
 
     def distance(self, p: ca.SX) -> ca.SX:
         return p[2] - self.height
 
     def frame(self, p: ca.SX) -> Frame:
-        """ez, ex, ey: constants."""
+        """The constants ez, ex, ey."""
         x, y, z = (ca.SX(column) for column in np.eye(3))
         return z, x, y
 
     def scaled(self, length_unit: float) -> Flat:
-        return Flat(self.height / checked_unit(length_unit))
+        return Flat(self.height / _unit(length_unit))
 
 
 @dataclass(frozen=True)
 class Slope(Terrain):
-    """The plane z = 0 turned about the y axis, and what is below.
+    """The half-space below the plane z = 0 rotated about the y axis.
 
     n = (sin angle, 0, cos angle): with a positive angle the ground falls
     towards +x.
 
     Attributes:
-        angle: about y [rad], between -pi/2 and pi/2.
+        angle: angle about y [rad], between -pi/2 and pi/2.
     """
 
     angle: float
 
     def __post_init__(self):
-        _finite(self, "angle")
+        check(self, "terrain", angle=finite("rad"))
         if abs(self.angle) >= np.pi / 2:
             raise InvalidInput(
                 "terrain angle must be between -pi/2 and pi/2 rad, got "
@@ -127,28 +127,28 @@ class Slope(Terrain):
         return tuple(ca.SX(np.array(v)) for v in ((s, 0, c), (c, 0, -s), (0, 1.0, 0)))
 
     def scaled(self, length_unit: float) -> Slope:
-        checked_unit(length_unit)
+        _unit(length_unit)
         return self
 
 
 @dataclass(frozen=True)
 class Step(Terrain):
-    """A box on the floor z = 0 between two x, endless in y.
+    """A box on the floor z = 0 between two values of x, infinite along y.
 
-    phi is the Euclidean distance outside the ground. Inside it is continuous
-    and negative: minus the depth in the floor or in the box, each alone,
-    whichever is more; that is at most the true depth.
+    phi is the Euclidean distance outside the ground. Inside it is continuous and
+    negative: minus the larger of the depths in the floor and in the box, each on
+    its own; that is at most the true depth.
 
-    Kinks, where the gradient jumps: with `rounding` = 0 outside, on the
-    bisectors of the two inner corners; at the upper edges it turns within no
-    length. With a radius it is continuous outside. Inside the box there are
-    kinks where the nearest side changes, for any radius. On a kink the gradient
-    is that of one side, of length one.
+    The gradient jumps at kinks. Outside the ground these are, without `rounding`,
+    the bisectors of the two inner corners and the upper edges; with a radius there
+    are none. Inside the box there are kinks where the nearest side changes, for any
+    radius. On a kink the gradient is that of one side, of length one.
 
     Attributes:
-        start, end: of the box along x [m].
-        height: of its top [m].
-        rounding: radius of the edges and of the fillets at the floor [m].
+        start, end: limits of the box along x [m].
+        height: height of its top [m].
+        rounding: radius of the edges and of the fillets at the floor [m], at most
+            half of the box's smaller side.
     """
 
     start: float
@@ -157,19 +157,14 @@ class Step(Terrain):
     rounding: float = 0.0
 
     def __post_init__(self):
-        _finite(self, "start", "end", "height", "rounding")
+        rule = finite("m")
+        check(self, "terrain", start=rule, end=rule, height=positive("m"))
         if self.end <= self.start:
             raise InvalidInput(
                 f"terrain end must be beyond start, got {self.start:g} .. {self.end:g}"
             )
-        if self.height <= 0:
-            raise InvalidInput(f"terrain height must be > 0, got {self.height:g}")
         most = min(self.end - self.start, self.height) / 2
-        if not 0 <= self.rounding <= most:
-            raise InvalidInput(
-                f"terrain rounding must be between 0 and {most:g}, half the box's "
-                f"smaller side, got {self.rounding:g}"
-            )
+        check(self, "terrain", rounding=between(0.0, most, "m"))
 
     def distance(self, p: ca.SX) -> ca.SX:
         x, z, r = p[0], p[2], self.rounding
@@ -185,23 +180,23 @@ class Step(Terrain):
         return ca.if_else(fillet, round_, -_larger(-z, -box))
 
     def frame(self, p: ca.SX) -> Frame:
-        """t1 lies in the x-z plane and t2 = ey; up walls t1 points down."""
+        """t1 lies in the x-z plane and t2 = ey; on walls t1 is vertical."""
         n = self.gradient(p)
         n = n / ca.norm_2(n)
         return n, ca.vertcat(n[2], 0, -n[0]), ca.SX(np.array([0, 1.0, 0]))
 
     def scaled(self, length_unit: float) -> Step:
-        L = checked_unit(length_unit)
+        L = _unit(length_unit)
         return Step(self.start / L, self.end / L, self.height / L, self.rounding / L)
 
 
 @dataclass(frozen=True)
 class SignedDistance(Terrain):
-    """A terrain of your own.
+    """A terrain from a function of the user.
 
     Attributes:
-        function: p_W (3,) [m] to phi [m], as SX; of slope 1 on the surface
-            where forces and gaps are to be metres, any positive slope else.
+        function: from p_W (3,) [m] to phi [m], as SX. Its slope on the surface is
+            1 where gaps and forces are to be physical, else any positive slope.
     """
 
     function: Callable[[ca.SX], ca.SX]
@@ -223,12 +218,116 @@ class SignedDistance(Terrain):
         return self.function(p)
 
     def scaled(self, length_unit: float) -> SignedDistance:
-        L = checked_unit(length_unit)
+        L = _unit(length_unit)
         return SignedDistance(lambda p: self.function(p * L) / L)
 
 
-def frame_about(n: ca.SX) -> Frame:
-    """A frame with normal n, of length one; see :meth:`Terrain.frame`."""
+@dataclass(frozen=True, eq=False)
+class HeightField(Terrain):
+    """Ground z = h(x, y) through heights on a regular grid, for scans and drawings.
+
+    h is the bicubic spline through them (twice continuously differentiable,
+    not-a-knot ends, exact for cubics), extended linearly outside the grid.
+    phi is the distance to first order,
+
+        phi = (z - h) / sqrt(1 + |grad h|^2)
+
+    exact for planes and with |grad phi| = 1 on any surface; it has continuous
+    first derivatives, and second ones that jump at grid lines off the surface.
+
+    The expression has a term for each grid point: for a program keep grids to
+    about fifty lines a side.
+
+    Attributes:
+        x, y: increasing, evenly spaced coordinates of the grid lines [m].
+        z: heights (len(x), len(y)) [m].
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+
+    def __post_init__(self):
+        check(self, "terrain", x=array((None,), "m"), y=array((None,), "m"))
+        for name in ("x", "y"):
+            lines = getattr(self, name)
+            if len(lines) < 2:
+                raise InvalidInput(f"terrain {name} needs two or more grid lines")
+            gaps = np.diff(lines)
+            if not (gaps > 0).all() or np.ptp(gaps) > 1e-6 * gaps.mean():
+                raise InvalidInput(
+                    f"terrain {name} must be increasing and evenly spaced"
+                )
+        check(self, "terrain", z=array((len(self.x), len(self.y)), "m"))
+
+    @cached_property
+    def _coefficients(self) -> np.ndarray:
+        across_x = _spline_matrix(len(self.x))
+        across_y = _spline_matrix(len(self.y))
+        return across_x @ self.z @ across_y.T
+
+    def height(self, p: ca.SX) -> ca.SX:
+        """h at the x and y of p."""
+        return self._height_and_slopes(p)[0]
+
+    def _height_and_slopes(self, p):
+        (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
+        rows = ca.DM(self._coefficients)
+        along = ca.mtimes(rows, Y)
+        return (
+            ca.dot(X, along),
+            ca.dot(dX, along),
+            ca.dot(X, ca.mtimes(rows, dY)),
+        )
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        h, hx, hy = self._height_and_slopes(p)
+        return (p[2] - h) / ca.sqrt(1 + hx**2 + hy**2)
+
+    def frame(self, p: ca.SX) -> Frame:
+        """The frame of the ground vertically below p."""
+        _, hx, hy = self._height_and_slopes(p)
+        n = ca.vertcat(-hx, -hy, 1)
+        return _frame_about(n / ca.norm_2(n))
+
+    def scaled(self, length_unit: float) -> HeightField:
+        L = _unit(length_unit)
+        return HeightField(self.x / L, self.y / L, self.z / L)
+
+
+def _basis(x: ca.SX, lines: np.ndarray) -> tuple[ca.SX, ca.SX]:
+    """Cubic B-splines centred on the grid lines and one beyond each end, and
+    their slopes, at x; linear outside the grid."""
+    step = (lines[-1] - lines[0]) / (len(lines) - 1)
+    u = (x - lines[0]) / step
+    inside = ca.fmin(ca.fmax(u, 0), len(lines) - 1)
+    # (w + 2)^3 - 4 (w + 1)^3 + ..., each from where it is positive on.
+    knots = [(-2, 1), (-1, -4), (0, 6), (1, -4)]
+    values, slopes = [], []
+    for centre in range(-1, len(lines) + 1):
+        w = ca.fmin(ca.fmax(inside - centre, -2), 2)
+        ramps = [(ca.fmax(w - knot, 0), factor / 6) for knot, factor in knots]
+        slope = sum(3 * factor * ramp**2 for ramp, factor in ramps)
+        value = sum(factor * ramp**3 for ramp, factor in ramps)
+        values.append(value + slope * (u - inside))
+        slopes.append(slope / step)
+    return ca.vertcat(*values), ca.vertcat(*slopes)
+
+
+def _spline_matrix(n: int) -> np.ndarray:
+    """The matrix from n heights to the n + 2 coefficients of their spline."""
+    A = np.zeros((n + 2, n + 2))
+    for row in range(n):
+        A[row, row : row + 3] = np.array([1, 4, 1]) / 6
+    # Not a knot: the highest differences at either end vanish.
+    order = min(n, 4)
+    difference = np.diff(np.eye(order + 1), order, axis=0)[0]
+    A[n, : order + 1] = A[n + 1, -order - 1 :] = difference
+    return np.linalg.solve(A, np.eye(n + 2)[:, :n])
+
+
+def _frame_about(n: ca.SX) -> Frame:
+    """The frame with unit normal n; see :meth:`Terrain.frame`."""
     sign = ca.if_else(n[2] >= 0, 1, -1)
     a = -1 / (sign + n[2])
     b = n[0] * n[1] * a
@@ -237,29 +336,15 @@ def frame_about(n: ca.SX) -> Frame:
 
 
 def _larger(a: ca.SX, b: ca.SX) -> ca.SX:
-    """The larger one; where they are equal with the derivative of `b`, not the
-    mean of both as ca.fmax has it."""
+    """The larger one; where they are equal, with the derivative of `b` (ca.fmax has
+    the mean of both)."""
     return ca.if_else(a > b, a, b)
 
 
 def _hypot(a: ca.SX, b: ca.SX, where: ca.SX) -> ca.SX:
-    """sqrt(a^2 + b^2) `where` so, with finite derivatives elsewhere too."""
+    """sqrt(a^2 + b^2) if `where`, with finite derivatives elsewhere too."""
     return ca.sqrt(ca.if_else(where, a**2 + b**2, 1))
 
 
-def _finite(terrain, *names: str) -> None:
-    for name in names:
-        value = getattr(terrain, name)
-        if not (isinstance(value, Real) and np.isfinite(value)):
-            raise InvalidInput(f"terrain {name} must be a finite number, got {value!r}")
-
-
-def checked_unit(length_unit: float) -> float:
-    """A unit of length [m] as a float.
-
-    Raises:
-        InvalidInput: when it is no positive number.
-    """
-    if not (isinstance(length_unit, Real) and 0 < length_unit < np.inf):
-        raise InvalidInput(f"length unit must be > 0 m, got {length_unit!r}")
-    return float(length_unit)
+def _unit(length_unit: float) -> float:
+    return float(check_value("length unit", length_unit, positive("m")))

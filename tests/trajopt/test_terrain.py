@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.height_field import HeightField
-from drakebots.trajopt.terrain import Flat, SignedDistance, Slope, Step
+from drakebots.trajopt.terrain import (
+    Flat,
+    HeightField,
+    SignedDistance,
+    Slope,
+    Step,
+)
 
 X, Y = np.linspace(-0.5, 0.7, 13), np.linspace(-0.3, 0.3, 7)
 
@@ -309,12 +314,12 @@ def test_matrix_symbols_too():
         (lambda: Step(1, 1, 0.1), "end must be beyond start"),
         (lambda: Step(0, np.inf, 0.1), "end must be a finite number"),
         (lambda: Step(0, 1, 0), "height must be > 0"),
-        (lambda: Step(0, 1, 0.1, 0.06), "rounding must be between 0 and 0.05"),
-        (lambda: Step(0, 1, 0.1, -0.01), "rounding must be between"),
-        (lambda: HeightField([], [], []), "x must be finite numbers"),
+        (lambda: Step(0, 1, 0.1, 0.06), "rounding must be within 0..0.05 m"),
+        (lambda: Step(0, 1, 0.1, -0.01), "rounding must be within"),
+        (lambda: HeightField([], [], []), "x needs two or more"),
         (lambda: HeightField([0], [0, 1], [[1, 2]]), "x needs two or more"),
-        (lambda: HeightField([0, 1], [0, 1], [1, 2]), r"shape \(2, 2\)"),
-        (lambda: HeightField([0, 1], [0, 1], [[1, 2], [3]]), "z must be finite"),
+        (lambda: HeightField([0, 1], [0, 1], [1, 2]), "z must be 2x2 finite"),
+        (lambda: HeightField([0, 1], [0, 1], [[1, 2], [3]]), "z must be 2x2 finite"),
         (lambda: HeightField([0, 1], [1, 0], np.ones((2, 2))), "y must be increasing"),
         (lambda: HeightField([0, 1, 3], [0, 1], np.ones((3, 2))), "evenly spaced"),
         (lambda: SignedDistance(lambda p: p), "must give one number"),

@@ -1,11 +1,26 @@
-"""TODO: what this room is."""
+"""Contact-implicit programs: forces, slips and time steps are variables of one program.
+
+No one says which foot touches when. A :class:`ContactSystem` is a robot on its terrain;
+a :class:`ContactImplicit` states the knots, bounds and scales of a program over it, and
+its builder takes costs and goals:
+
+    system = ContactSystem(robot, Flat())
+    problem = ContactImplicit(system, knots=21, step=(0.01, 0.05), friction=1.0)
+    b = problem.builder()
+    b.bound("q", 0, q_start, q_start)
+    cost_velocity_steps(b, 0.1)
+    solution = solve(program := b.build(), program.pack(guess))
+
+:func:`solve_penalty_continuation` makes the contacts hard, :func:`plan_result` labels
+the answer in SI, and :func:`audit` judges it without the solver's rows. The equations
+stepped forward are a simulator, the :class:`VariationalStepper`.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.contact_implicit.audit import audit
     from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
     from drakebots.trajopt.contact_implicit.penalty import (
         Clock,
@@ -23,7 +38,11 @@ if TYPE_CHECKING:
         cost_loop_forces,
         cost_velocity_steps,
     )
-    from drakebots.trajopt.contact_implicit.result import plan_dataset, plan_result
+    from drakebots.trajopt.contact_implicit.result import (
+        audit,
+        plan_dataset,
+        plan_result,
+    )
     from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
     from drakebots.trajopt.contact_implicit.system import ContactSystem, joint_inputs
 

@@ -1,22 +1,32 @@
-"""Discrete mechanics of one interval, as blocks.
+"""The discrete mechanics of one interval and its hard contact, as blocks.
 
-An interval of length h goes from q0 to q1 under inputs u, loop forces lam and
-contact forces f at the feet. With L = T - V the midpoint rule takes
+An interval of length h goes from q0 to q1 under inputs u, loop forces lam and contact
+forces f at the feet. With L = T - V the midpoint rule takes
 
     q_m = (q0 + q1)/2,  v_m = (q1 - q0)/h,
     F   = B(q_m) u - d v_m + C(q_m)'lam
     p-  = D2L - h/2 (D1L + F) - h J(q1)'f       momentum at its start
     p+  = D2L + h/2 (D1L + F)                   momentum at its end
 
-and the discrete Euler-Lagrange equation at a knot says that the p+ of the
-interval before equals the p- of the interval after (Manchester et al. 2019;
-RSS 2018 eq. (9), with forces instead of impulses). The loops close at
-midpoints, c(q_m) = 0.
+and the discrete Euler-Lagrange equation at a knot says that the p+ of the interval
+before equals the p- of the interval after (Manchester et al. 2019; RSS 2018 eq. (9),
+with forces instead of impulses). The loops close at midpoints, c(q_m) = 0.
 
-The Euler variant, of first order, evaluates L and F at q1 instead of q_m and
-gives all of F to p-:
+The Euler variant, of first order, evaluates L and F at q1 instead of q_m and gives all
+of F to p-:
 
     p- = D2L - h F - h J(q1)'f,     p+ = D2L + h D1L
+
+Contact is hard. For every foot, with n, D the terrain's normal and four tangents
+(+t1, -t2, -t1, +t2) at the foot at the interval's end, p_dot = J(q1) v_m:
+
+    phi(q1) >= 0                    distance
+    D'p_dot + 1 psi - eta = 0       maximum dissipation in the pyramid
+    mu gam - 1'beta >= 0            friction cone
+    sum phi gam <= s,   h sum (mu gam - 1'beta) psi <= s,   h sum eta beta <= s
+
+with gam, beta, psi, eta >= 0. An exact penalty drives the interval's slack s >= 0 to
+its lower bound (Manchester et al. 2019; RSS 2018 (14)).
 """
 
 from __future__ import annotations
@@ -26,56 +36,6 @@ import casadi as ca
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.program import Block
-
-# Hard contact of one interval, as a block.
-#
-# For every foot, with n, D the terrain's normal and four tangents (+t1, -t2,
-# -t1, +t2) at the foot at the interval's end, p_dot = J(q1) v, v = (q1 - q0)/h:
-#
-#     phi(q1) >= 0                    distance
-#     D'p_dot + 1 psi - eta = 0       maximum dissipation in the pyramid
-#     mu gam - 1'beta >= 0            friction cone
-#     sum phi gam <= s,   h sum (mu gam - 1'beta) psi <= s,   h sum eta beta <= s
-#
-# with gam, beta, psi, eta >= 0 and the slack s >= 0 of the interval driven to
-# its lower bound by an exact penalty (Manchester et al. 2019; RSS 2018 (14)).
-
-
-def contact_block(system: ContactSystem) -> Block:
-    """Rows `distance`, `slip`, `cone` and `complementarity` (3) of an interval.
-
-    Inputs h, q0, q1, gam, beta, psi, eta, s; one constant a use: the friction
-    coefficient mu.
-    """
-    n, nc = system.nq, system.num_feet
-    mu = ca.SX.sym("mu")
-    symbols = {
-        "h": ca.SX.sym("h"),
-        "q0": ca.SX.sym("q0", n),
-        "q1": ca.SX.sym("q1", n),
-        "gam": ca.SX.sym("gam", nc),
-        "beta": ca.SX.sym("beta", 4 * nc),
-        "psi": ca.SX.sym("psi", nc),
-        "eta": ca.SX.sym("eta", 4 * nc),
-        "s": ca.SX.sym("s"),
-    }
-    h, gam, beta, psi, eta, s = (
-        symbols[name] for name in ("h", "gam", "beta", "psi", "eta", "s")
-    )
-    v = (symbols["q1"] - symbols["q0"]) / h
-    phi, speed = system.contact_motion(symbols["q1"], v)
-    E = ca.SX(ca.kron(ca.DM.eye(nc), ca.DM.ones(1, 4)))
-    cone = mu * gam - E @ beta
-    rows = {
-        "distance": phi,
-        "slip": speed + E.T @ psi - eta,
-        "cone": cone,
-        "complementarity": ca.vertcat(
-            ca.dot(phi, gam) - s, h * ca.dot(cone, psi) - s, h * ca.dot(eta, beta) - s
-        ),
-    }
-    return Block("contact", symbols, rows, mu)
-
 
 INTEGRATORS = ("midpoint", "euler")
 
@@ -91,15 +51,8 @@ def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block
     if integrator not in INTEGRATORS:
         raise UnknownName("integrator", integrator, INTEGRATORS)
     n = system.nq
-    symbols = {
-        "h": ca.SX.sym("h"),
-        "q0": ca.SX.sym("q0", n),
-        "q1": ca.SX.sym("q1", n),
-        "u": ca.SX.sym("u", system.nu),
-        "lam": ca.SX.sym("lam", system.num_loop_rows),
-        "gam": ca.SX.sym("gam", system.num_feet),
-        "beta": ca.SX.sym("beta", 4 * system.num_feet),
-    }
+    nc, loops = system.num_feet, system.num_loop_rows
+    symbols = _symbols(h=1, q0=n, q1=n, u=system.nu, lam=loops, gam=nc, beta=4 * nc)
     h, q0, q1 = symbols["h"], symbols["q0"], symbols["q1"]
     v = (q1 - q0) / h
     q = (q0 + q1) / 2 if integrator == "midpoint" else q1
@@ -133,3 +86,31 @@ def loop_block(system: ContactSystem) -> Block:
     q = ca.SX.sym("q", system.nq)
     c, _ = system.loop_force(q, ca.SX.zeros(system.num_loop_rows))
     return Block("loops_at_knot", {"q": q}, {"loops": c})
+
+
+def contact_block(system: ContactSystem) -> Block:
+    """Rows `distance`, `slip`, `cone` and `complementarity` (3) of an interval.
+
+    Inputs h, q0, q1, gam, beta, psi, eta, s; the friction coefficient mu is a
+    constant of each use.
+    """
+    n, nc = system.nq, system.num_feet
+    mu = ca.SX.sym("mu")
+    symbols = _symbols(h=1, q0=n, q1=n, gam=nc, beta=4 * nc, psi=nc, eta=4 * nc, s=1)
+    h, q0, q1, gam, beta, psi, eta, s = symbols.values()
+    phi, speed = system.contact_motion(q1, (q1 - q0) / h)
+    E = ca.SX(ca.kron(ca.DM.eye(nc), ca.DM.ones(1, 4)))
+    cone = mu * gam - E @ beta
+    rows = {
+        "distance": phi,
+        "slip": speed + E.T @ psi - eta,
+        "cone": cone,
+        "complementarity": ca.vertcat(
+            ca.dot(phi, gam) - s, h * ca.dot(cone, psi) - s, h * ca.dot(eta, beta) - s
+        ),
+    }
+    return Block("contact", symbols, rows, mu)
+
+
+def _symbols(**sizes: int) -> dict[str, ca.SX]:
+    return {name: ca.SX.sym(name, size) for name, size in sizes.items()}

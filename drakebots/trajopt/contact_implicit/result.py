@@ -1,25 +1,32 @@
-"""A solved contact-implicit program as a labelled result in SI."""
+"""What a solved contact-implicit program says: labelled results in SI, and an audit.
+
+The audit does not use the solver's rows but their meaning: complementarity is measured
+contact by contact (the program only bounds sums by a slack), dynamics without scales,
+and the momentum across the wrap of a periodic plan from both ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import xarray as xr
 
 from drakebots.multibody import trajectory_dataset
 from drakebots.results import Result, provenance
+from drakebots.trajopt.contact_implicit.dynamics import interval_block
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.solvers import Solution
 
 
 def knot_velocities(q: np.ndarray, h: np.ndarray, periodic: bool) -> np.ndarray:
-    """Rates at knots (N, n) from positions (N, n) and steps (N-1,).
+    """Rates at knots (N, n) from positions (N, n) and time steps (N-1,).
 
-    Means of the difference quotients on both sides of a knot; at the ends the
-    one there is, or across the wrap.
+    Each is the mean of the difference quotients on both sides of its knot, across
+    the wrap for a periodic plan; otherwise the first and the last are one-sided.
     """
     mid = np.diff(q, axis=0) / h[:, None]
     inner = (mid[1:] + mid[:-1]) / 2
@@ -30,8 +37,8 @@ def knot_velocities(q: np.ndarray, h: np.ndarray, periodic: bool) -> np.ndarray:
 
 
 def contact_forces(system: ContactSystem, parts: Mapping[str, np.ndarray]):
-    """Forces on the feet in the world (K, num_feet, 3) at the intervals' ends,
-    plant units."""
+    """Forces on the feet (K, num_feet, 3) at the intervals' ends, in the world frame
+    and plant units."""
     q, gam, beta = parts["q"][1:], parts["gam"], parts["beta"]
     p_WF = system.foot_positions(q)
     K, nc = gam.shape
@@ -41,10 +48,10 @@ def contact_forces(system: ContactSystem, parts: Mapping[str, np.ndarray]):
 
 
 def plan_dataset(problem: ContactImplicit, solution: Solution) -> xr.Dataset:
-    """Positions, velocities, inputs, contact and slack over the knots, in SI.
+    """Positions, velocities, inputs, contact forces and slack at the knots, in SI.
 
-    What belongs to an interval is listed at the knot it starts from, the last
-    one repeated; contact forces at the knot they act at (the interval's end).
+    Values of an interval stand at the knot where it starts, with the last one
+    repeated; contact forces stand at the knot where they act (the interval's end).
     """
     system, parts = problem.system, solution.parts
     robot = system.robot
@@ -58,25 +65,17 @@ def plan_dataset(problem: ContactImplicit, solution: Solution) -> xr.Dataset:
     first = force[-1:] if periodic else np.zeros_like(force[:1])
     held = np.vstack([parts["u"], parts["u"][-1:]])
     slack = np.concatenate([parts["s"][:, 0], parts["s"][-1:, 0]])
-    data["foot_force"] = (
-        ("time", "foot", "axis"),
-        np.concatenate([first, force]),
-        {"units": "N"},
-    )
-    data["input"] = (
-        ("time", "input_name"),
-        held,
-        {"units": "as the model's inputs: see docs"},
-    )
-    data["slack"] = (
-        ("time",),
-        slack * unit.of(mass=1, length=2, time=-2),
-        {"units": "J"},
-    )
-    data["decision"] = (
-        ("variable",),
-        np.array(solution.x),
-        {"units": "of the program"},
+    energy = unit.of(mass=1, length=2, time=-2)
+    inputs_note = "as the model's inputs: see docs"
+    data = data.assign(
+        foot_force=(
+            ("time", "foot", "axis"),
+            np.concatenate([first, force]),
+            {"units": "N"},
+        ),
+        input=(("time", "input_name"), held, {"units": inputs_note}),
+        slack=("time", slack * energy, {"units": "J"}),
+        decision=("variable", np.array(solution.x), {"units": "of the program"}),
     )
     return data.assign_coords(input_name=list(system.inputs_labels))
 
@@ -92,7 +91,7 @@ def plan_result(
     seed: int | None = None,
     timings: Mapping[str, float] | None = None,
 ) -> Result:
-    """A plan as a result: data, residual table, timings, iteration log."""
+    """The result of a plan: data, residuals, timings, metrics, iteration log."""
     model = problem.system.robot.model
     program = solution.program
     log = {k: list(v) for k, v in solution.log.items() if k in ("obj", "inf_pr", "mu")}
@@ -119,9 +118,65 @@ def plan_result(
     )
 
 
-__all__ = [
-    "contact_forces",
-    "knot_velocities",
-    "plan_dataset",
-    "plan_result",
-]
+def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:
+    """The largest residuals of a plan, in plant units.
+
+    Returns:
+        complementarity_max: largest of phi gam, h (mu gam - 1'beta) psi and
+        h eta beta over all contacts; del_residual_max: largest residual of the
+        discrete Euler-Lagrange equations, wrap included; momentum_defect: p+ of
+        the last interval minus p- of the first (periodic plans); loop_gap_max and
+        loop_gap_knots_max: largest loop gap at midpoints and at knots;
+        penetration_max; slack_max; cone_max: largest excess of friction over mu gam.
+    """
+    return audit_parts(problem, solution.parts)
+
+
+def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
+    """As :func:`audit`, for decision variables by name (see :meth:`Program.view`)."""
+    system = problem.system
+    h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
+    K, nc = gam.shape
+    symbols = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
+    motion = ca.Function("motion", symbols, list(system.contact_motion(*symbols)))
+    v = np.diff(q, axis=0) / h
+    phi, speed = (np.array(a).T for a in motion.map(K)(q[1:].T, v.T))
+    cone = problem.friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
+    eta = speed + np.repeat(parts["psi"], 4, axis=1)
+    products = [phi * gam, h * cone * parts["psi"], h * eta * beta]
+    out = {
+        "complementarity_max": max(float(np.abs(p).max(initial=0)) for p in products),
+        "penetration_max": float(max(-phi.min(initial=0.0), 0.0)),
+        "cone_max": float(max(-cone.min(initial=0.0), 0.0)),
+        "slack_max": float(parts["s"].max()),
+    }
+    out |= _mechanics(problem, parts)
+    return out
+
+
+def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
+    system = problem.system
+    block = interval_block(system, problem.integrator)
+    lam = parts.get("lam", np.zeros((len(parts["h"]), 0)))
+    given = {**parts, "lam": lam, "q0": parts["q"][:-1], "q1": parts["q"][1:]}
+    w = np.hstack([given[n] for n in block.inputs])
+    values = np.array(
+        block.functions["value"].map(len(w))(w.T, np.zeros((0, len(w))))
+    ).T
+    n = system.nq
+    after, before, loops = values[:, :n], values[:, n : 2 * n], values[:, 2 * n :]
+    rows = np.abs(after[:-1] - before[1:])
+    out = {"del_residual_max": float(rows.max(initial=0.0))}
+    if problem.periodic is not None:
+        defect = float(np.abs(after[-1] - before[0]).max())
+        out["momentum_defect"] = defect
+        out["del_residual_max"] = max(out["del_residual_max"], defect)
+    if system.num_loop_rows:
+        symbol = ca.SX.sym("q", n)
+        c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
+        at_knots = ca.Function("c", [symbol], [c]).map(len(parts["q"]))
+        out["loop_gap_max"] = float(np.abs(loops).max(initial=0.0))
+        out["loop_gap_knots_max"] = float(
+            np.abs(np.array(at_knots(parts["q"].T))).max()
+        )
+    return out

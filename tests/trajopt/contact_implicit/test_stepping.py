@@ -16,8 +16,7 @@ from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import MULTIPLIERS, VariationalStepper
 from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.height_field import HeightField
-from drakebots.trajopt.terrain import Flat, Slope, Step
+from drakebots.trajopt.terrain import Flat, HeightField, Slope, Step
 
 GRAVITY = 9.81
 

@@ -13,7 +13,7 @@ from drakebots.robots.hamr.plan.programs import (
     gait_program,
     jump_program,
 )
-from drakebots.trajopt.contact_implicit.audit import audit_parts
+from drakebots.trajopt.contact_implicit.result import audit_parts
 from drakebots.trajopt.program.checkpoint import load_checkpoint
 
 GAITS = [name for name in stored_plans() if name != "jump"]
