@@ -32,7 +32,7 @@ import numpy as np
 
 from drakebots.model import Model
 from drakebots.robots.hamr.plan import (
-    GaitPlan,
+    GaitProblem,
     Guess,
     gait_program,
     packed,
@@ -74,9 +74,9 @@ def models(folder: Path, quick: bool) -> dict[str, Model]:
 
 def hamr_programs(sizes: Sequence[int]):
     """HAMR's 10 Hz trot on several numbers of knots, from one simulation."""
-    fine = simulated_gait(GaitPlan(knots=max(sizes)))
+    fine = simulated_gait(GaitProblem(knots=max(sizes)))
     for knots in sizes:
-        plan = GaitPlan(knots=knots)
+        plan = GaitProblem(knots=knots)
         time = np.linspace(0, fine.time[-1], knots)
         q = np.column_stack([np.interp(time, fine.time, c) for c in fine.q.T])
         middle = (time[:-1] + time[1:]) / 2

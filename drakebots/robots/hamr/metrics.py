@@ -1,13 +1,41 @@
-"""What a HAMR run is judged by."""
+"""Metrics of HAMR's runs: strides, slip and power, and how well a plan was executed."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from drakebots.robots.hamr.gaits import Waveform
+from drakebots.robots.hamr.model import BIAS, LEGS, hamr_encoder
+from drakebots.robots.hamr.reference import Reference
 
 GRAVITY = 9.81
+
+LOADED = 0.01
+"""A foot that carries this fraction of the weight counts as standing."""
+
+_CLIPPED = 1e-6
+"""A voltage this close [V] to an end of its range counts as clipped."""
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """When the cycles of a run start; a :class:`Waveform` has the same attributes.
+
+    Attributes:
+        periodic: whether the motion repeats.
+        frequency: cycles per second [Hz].
+        ramp: number of cycles to leave out at the start.
+    """
+
+    periodic: bool
+    frequency: float
+    ramp: float
+
+
+# --- gaits ------------------------------------------------------------------
 
 
 def slip(times: np.ndarray, foot_velocity_x: np.ndarray, distance: float) -> float:
@@ -19,7 +47,7 @@ def slip(times: np.ndarray, foot_velocity_x: np.ndarray, distance: float) -> flo
     Args:
         times: (T,) [s].
         foot_velocity_x: (T, n) [m/s].
-        distance: d [m]; not a number comes back when it is <= 0.
+        distance: d [m]; the slip is NaN when it is <= 0.
     """
     if distance <= 0:
         return float("nan")
@@ -28,13 +56,13 @@ def slip(times: np.ndarray, foot_velocity_x: np.ndarray, distance: float) -> flo
     return float(travelled.sum() / (foot_velocity_x.shape[1] * distance))
 
 
-def gait_metrics(data: xr.Dataset, waveform: Waveform, mass: float) -> dict:
+def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> dict:
     """Metrics over the whole cycles after the ramp.
 
     Args:
         data: with time, base_position, base_rpy, foot_velocity, foot_force,
-            actuator_force, actuator_velocity, voltage.
-        waveform: that was played.
+            actuator_force, actuator_velocity, voltage, loop_gap.
+        rhythm: of the motion, or the waveform that was played.
         mass: of the robot [kg].
 
     Returns:
@@ -44,12 +72,12 @@ def gait_metrics(data: xr.Dataset, waveform: Waveform, mass: float) -> dict:
     """
     time = data.time.values
     base, rpy = data.base_position.values, data.base_rpy.values
-    cycles = _cycle_starts(time, waveform)
+    cycles = cycle_starts(time, rhythm)
     out: dict = {
         "peak_voltage_V": float(data.voltage.max()),
         "lowest_voltage_V": float(data.voltage.min()),
         "loop_gap_max_mm": 1e3 * float(data.loop_gap.max()),
-        "apex_rise_mm": 1e3 * float(base[:, 2].max() - base[0, 2]),
+        "apex_rise_mm": _rise_mm(base),
         "cycles": max(len(cycles) - 1, 0),
     }
     if len(cycles) < 2:
@@ -66,8 +94,7 @@ def gait_metrics(data: xr.Dataset, waveform: Waveform, mass: float) -> dict:
     seconds = time[cycles[-1]] - time[cycles[0]]
     mean_power = float(np.trapezoid(total, time[span]) / seconds)
     positive = float(np.trapezoid(np.maximum(total, 0), time[span]) / seconds)
-    # A foot that carries a hundredth of the weight stands.
-    standing = normal > 0.01 * mass * GRAVITY
+    standing = normal > LOADED * mass * GRAVITY
     out |= {
         "stride_mm_per_cycle": 1e3 * float(forward.mean()),
         "stride_deviation_mm": 1e3 * float(forward.std()),
@@ -89,21 +116,134 @@ def gait_metrics(data: xr.Dataset, waveform: Waveform, mass: float) -> dict:
     return out
 
 
-def cycle_poses(data: xr.Dataset, waveform: Waveform) -> xr.Dataset:
+def cycle_poses(data: xr.Dataset, rhythm: Rhythm | Waveform) -> xr.Dataset:
     """The base's pose at the start of every cycle after the ramp."""
-    cycles = _cycle_starts(data.time.values, waveform)
+    cycles = cycle_starts(data.time.values, rhythm)
     table = data[["base_position", "base_rpy"]].isel(time=cycles)
     return table.rename(
         time="cycle_time", base_position="cycle_position", base_rpy="cycle_rpy"
     )
 
 
-def _cycle_starts(time: np.ndarray, waveform: Waveform) -> np.ndarray:
-    """Samples at which the cycles after the ramp start and the last one ends."""
-    if not waveform.periodic or len(time) < 2:
+def cycle_starts(time: np.ndarray, rhythm: Rhythm | Waveform) -> np.ndarray:
+    """Samples at which the cycles after the ramp start, and at which the last ends."""
+    if not rhythm.periodic or len(time) < 2:
         return np.zeros(0, dtype=int)
-    first = int(np.ceil(waveform.ramp))
-    last = int(np.floor(time[-1] * waveform.frequency + 1e-6))
-    moments = np.arange(first, last + 1) / waveform.frequency
+    first = int(np.ceil(rhythm.ramp))
+    last = int(np.floor(time[-1] * rhythm.frequency + 1e-6))
+    moments = np.arange(first, last + 1) / rhythm.frequency
     index = np.searchsorted(time, moments - 0.5 * (time[1] - time[0]))
     return np.minimum(index, len(time) - 1)
+
+
+# --- executed plans ---------------------------------------------------------
+
+
+def tracking_metrics(
+    data: xr.Dataset, plan: Reference, start: float, mass: float
+) -> dict:
+    """Metrics of an executed plan from when it is fully faded in.
+
+    What :func:`gait_metrics` gives, and
+
+    * leg_error_x_mm, leg_error_z_mm: rms difference of the true legs and the plan's,
+      over legs and time; leg_error_mm: by leg, [x, z];
+    * estimator_error_mm: rms difference of estimated and true legs at the time an
+      estimate is of, [x, y, z]; the controller holds it a sample longer;
+    * body_error: see :func:`body_error`;
+    * clipped_share: fraction of voltages at an end of their range;
+    * apex_rise_mm: rise of the chassis over its height at `start`;
+    * planned_stride_mm, planned_apex_rise_mm: the plan's own.
+
+    Args:
+        data: dataset of :func:`drakebots.robots.hamr.track.track`.
+        plan: what was executed.
+        start: when the plan, or its first counted cycle, begins [s].
+        mass: of the robot [kg].
+    """
+    rhythm = Rhythm(plan.periodic, 1.0 / plan.duration, round(start / plan.duration))
+    out = gait_metrics(data, rhythm, mass)
+    part = data.isel(time=np.flatnonzero(data.time.values >= start - 1e-9))
+    if not part.sizes["time"]:
+        part = data.isel(time=[-1])
+    rise = _rise_mm(part.base_position.values)
+    if not plan.periodic:
+        # Errors count while there is a plan; the apex may come later.
+        early = part.time.values <= start + plan.duration + 1e-9
+        part = part.isel(time=np.flatnonzero(early))
+    error = 1e3 * (part.leg_position - part.leg_planned).values
+    by_leg = _rms(error, 0)
+    estimated = 1e3 * (part.leg_estimated.values - _legs_when_estimated(part))
+    volts = part.voltage.values
+    away = plan.base_position[-1] - plan.base_position[0]
+    clipped = (volts <= _CLIPPED) | (volts >= BIAS - _CLIPPED)
+    out |= {
+        "leg_error_x_mm": float(_rms(error[:, :, 0])),
+        "leg_error_z_mm": float(_rms(error[:, :, 2])),
+        "leg_error_mm": {leg: by_leg[i, [0, 2]].tolist() for i, leg in enumerate(LEGS)},
+        "estimator_error_mm": _rms(estimated, (0, 1)).tolist(),
+        "clipped_share": float(clipped.mean()),
+        "body_error": body_error(part, plan, start),
+        "apex_rise_mm": rise,
+        "planned_stride_mm": 1e3 * float(np.hypot(*away[:2])),
+        "planned_apex_rise_mm": _rise_mm(plan.base_position),
+    }
+    return out
+
+
+def body_error(data: xr.Dataset, plan: Reference, start: float) -> dict[str, float]:
+    """Rms difference of the chassis' pose and a plan's, by coordinate.
+
+    x, y and yaw are measured from the pose at the start of each cycle, x and y in
+    its heading; z, roll and pitch are absolute.
+
+    Args:
+        data: with base_position and base_rpy.
+        plan: the plan.
+        start: when the plan starts [s].
+
+    Returns:
+        x_mm, y_mm, z_mm, roll_deg, pitch_deg, yaw_deg.
+    """
+    since = data.time.values - start
+    cycle = np.zeros(len(since), dtype=int)
+    if plan.periodic:
+        cycle = np.floor(since / plan.duration + 1e-6).astype(int)
+    moments = np.clip(since - cycle * plan.duration, 0.0, plan.duration)
+    planned = plan.poses_at(moments)
+    planned = _from_start(planned, np.r_[plan.base_position[0], plan.base_rpy[0]])
+    true = np.column_stack([data.base_position.values, data.base_rpy.values])
+    errors = []
+    for k in np.unique(cycle):
+        rows = cycle == k
+        errors.append(_from_start(true[rows], true[rows][0]) - planned[rows])
+    rms = _rms(np.vstack(errors), 0) * np.r_[3 * [1e3], 3 * [180 / np.pi]]
+    names = ("x_mm", "y_mm", "z_mm", "roll_deg", "pitch_deg", "yaw_deg")
+    return dict(zip(names, rms.tolist()))
+
+
+def _from_start(poses: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Poses (T, 6) with x, y and yaw relative to `start`, in its heading."""
+    out, (c, s) = poses.copy(), (np.cos(start[5]), np.sin(start[5]))
+    out[:, :2] = (poses[:, :2] - start[:2]) @ np.array([[c, -s], [s, c]])
+    out[:, 5] = poses[:, 5] - start[5]
+    return out
+
+
+def _legs_when_estimated(data: xr.Dataset) -> np.ndarray:
+    """The true legs (T, 4, 3) [m] at the sample that the held estimate is of."""
+    time, period = data.time.values, hamr_encoder().period
+    # What is logged at a time is from before that time's own update.
+    sample = (np.ceil(time / period - 1e-6) - 1) * period
+    legs = data.leg_position.values.reshape(len(time), -1).T
+    return np.column_stack([np.interp(sample, time, leg) for leg in legs]).reshape(
+        -1, 4, 3
+    )
+
+
+def _rise_mm(position: np.ndarray) -> float:
+    return 1e3 * float(position[:, 2].max() - position[0, 2])
+
+
+def _rms(values: np.ndarray, axis=None):
+    return np.sqrt(np.mean(np.square(values), axis=axis))

@@ -20,7 +20,7 @@ from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import plot_gaits
 from drakebots.robots.hamr import plot_tracking
-from drakebots.robots.hamr.plan import GaitPlan, gait_program, plan_gait, plan_reference
+from drakebots.robots.hamr.plan import GaitProblem, gait_program, plan_gait, plan_reference
 from drakebots.robots.hamr.track import Tracking, track
 from drakebots.trajopt.program import save_checkpoint
 
@@ -42,7 +42,7 @@ def run(
     folder: Path | None = None,
     cycles: int = 15,
     contacts=("sap", "stepping"),
-    knots: int = GaitPlan.knots,
+    knots: int = GaitProblem.knots,
     say=lambda line: None,
 ) -> list[dict]:
     """Plans and executes every gait; one row each."""
@@ -60,8 +60,8 @@ def run(
 
 
 def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
-    goal = GOALS.get((frequency, surface), GaitPlan.stride)
-    problem = GaitPlan(frequency=frequency, surface=surface, stride=goal, knots=knots)
+    goal = GOALS.get((frequency, surface), GaitProblem.stride)
+    problem = GaitProblem(frequency=frequency, surface=surface, stride=goal, knots=knots)
     plan = plan_gait(problem)
     m = plan.metrics
     row = {

@@ -17,12 +17,12 @@ from rich.console import Console
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import plot_jump
-from drakebots.robots.hamr.plan import JumpPlan, jump_program, plan_jump, plan_reference
+from drakebots.robots.hamr.plan import JumpProblem, jump_program, plan_jump, plan_reference
 from drakebots.robots.hamr.track import Tracking, track
 from drakebots.trajopt.program import save_checkpoint
 
 
-def run(plan: JumpPlan, *, folder: Path | None = None, contacts=("sap", "stepping")):
+def run(plan: JumpProblem, *, folder: Path | None = None, contacts=("sap", "stepping")):
     """Plans and executes the jump; returns the facts."""
     result = plan_jump(plan)
     m = result.metrics
@@ -57,14 +57,14 @@ def main(argv: list[str] | None = None) -> dict:
     """Parses arguments, runs, writes; returns the facts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, help="folder for plan and plot")
-    parser.add_argument("--rise", type=float, default=JumpPlan.rise, help="[m]")
+    parser.add_argument("--rise", type=float, default=JumpProblem.rise, help="[m]")
     parser.add_argument("--json", action="store_true", help="facts as JSON on stdout")
     parser.add_argument("--quick", action="store_true", help="fewer knots, SAP only")
     args = parser.parse_args(argv)
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         check_output(args.output / "jump.png")
-    plan = JumpPlan(rise=args.rise, knots=31 if args.quick else JumpPlan.knots)
+    plan = JumpProblem(rise=args.rise, knots=31 if args.quick else JumpProblem.knots)
     contacts = ("sap",) if args.quick else ("sap", "stepping")
     facts = run(plan, folder=args.output, contacts=contacts)
     console = Console(stderr=args.json)

@@ -1,18 +1,21 @@
-"""HAMR-VI's parameters: `models/hamr/params.yaml` as named values in SI."""
+"""HAMR-VI's parameters: names of its parts, and `models/hamr/params.yaml` in SI."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
-from drakebots.core.errors import ModelProblem
+from drakebots.core.checks import check, non_negative, one_of, optional
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.units import quantity, si_factor
-from drakebots.model import package_root
+from drakebots.model import Parameters, package_root
+
+MODEL = "hamr"
+"""The name of the model in the models folder."""
 
 LEGS = ("FL", "RL", "FR", "RR")
 """The legs in the authors' order: front-left, rear-left, front-right, rear-right."""
@@ -20,12 +23,27 @@ LEGS = ("FL", "RL", "FR", "RR")
 ACTUATORS = tuple(leg + kind for leg in LEGS for kind in "sl")
 """The actuators in the authors' order: swing and lift of each leg."""
 
+FORWARD = np.array([-1.0, 1.0, 1.0, -1.0])
+UP = np.array([1.0, 1.0, -1.0, -1.0])
+"""Direction in which a positive actuator force moves the foot, by leg: forward (+1) for
+a swing force, up (+1) for a lift force. A test compares them with the transmission."""
+
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def mirror(leg: str) -> np.ndarray:
+    """The signs (3,) that take a position of the front-left leg to `leg`."""
+    return np.array(
+        [1.0 if leg[0] == "F" else -1.0, 1.0 if leg[1] == "L" else -1.0, 1.0]
+    )
+
+
+# --- the parameter file -----------------------------------------------------
 
 
 @dataclass(frozen=True)
 class JointRow:
-    """One joint of the front-left leg, before mirroring. SI."""
+    """One joint of the front-left leg, in SI."""
 
     name: str
     type: str
@@ -41,7 +59,7 @@ class JointRow:
 
 @dataclass(frozen=True)
 class LoopRow:
-    """One hinge that closes a chain of the front-left leg. SI."""
+    """One hinge that closes a chain of the front-left leg, in SI."""
 
     name: str
     axis: str
@@ -51,130 +69,104 @@ class LoopRow:
     p_B: np.ndarray
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The parameter file of HAMR-VI, in SI.
+class HamrParameters(Parameters):
+    """A parameter file with the layout of `models/hamr/params.yaml`.
 
     Attributes:
-        raw: the file as parsed, in the units it states.
-        joints, rear_origins, loops: the leg's table (front-left) and where a
-            rear leg differs.
+        joints, loops: joints and loops of the front-left leg, before mirroring.
+        rear_origins: p_PJ of the joints of a rear leg that is not the mirror image of
+            the front leg, by joint [m].
         links: (mass, p_LoLcm, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz)) by link name.
-    """
-
-    raw: dict[str, Any]
-    joints: tuple[JointRow, ...]
-    rear_origins: dict[str, np.ndarray]
-    loops: tuple[LoopRow, ...]
-    links: dict[str, tuple[float, np.ndarray, np.ndarray]]
-
-    def scalar(self, *keys: str) -> float:
-        """The scalar at `raw[keys[0]][keys[1]]...`, in SI."""
-        node: Any = self.raw
-        for key in keys:
-            node = node[key]
-        return quantity(node, ".".join(keys))
-
-    @property
-    def foot(self) -> tuple[str, np.ndarray]:
-        """The leg link and the foot point in it, front-left [m]."""
-        return self._point("feet")
-
-    @property
-    def marker(self) -> tuple[str, np.ndarray]:
-        """The leg link and the motion-capture marker in it, front-left [m]."""
-        return self._point("markers")
-
-    def _point(self, key: str) -> tuple[str, np.ndarray]:
-        node = self.raw[key]
-        scale = si_factor(node["unit"])
-        return node["value"]["link"], scale * np.array(node["value"]["p"])
-
-    @property
-    def friction(self) -> dict[str, float]:
-        """The static friction coefficient by surface."""
-        return {k: v["mu"] for k, v in self.raw["friction"]["value"].items()}
-
-
-def mirror(leg: str) -> np.ndarray:
-    """The signs (3,) that take a front-left position to `leg`."""
-    return np.array(
-        [1.0 if leg[0] == "F" else -1.0, 1.0 if leg[1] == "L" else -1.0, 1.0]
-    )
-
-
-def load_parameters(path: str | Path) -> Parameters:
-    """Reads a parameter file with the layout of `models/hamr/params.yaml`.
+        foot, marker: the leg's link, and the point in it [m], front-left.
+        friction: static friction coefficient by surface.
 
     Raises:
-        ModelProblem: when the file is missing or lacks an entry.
+        ModelProblem: when the file is missing, or lacks an entry.
     """
-    path = Path(path)
-    try:
-        raw = yaml.safe_load(path.read_text())
-        return _parse(raw)
-    except OSError as error:
-        raise ModelProblem(path, f"cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ModelProblem(path, f"is not YAML: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelProblem(
-            path, f"entry missing or malformed: {error}; see models/hamr/params.yaml"
-        ) from error
 
+    def __init__(self, path: str | Path):
+        super().__init__(path)
+        try:
+            self.joints = tuple(self._joints())
+            self.loops = tuple(
+                LoopRow(name, row["axis"], row["A"], row["p_A"], row["B"], row["p_B"])
+                for name, row in self.table("loops").items()
+            )
+            self.rear_origins = self.table("rear_joint_origins")
+            self.links = {
+                name: (row["mass"], row["com"], row["inertia"])
+                for name, row in self.table("inertials").items()
+            }
+            self.foot, self.marker = (
+                (row["link"], row["p"]) for row in map(self.table, ("feet", "markers"))
+            )
+            self.friction = {k: v["mu"] for k, v in self.table("friction").items()}
+        except (KeyError, TypeError, ValueError, InvalidInput) as error:
+            raise ModelProblem(
+                self.path,
+                f"entry missing or malformed: {error}; see models/hamr/params.yaml",
+            ) from error
 
-def _parse(raw: dict[str, Any]) -> Parameters:
-    unit = raw["joints"]["unit"]
-    mm = si_factor(unit["origin"])
-    joints = tuple(
-        JointRow(
-            name=name,
-            type=row["type"],
-            axis=row["axis"],
-            parent=row["parent"],
-            child=row["child"],
-            p_PJ=mm * np.array(row["origin"], float),
-            limit=row["limit"] * si_factor(unit[f"limit_{row['type']}"]),
-            stiffness=row["stiffness"] * si_factor(unit[f"stiffness_{row['type']}"]),
-            damping=row["damping"] * si_factor(unit[f"damping_{row['type']}"]),
-            actuator=row.get("actuator"),
-        )
-        for name, row in raw["joints"]["value"].items()
-    )
-    rear = raw["rear_joint_origins"]
-    loops_mm = si_factor(raw["loops"]["unit"])
-    inertials = raw["inertials"]
-    scale = {k: si_factor(u) for k, u in inertials["unit"].items()}
-    return Parameters(
-        raw=raw,
-        joints=joints,
-        rear_origins={
-            name: si_factor(rear["unit"]) * np.array(p, float)
-            for name, p in rear["value"].items()
-        },
-        loops=tuple(
-            LoopRow(
-                name,
-                row["axis"],
-                row["A"],
-                loops_mm * np.array(row["p_A"], float),
-                row["B"],
-                loops_mm * np.array(row["p_B"], float),
+    def _joints(self) -> Iterable[JointRow]:
+        # The units of the springs depend on the joint's type.
+        unit = self.raw["joints"]["unit"]
+        for name, row in self.raw["joints"]["value"].items():
+            kind = row["type"]
+            limit, stiffness, damping = (
+                quantity({"value": row[key], "unit": unit[f"{key}_{kind}"]}, name)
+                for key in ("limit", "stiffness", "damping")
             )
-            for name, row in raw["loops"]["value"].items()
-        ),
-        links={
-            name: (
-                row["mass"] * scale["mass"],
-                scale["com"] * np.array(row["com"], float),
-                scale["inertia"] * np.array(row["inertia"], float),
+            yield JointRow(
+                name=name,
+                type=kind,
+                axis=row["axis"],
+                parent=row["parent"],
+                child=row["child"],
+                p_PJ=si_factor(unit["origin"]) * np.array(row["origin"], float),
+                limit=limit,
+                stiffness=stiffness,
+                damping=damping,
+                actuator=row.get("actuator"),
             )
-            for name, row in inertials["value"].items()
-        },
-    )
 
 
 @cache
-def parameters() -> Parameters:
+def parameters() -> HamrParameters:
     """The parameters of `models/hamr`, read once."""
-    return load_parameters(package_root() / "hamr" / "params.yaml")
+    return HamrParameters(package_root() / MODEL)
+
+
+# --- the ground of a problem ------------------------------------------------
+
+
+class OnSurface:
+    """A problem on a surface by name, or on a ground with a friction coefficient.
+
+    Attributes:
+        surface: name of the surface.
+        friction: friction coefficient instead of the surface's, or None.
+    """
+
+    surface: str
+    friction: float | None
+
+    def check_surface(self) -> None:
+        """Refuses an unknown surface or a friction that is not >= 0.
+
+        Raises:
+            UnknownName, InvalidInput: naming what is wrong.
+        """
+        surfaces = one_of("surface", parameters().friction)
+        check(self, "", surface=surfaces, friction=optional(non_negative()))
+
+    @property
+    def mu(self) -> float:
+        """The friction coefficient."""
+        own = self.friction
+        return parameters().friction[self.surface] if own is None else own
+
+    @property
+    def ground_metrics(self) -> dict[str, str | float]:
+        """For metrics: the surface's name and its coefficient."""
+        surface = self.surface if self.friction is None else "custom"
+        return {"surface": surface, "friction": self.mu}

@@ -1,18 +1,27 @@
-"""TODO: what this room is."""
+"""Planning of HAMR-VI's gaits and jumps as contact-implicit programs.
+
+plan(GaitProblem(frequency=10, surface="card"))
+plan(JumpProblem(rise=0.012))
+
+`programs` writes the problems as programs with voltages as inputs, `warm_start`
+makes their first guess from an open-loop simulation, and `plan` solves them with
+growing penalties on soft contact.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.hamr.plan.plan import plan_gait, plan_jump, plan_reference
+    from drakebots.robots.hamr.plan.plan import plan
     from drakebots.robots.hamr.plan.programs import (
-        GaitPlan,
-        JumpPlan,
+        GaitProblem,
+        GaitWeights,
+        JumpProblem,
+        JumpWeights,
         gait_program,
         jump_program,
     )
-    from drakebots.robots.hamr.plan.voltages import export_voltages
     from drakebots.robots.hamr.plan.warm_start import Guess, packed, simulated_gait
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

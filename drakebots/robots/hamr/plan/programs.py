@@ -1,33 +1,55 @@
-"""HAMR-VI's jump as a contact-implicit program (RSS 2018, eq. (17)).
+"""Gaits and jumps of HAMR-VI as contact-implicit programs (RSS 2018, eqs. (14)-(17)).
 
-The robot stands still for an interval, stores energy in its flexures by
-crouching, and leaves the ground; the last knot is the apex. The cost is
+The cost of a gait is, with dV the change of an input's force from one interval to
+the next and v the difference quotients of q,
+
+    w_goal (x_N - stride)^2 + w_pose/2 |q_N - q_g|^2    at the end of the cycle
+    + w_effort/2 sum |dV|^2 + w_smooth sum |v_k+1 - v_k|^2
+    + w_friction sum h psi'mu gam                       power lost in friction
+    + w_loops sum |lam|^2 + w_slack sum s
+
+All but the friction term are the authors'. Without it the cheapest gaits shuffle:
+feet slide forward under little load, which a plan times to the millisecond and no
+execution repeats (docs/hamr.md).
+
+In a jump the robot stands still for an interval, stores energy in its flexures by
+crouching, and leaves the ground; the last knot is the apex. The terms at the end of
+the cycle are replaced by
 
     w_goal (z_N - z_1 - rise)^2 + w_level int |rpy|^2 dt + w_swing int |q_s|^2 dt
-    + w_du/2 sum |dV|^2 + w_dv sum |v_k+1 - v_k|^2 + w_slip sum h psi'mu gam
-    + w_lam sum |lam|^2 + s_weight sum s
 
 with q_s the swing actuators.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
-from drakebots.core.errors import InvalidInput
-from drakebots.robots.hamr.gaits import make_waveform
-from drakebots.robots.hamr.plan.system import (
-    SCALES,
-    GroundedPlan,
-    base_coordinates,
-    hamr_system,
+from drakebots.core.checks import (
+    between,
+    check,
+    check_value,
+    flag,
+    non_negative,
+    optional,
+    positive,
+    whole,
 )
+from drakebots.core.errors import InvalidInput
+from drakebots.results import Result
+from drakebots.robots.hamr.gaits import make_waveform
+from drakebots.robots.hamr.model import ACTUATORS, BIAS, OnSurface, hamr_benders
+from drakebots.robots.hamr.reference import reference_robot
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
+    ContactSystem,
+    Scales,
     cost_friction_power,
     cost_input_steps,
     cost_loop_forces,
@@ -35,37 +57,58 @@ from drakebots.trajopt.contact_implicit import (
 )
 from drakebots.trajopt.program import Program
 
-# HAMR-VI's gait as a contact-implicit program (RSS 2018, eqs. (14)-(16)).
-#
-# The cost is, with dV the change of an input's force from one interval to the
-# next and v the difference quotients,
-#
-#     w_goal (x_N - stride)^2 + 1/2 |q_N - q_g|^2     where the cycle ends
-#     + w_du/2 sum |dV|^2 + w_dv sum |v_k+1 - v_k|^2   smoothness
-#     + w_slip sum h psi'mu gam                        power lost in friction
-#     + w_lam sum |lam|^2 + s_weight sum s
-#
-# All but the friction term are the authors'. Without it the cheapest gaits
-# shuffle: feet slide forward under little load, which a plan times to the
-# millisecond and no execution repeats (docs/hamr.md).
+SCALES = Scales(
+    position=1.0,
+    force=0.01,
+    loop_force=0.1,
+    input=100.0,
+    speed=0.1,
+    slack=1e-3,
+    momentum=0.01,
+    gap=1.0,
+)
+"""Typical sizes in mm, g, ms (N, V): a foot carries 4 mN, strides 0.1 mm/ms."""
 
-TILT = 0.15
-"""Bound of roll, pitch and yaw [rad]: a gait that walks straight ahead."""
+SLACK = (1e-7, 1.0)
+"""Bounds of the complementarity slack [mm N]."""
+
+MAX_TILT = 0.15
+"""Bound of roll, pitch and yaw [rad], so that gaits walk straight ahead."""
+
+SLACK_WEIGHTS = (50.0, 500.0, 5e3, 5e4)
+
+
+# --- problems ---------------------------------------------------------------
+
+
+class _Weights:
+    """Checks of the weights of a cost."""
+
+    slack: tuple[float, ...]
+
+    def __post_init__(self):
+        names = [entry.name for entry in fields(self) if entry.name != "slack"]
+        check(self, "weights", **dict.fromkeys(names, non_negative()))
+        if not self.slack:
+            raise InvalidInput("weights: slack needs at least one weight")
+        for weight in self.slack:
+            check_value("weights: slack", weight, positive())
 
 
 @dataclass(frozen=True)
-class GaitWeights:
-    """Weights of the cost, for mm, g, ms, N.
+class GaitWeights(_Weights):
+    """Weights of a gait's cost, for mm, g, ms, N.
 
     Attributes:
-        goal: of the stride's error.
-        pose: of the last pose's distance from the warm start's.
-        effort: of the inputs' steps.
-        smooth: of the velocities' steps.
-        friction: of the power lost in slip.
-        loops: of loop forces.
-        slack: exact penalties: each after the first starts from the last
-            answer; those after the second only while the slack is not at its bound.
+        goal: weight of the stride's squared error.
+        pose: weight of the squared distance of the last pose from the warm start's.
+        effort: weight of the changes of the inputs' forces.
+        smooth: weight of the changes of the velocities.
+        friction: weight of the power lost in friction.
+        loops: weight of the loop forces.
+        slack: weights of the complementarity slack (exact penalties): each after
+            the first starts from the last answer; those after the second are used
+            only while the slack is not at its bound.
     """
 
     goal: float = 10.0
@@ -74,26 +117,50 @@ class GaitWeights:
     smooth: float = 20.0
     friction: float = 20.0
     loops: float = 1e-3
-    slack: tuple[float, ...] = (50.0, 500.0, 5e3, 5e4)
+    slack: tuple[float, ...] = SLACK_WEIGHTS
 
 
 @dataclass(frozen=True)
-class GaitPlan(GroundedPlan):
+class JumpWeights(_Weights):
+    """Weights of a jump's cost, for mm, g, ms, N.
+
+    Attributes:
+        goal: weight of the rise's squared error.
+        level: weight of the chassis' roll, pitch and yaw.
+        swing: weight of the deflections of the swing actuators.
+        effort, smooth, friction, loops, slack: as in :class:`GaitWeights`.
+    """
+
+    goal: float = 10.0
+    level: float = 0.1
+    swing: float = 1.0
+    effort: float = 1.0
+    smooth: float = 0.5
+    friction: float = 20.0
+    loops: float = 1e-3
+    slack: tuple[float, ...] = SLACK_WEIGHTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaitProblem(OnSurface):
     """A gait to be planned.
 
     Attributes:
-        gait: whose open-loop waveform starts the search.
-        frequency: of the stride [Hz].
-        surface: a name from `params.yaml`, or use `friction`.
-        friction: coefficient instead of the surface's.
-        knots: of the cycle, the last repeating the first.
-        stride: goal of a cycle [m].
-        free_period: share by which the period may change, 0 for fixed.
+        gait: name of the open-loop gait that starts the search.
+        frequency: stride frequency [Hz].
+        surface: name of the ground's surface: teflon, card or sandpaper.
+        friction: friction coefficient of the ground instead of the surface's.
+        knots: number of knots of the cycle, the last of which repeats the first.
+        stride: desired forward distance per cycle [m].
+        free_period: fraction by which the period may change, 0 for a fixed period.
         symmetric: whether the right legs are driven as the mirror image of
-            the left ones (a laterally symmetric gait: bound, pronk).
-        weights: of the cost.
-        warm_voltage: amplitude of the warm start [V]; None for the gait's.
-        seed: of a perturbation of the warm start; 0 for none.
+            the left legs (a laterally symmetric gait: bound, pronk).
+        weights: weights of the cost.
+        warm_voltage: voltage amplitude of the warm start [V] instead of the gait's.
+        seed: seed of a random perturbation of the warm start, 0 for none.
+        time_limit: limit of the wall time, warm start included [s].
+        checkpoint: file in which the best iterate is kept (.npz).
+        resume: checkpoint file, or a plan with as many knots, to start from.
     """
 
     gait: str = "trot"
@@ -107,75 +174,165 @@ class GaitPlan(GroundedPlan):
     weights: GaitWeights = GaitWeights()
     warm_voltage: float | None = None
     seed: int = 0
+    time_limit: float | None = None
+    checkpoint: str | Path | None = None
+    resume: str | Path | Result | None = None
 
     def __post_init__(self):
         if not make_waveform(self.gait).periodic:
             raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
-        make_waveform(self.gait, self.frequency)
-        self.check_ground_and_knots()
-        if not 0 < self.stride < 0.05:
-            raise InvalidInput(f"stride must be within 0..0.05 m, got {self.stride}")
-        if not 0 <= self.free_period < 0.5:
-            raise InvalidInput(
-                f"free_period must be within 0..0.5, got {self.free_period}"
-            )
+        self.check_surface()
+        check(
+            self,
+            "",
+            frequency=positive("Hz"),
+            knots=whole(5),
+            stride=between(0, 0.05, "m", open_ends=True),
+            free_period=between(0, 0.5),
+            symmetric=flag(),
+            warm_voltage=optional(between(0, BIAS / 2, "V")),
+            seed=whole(),
+            time_limit=optional(positive("s")),
+        )
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """A name for reports."""
         ground = self.surface if self.friction is None else f"mu {self.friction:g}"
         return f"{self.gait} {self.frequency:g} Hz {ground}"
 
 
-def gait_problem(plan: GaitPlan, *, slack_weight: float) -> ContactImplicit:
-    """The contact-implicit part of a gait's program."""
-    system = hamr_system()
-    period = 1 / plan.frequency / system.robot.scaling.time
-    step, free = period / (plan.knots - 1), plan.free_period
-    return ContactImplicit(
-        system,
-        plan.knots,
-        (step * (1 - free), step * (1 + free)),
-        plan.mu,
-        input_bounds=(0.0, system.inputs.bias),
-        periodic=(base_coordinates()["x"],),
-        loops_at_start=False,
-        slack=(1e-7, 1.0),
-        slack_weight=slack_weight,
-        scales=SCALES,
-        name=f"hamr {plan.name}",
+@dataclass(frozen=True, kw_only=True)
+class JumpProblem(OnSurface):
+    """A jump to be planned.
+
+    Attributes:
+        rise: desired rise of the chassis from standing to the apex [m].
+        surface: name of the ground's surface: teflon, card or sandpaper.
+        friction: friction coefficient of the ground instead of the surface's.
+        knots: number of knots.
+        duration: first guess of the time from standing to the apex [s]; the plan may
+            take 0.5 to 1.5 times as long.
+        weights: weights of the cost.
+        time_limit: limit of the wall time, warm start included [s].
+        checkpoint: file in which the best iterate is kept (.npz).
+        resume: checkpoint file, or a plan with as many knots, to start from.
+    """
+
+    rise: float = 12e-3
+    surface: str = "card"
+    friction: float | None = None
+    knots: int = 61
+    duration: float = 0.14
+    weights: JumpWeights = JumpWeights()
+    time_limit: float | None = None
+    checkpoint: str | Path | None = None
+    resume: str | Path | Result | None = None
+
+    def __post_init__(self):
+        self.check_surface()
+        check(
+            self,
+            "",
+            rise=between(0, 1, "m", open_ends=True),
+            knots=whole(5),
+            duration=between(0, 1, "s", open_ends=True),
+            time_limit=optional(positive("s")),
+        )
+
+    @property
+    def name(self) -> str:
+        """A name for reports."""
+        return f"jump {1e3 * self.rise:g} mm"
+
+
+# --- the robot --------------------------------------------------------------
+
+
+class PiezoInputs:
+    """The actuators' law as a generalized force, exactly affine in voltage.
+
+    F = o C0 (V_b - 2 V) - V_b dC q on each actuator's tip; see
+    :class:`drakebots.robots.hamr.model.piezo.Bender`.
+
+    Attributes:
+        tips: indices of the tips in q (8,).
+        per_volt: force lost per volt, in plant units (8,).
+        bias: V_b [V].
+    """
+
+    def __init__(self):
+        robot, law = reference_robot(), hamr_benders()
+        unit, plant = robot.scaling, robot.plant
+        self.tips = [
+            plant.get_joint_actuator(i).joint().position_start()
+            for i in plant.GetJointActuatorIndices()
+        ]
+        self.per_volt = 2 * law.orientation * law.force_per_volt / unit.force
+        self.bias = float(law.bias)
+        self._offset = self.per_volt * law.bias / 2
+        slope = law.bias * law.softening * unit.length / unit.force
+        self._slope = np.broadcast_to(slope, (8,)).copy()
+
+    def __call__(self, twin, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+        force = ca.SX(self._offset) - ca.SX(self.per_volt) * u
+        force -= ca.SX(self._slope) * q[self.tips]
+        return ca.SX(twin.actuation_matrix()) @ force
+
+
+@cache
+def hamr_system() -> ContactSystem:
+    """HAMR-VI on flat ground, driven by voltages; mm, g, ms."""
+    return ContactSystem(
+        reference_robot(), inputs=PiezoInputs(), input_names=tuple(ACTUATORS)
     )
 
 
+def _base_coordinates() -> dict[str, str]:
+    """Names of the base's coordinates: x, y, z, yaw, pitch, roll."""
+    names = hamr_system().coordinates[:6]
+    return dict(zip(("x", "y", "z", "yaw", "pitch", "roll"), names))
+
+
+# --- programs ---------------------------------------------------------------
+
+
 def gait_program(
-    plan: GaitPlan, pose: np.ndarray, *, slack_weight: float | None = None
+    problem: GaitProblem, pose: np.ndarray, *, slack_weight: float | None = None
 ) -> tuple[ContactImplicit, Program]:
-    """A gait's program.
+    """The program of a gait.
 
     Args:
-        plan: the gait.
-        pose: q_g (38,), plant units; its x and y are of no interest.
-        slack_weight: of the exact penalty; None for the first of the plan's.
+        problem: the gait.
+        pose: q_g (38,), in plant units; its x and y are ignored.
+        slack_weight: weight of the slack; None for the first of the problem's.
     """
-    weights = plan.weights
-    weight = weights.slack[0] if slack_weight is None else slack_weight
-    problem = gait_problem(plan, slack_weight=weight)
-    b = problem.builder()
-    base = base_coordinates()
-    if plan.free_period:
+    weights, base = problem.weights, _base_coordinates()
+    system = hamr_system()
+    period = 1 / problem.frequency / system.robot.scaling.time
+    step, free = period / (problem.knots - 1), problem.free_period
+    contact = ContactImplicit(
+        system,
+        problem.knots,
+        (step * (1 - free), step * (1 + free)),
+        problem.mu,
+        input_bounds=(0.0, system.inputs.bias),
+        periodic=(base["x"],),
+        loops_at_start=False,
+        slack=SLACK,
+        slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
+        scales=SCALES,
+        name=f"hamr {problem.name}",
+    )
+    b = contact.builder()
+    if free:
         b.equal_steps()
     b.bound("q", 0, 0.0, 0.0, labels=[base["x"], base["y"]])
-    turns = [base[name] for name in ("yaw", "pitch", "roll")]
-    b.bound("q", slice(None), -TILT, TILT, labels=turns)
-    if plan.symmetric:
+    _bound_tilt(b, base)
+    if problem.symmetric:
         _mirror_inputs(b)
-    _add_costs(b, plan, weights, pose)
-    return problem, b.build()
-
-
-def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> None:
     q = b["q"].indices
-    stride = plan.stride / b.system.robot.scaling.length
+    stride = problem.stride / system.robot.scaling.length
     b.cost("goal", {"x": q[-1:, :1]}, lambda x: weights.goal * (x - stride) ** 2)
     target = ca.SX(np.asarray(pose)[2:])
     b.cost(
@@ -183,6 +340,68 @@ def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> N
         {"q": q[-1:, 2:]},
         lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
     )
+    _shared_costs(b, weights)
+    return contact, b.build()
+
+
+def jump_program(
+    problem: JumpProblem, *, slack_weight: float | None = None
+) -> tuple[ContactImplicit, Program]:
+    """The program of a jump; `slack_weight` as in :func:`gait_program`."""
+    weights, base = problem.weights, _base_coordinates()
+    system = hamr_system()
+    unit = system.robot.scaling
+    step = problem.duration / (problem.knots - 1) / unit.time
+    contact = ContactImplicit(
+        system,
+        problem.knots,
+        (0.5 * step, 1.5 * step),
+        problem.mu,
+        input_bounds=(0.0, system.inputs.bias),
+        slack=SLACK,
+        slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
+        scales=SCALES,
+        name=f"hamr {problem.name}",
+    )
+    b = contact.builder()
+    b.equal_steps()
+    b.bound("v0", 0, 0.0, 0.0)
+    b.bound("q", 0, 0.0, 0.0, labels=[base[n] for n in ("x", "y", "yaw")])
+    _bound_tilt(b, base)
+    q, h = b["q"].indices, b["h"].indices
+    # At rest for an interval with the actuators in the middle, so that the first
+    # knot is the equilibrium of standing and no energy is stored yet.
+    middle = system.inputs.bias / 2
+    b.bound("u", 0, middle, middle)
+    rest = b.add_rows("at_rest", 1, system.coordinates, lower=0.0, upper=0.0)
+    b.difference(q[1:2], q[:1], rest.indices)
+    rise = problem.rise / unit.length
+    b.cost(
+        "goal",
+        {"a": q[:1, 2:3], "b": q[-1:, 2:3]},
+        lambda a, b: weights.goal * (b - a - rise) ** 2,
+    )
+    swings = [tip for i, tip in enumerate(system.inputs.tips) if i % 2 == 0]
+    b.cost(
+        "level",
+        {"q": q[1:, 3:6], "h": h},
+        lambda q, h: weights.level * h * ca.sumsqr(q),
+    )
+    b.cost(
+        "swing",
+        {"q": q[1:, swings], "h": h},
+        lambda q, h: weights.swing * h * ca.sumsqr(q) / 100,
+    )
+    _shared_costs(b, weights)
+    return contact, b.build()
+
+
+def _bound_tilt(b: ContactImplicitBuilder, base: dict[str, str]) -> None:
+    turns = [base[name] for name in ("yaw", "pitch", "roll")]
+    b.bound("q", slice(None), -MAX_TILT, MAX_TILT, labels=turns)
+
+
+def _shared_costs(b: ContactImplicitBuilder, weights: GaitWeights | JumpWeights):
     cost_input_steps(b, weights.effort, b.system.inputs.per_volt)
     cost_velocity_steps(b, weights.smooth)
     cost_friction_power(b, weights.friction)
@@ -191,7 +410,7 @@ def _add_costs(b: ContactImplicitBuilder, plan, weights: GaitWeights, pose) -> N
 
 def _mirror_inputs(b: ContactImplicitBuilder) -> None:
     """V_left + V_right = V_b: mirrored actuators are mounted alike, so that the
-    mirror image of a motion takes the opposite force."""
+    mirror image of a motion needs the opposite force."""
     u, bias = b["u"].indices, b.system.inputs.bias
     b.constraint(
         "symmetric",
@@ -201,102 +420,3 @@ def _mirror_inputs(b: ContactImplicitBuilder) -> None:
         upper=bias,
         scale=100.0,
     )
-
-
-@dataclass(frozen=True)
-class JumpPlan(GroundedPlan):
-    """A jump to be planned.
-
-    Attributes:
-        rise: of the base from standing to the apex [m].
-        surface: a name from `params.yaml`, or use `friction`.
-        friction: coefficient instead of the surface's.
-        knots: N.
-        duration: the guess for standing to apex [s]; the plan may take from
-            half of it to half as much again.
-        goal, level, swing, effort, smooth, slip, loops: weights of the cost,
-            for mm, g, ms, N.
-        slack: exact penalties; see `GaitWeights`.
-    """
-
-    rise: float = 12e-3
-    surface: str = "card"
-    friction: float | None = None
-    knots: int = 61
-    duration: float = 0.14
-    goal: float = 10.0
-    level: float = 0.1
-    swing: float = 1.0
-    effort: float = 1.0
-    smooth: float = 0.5
-    slip: float = 20.0
-    loops: float = 1e-3
-    slack: tuple[float, ...] = (50.0, 500.0, 5e3, 5e4)
-
-    def __post_init__(self):
-        self.check_ground_and_knots()
-        for name in ("rise", "duration"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise InvalidInput(f"{name} must be within 0..1, got {value}")
-
-    @property
-    def name(self) -> str:
-        """For reports."""
-        return f"jump {1e3 * self.rise:g} mm"
-
-
-def jump_program(
-    plan: JumpPlan, *, slack_weight: float | None = None
-) -> tuple[ContactImplicit, Program]:
-    """A jump's program; see the module."""
-    system = hamr_system()
-    unit = system.robot.scaling
-    step = plan.duration / (plan.knots - 1) / unit.time
-    problem = ContactImplicit(
-        system,
-        plan.knots,
-        (0.5 * step, 1.5 * step),
-        plan.mu,
-        input_bounds=(0.0, system.inputs.bias),
-        slack=(1e-7, 1.0),
-        slack_weight=plan.slack[0] if slack_weight is None else slack_weight,
-        scales=SCALES,
-        name=f"hamr {plan.name}",
-    )
-    b = problem.builder()
-    b.equal_steps()
-    base = base_coordinates()
-    b.bound("v0", 0, 0.0, 0.0)
-    b.bound("q", 0, 0.0, 0.0, labels=[base[n] for n in ("x", "y", "yaw")])
-    turns = [base[name] for name in ("yaw", "pitch", "roll")]
-    b.bound("q", slice(None), -TILT, TILT, labels=turns)
-    q, h = b["q"].indices, b["h"].indices
-    # At rest for an interval with the actuators in the middle, so that the first
-    # knot is the equilibrium of standing and no energy is stored yet.
-    middle = system.inputs.bias / 2
-    b.bound("u", 0, middle, middle)
-    rest = b.add_rows("at_rest", 1, system.coordinates, lower=0.0, upper=0.0)
-    b.difference(q[1:2], q[:1], rest.indices)
-    rise = plan.rise / unit.length
-    b.cost(
-        "goal",
-        {"a": q[:1, 2:3], "b": q[-1:, 2:3]},
-        lambda a, b: plan.goal * (b - a - rise) ** 2,
-    )
-    swings = [tip for i, tip in enumerate(system.inputs.tips) if i % 2 == 0]
-    b.cost(
-        "level",
-        {"q": q[1:, 3:6], "h": h},
-        lambda q, h: plan.level * h * ca.sumsqr(q),
-    )
-    b.cost(
-        "swing",
-        {"q": q[1:, swings], "h": h},
-        lambda q, h: plan.swing * h * ca.sumsqr(q) / 100,
-    )
-    cost_input_steps(b, plan.effort, system.inputs.per_volt)
-    cost_velocity_steps(b, plan.smooth)
-    cost_friction_power(b, plan.slip)
-    cost_loop_forces(b, plan.loops)
-    return problem, b.build()

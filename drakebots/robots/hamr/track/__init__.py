@@ -1,4 +1,11 @@
-"""TODO: what this room is."""
+"""Execution of plans on HAMR-VI with feedback on its legs (RSS 2018, section IV).
+
+    track(Tracking(plan, cycles=15))
+
+Motion capture is late and the encoders measure only the actuators, so an estimator
+(`estimator`) carries late frames forward through the legs' kinematics (`leg_map`);
+the controller (`controller`) corrects the plan's voltages by the legs' errors.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +13,6 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.hamr.track.leg_map import build_leg_map
-    from drakebots.robots.hamr.track.reference import (
-        Reference,
-        coordinate_names,
-        reference_robot,
-    )
     from drakebots.robots.hamr.track.track import Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

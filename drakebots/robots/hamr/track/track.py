@@ -1,22 +1,69 @@
-"""Execute a plan on HAMR-VI with feedback; see `tracking_diagram` for the rig."""
+"""Executes a plan on HAMR-VI with feedback, on the authors' test rig.
+
+    ┌───────────────┐ voltages ┌────────────┐ actuation ┌─────────────────────┐
+ ┌─▶│ LegController │────┬────▶│ PiezoDrive │──────────▶│ MultibodyPlant +    │
+ │  └───────────────┘    │     └────────────┘           │ SceneGraph ("sap"), │
+ │   plan, gains         │         ▲ state              │ or SteppedPlant     │
+ │                       │         │                    │ ("stepping")        │
+ │                       │         │                    └──────────┬──────────┘
+ │                       │         ├───────────────────────────────┤ state
+ │                       │     ┌─────────┐                ┌────────┴──────┐
+ │                       └────▶│ Encoder │                │ MotionCapture │
+ │                             └────┬────┘                └────────┬──────┘
+ │  ┌──────────────┐   tip velocity │   late frames and their time │
+ └──│ LegEstimator │◀───────────────┴──────────────────────────────┘
+    └──────────────┘
+
+The plant is in mm, g, ms; voltages are in V, and what the rig measures is in SI.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
+import xarray as xr
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context, Diagram, DiagramBuilder, System
-from pydrake.systems.primitives import LogVectorOutput
+from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import (
+    check,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress
 from drakebots.core.units import MM_G_MS, Scaling
-from drakebots.multibody import Ground, Progress, Robot, advance, build_robot
+from drakebots.multibody import Robot, advance, build_robot
 from drakebots.multibody.hard_contact import SteppedPlant
-from drakebots.results import Result, provenance
-from drakebots.robots.hamr.model import Encoder, PiezoDrive, hamr_variant, parameters
-from drakebots.robots.hamr.simulate import GROUND_DISSIPATION, GROUND_STIFFNESS
+from drakebots.results import Result
+from drakebots.robots.hamr.metrics import tracking_metrics
+from drakebots.robots.hamr.model import (
+    LEGS,
+    Encoder,
+    PiezoDrive,
+    hamr_variant,
+    parameters,
+)
+from drakebots.robots.hamr.reference import (
+    CHASSIS,
+    Reference,
+    as_reference,
+    coordinate_names,
+)
+from drakebots.robots.hamr.simulate import (
+    LoggedDiagram,
+    add_loggers,
+    check_time_step,
+    hamr_ground,
+    run_dataset,
+    run_result,
+    sample_period,
+)
 from drakebots.robots.hamr.track.controller import (
     KD,
     KF,
@@ -26,182 +73,57 @@ from drakebots.robots.hamr.track.controller import (
     LegController,
 )
 from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
-from drakebots.robots.hamr.track.metrics import tracking_dataset, tracking_metrics
-from drakebots.robots.hamr.track.reference import Reference, coordinate_names
-
-if TYPE_CHECKING:
-    pass
-
-
-# The rig: HAMR-VI executing a plan with feedback, as the authors had it.
-#
-#     ┌───────────────┐ voltages ┌────────────┐ actuation ┌─────────────────────┐
-#  ┌─▶│ LegController │────┬────▶│ PiezoDrive │──────────▶│ MultibodyPlant +    │
-#  │  └───────────────┘    │     └────────────┘           │ SceneGraph ("sap"), │
-#  │   plan, gains         │         ▲ state              │ or SteppedPlant     │
-#  │                       │         │                    │ ("stepping")        │
-#  │                       │         │                    └──────────┬──────────┘
-#  │                       │         ├───────────────────────────────┤ state
-#  │                       │     ┌─────────┐                ┌────────┴──────┐
-#  │                       └────▶│ Encoder │                │ MotionCapture │
-#  │                             └────┬────┘                └────────┬──────┘
-#  │  ┌──────────────┐   tip velocity │   late frames and their time │
-#  └──│ LegEstimator │◀───────────────┴──────────────────────────────┘
-#     └──────────────┘
-#
-# Inside mm, g, ms; V at the drive, SI at what the rig measures.
-
-
-@dataclass(frozen=True)
-class TrackingDiagram:
-    """A built diagram and its parts; see the module.
-
-    Attributes:
-        diagram: the whole.
-        robot: plant and units; base "euler".
-        mover: what holds the state: the plant, or a SteppedPlant.
-        loggers: by name, as :class:`HamrDiagram` has them, and "legs",
-            "estimate", "estimate_velocity" and "frames".
-        command: what the controller executes.
-    """
-
-    diagram: Diagram
-    robot: Robot
-    mover: System
-    loggers: dict
-    command: Command
-
-    def place(self, context: Context) -> None:
-        """Puts the robot at rest in its start pose, or into the plan's state."""
-        plant, mover = self.robot.plant, self.mover
-        names = list(plant.GetPositionNames(always_add_suffix=False))
-        state = np.zeros((2, len(names)))
-        if self.command.ramp > 0:
-            state[0, names.index("hamr_Chassis_z")] = parameters().scalar("stance")
-        else:
-            # By name: a variant of the model may have further coordinates.
-            index = [names.index(name) for name in coordinate_names()]
-            state[:, index] = self.command.reference.q[0], self.command.reference.v[0]
-        state /= self.robot.position_units(), self.robot.velocity_units()
-        own = mover.GetMyMutableContextFromRoot(context)
-        mover.SetPositionsAndVelocities(own, state.ravel())
-
-    def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """(times (T,), samples (T, n)) of a logger, in the diagram's units."""
-        log = self.loggers[name].FindLog(context)
-        return log.sample_times().copy(), log.data().T.copy()
-
-
-def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
-    """The diagram of a problem, not yet run."""
-    builder = DiagramBuilder()
-    robot, mover, contact = _plant(problem, builder)
-    unit, plan = robot.scaling, problem.reference
-    command = Command(plan, problem.ramp_cycles * plan.duration)
-    controller = LegController(command, problem.gains, time_unit=unit.time)
-    drive, estimator = PiezoDrive(robot), LegEstimator(robot)
-    encoder = Encoder(robot, noise=problem.encoder_noise, seed=problem.seed)
-    # Another stream than the encoders'.
-    frames = MotionCapture(robot, noise=problem.mocap_noise, seed=problem.seed + 1)
-    for system in (controller, drive, encoder, frames, estimator):
-        builder.AddSystem(system)
-
-    def connect(source, port, *sinks):
-        for sink in sinks:
-            builder.Connect(source.GetOutputPort(port), sink.GetInputPort(port))
-
-    state = mover.GetOutputPort("state")
-    for sink in (drive, encoder, frames):
-        builder.Connect(state, sink.GetInputPort("state"))
-    connect(controller, "voltages", drive, encoder)
-    connect(encoder, "velocity", estimator)
-    connect(frames, "legs", estimator)
-    connect(frames, "time", estimator)
-    connect(estimator, "legs", controller)
-    connect(estimator, "velocity", controller)
-    builder.Connect(drive.GetOutputPort("actuation"), mover.GetInputPort("actuation"))
-    ports = {
-        "state": state,
-        "contact": contact,
-        "voltages": controller.GetOutputPort("voltages"),
-        "actuation": drive.GetOutputPort("actuation"),
-        "encoder": encoder.GetOutputPort("velocity"),
-        "estimate": estimator.GetOutputPort("legs"),
-        "estimate_velocity": estimator.GetOutputPort("velocity"),
-        "frames": frames.GetOutputPort("legs"),
-    }
-    loggers = {}
-    for name, port in ports.items():
-        period = problem.sampling / unit.time
-        loggers[name] = LogVectorOutput(port, builder, publish_period=period)
-        loggers[name].set_name(f"log_{name}")
-    diagram = builder.Build()
-    diagram.set_name("hamr_tracking")
-    return TrackingDiagram(diagram, robot, mover, loggers, command)
-
-
-def _plant(problem: Tracking, builder: DiagramBuilder):
-    """(robot, the system with the state, its port of contact forces)."""
-    model = hamr_variant(problem.stiffness_scale, problem.serial_stiffness)
-    friction = problem.friction_scale * problem.reference.friction
-    if problem.contact == "stepping":
-        robot = build_robot(model, time_step=0, scaling=MM_G_MS, base="euler")
-        mover = builder.AddSystem(SteppedPlant(robot, problem.step, friction=friction))
-        return robot, mover, mover.GetOutputPort("contact")
-    robot = build_robot(
-        model,
-        builder,
-        time_step=problem.step,
-        scaling=MM_G_MS,
-        base="euler",
-        ground=Ground(friction, GROUND_STIFFNESS, GROUND_DISSIPATION),
-    )
-    instance = robot.plant.GetModelInstanceByName(model.name)
-    port = robot.plant.get_generalized_contact_forces_output_port(instance)
-    return robot, robot.plant, port
-
 
 CONTACTS = {"sap": 1e-4, "stepping": 1e-4}
-"""The contact models, and the time step of each [s]. A step is also the delay
-between controller and plant: at 2e-4 the authors' gains make the legs ring."""
+"""The contact models, and the default time step of each [s]. A time step is also the
+delay between controller and plant: at 2e-4 s the authors' gains make the legs ring."""
 
-RESOLVED = 2e-11
+MAX_SERIAL = 2e-11
 """Largest stiffness times time step squared [N m s^2/rad] at which the light
-link at a soft joint stays stable; measured: 2e-3 N m/rad is well at 1e-4 s,
+link at a compliant joint is stable; measured: 2e-3 N m/rad is stable at 1e-4 s,
 4e-3 is not."""
+
+
+# --- the problem ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tracking:
-    """A plan to execute and the circumstances.
+    """A plan to execute, and the circumstances.
 
     Attributes:
-        reference: the plan.
-        cycles: executed after the ramp; of a periodic plan.
-        contact: "sap" for Drake's, "stepping" for our hard contact.
-        kp, kd, kf: see :class:`Gains`; kp = kd = 0 runs open loop.
-        friction_scale: of the ground to the plan's.
-        stiffness_scale, serial_stiffness: see :func:`hamr_variant`. With a
-            soft joint the default gains are unstable (the encoders do not see
-            it): measured at 1e-3 N m/rad, kp <= 10e3 and kd <= 5 are stable.
-        ramp: cycles (durations) over which the plan is faded in from rest in
-            the start pose; 0 starts in the plan's first state. None for 2 of a
-            periodic plan and 0 otherwise.
-        after: how long to go on after a plan that is not periodic [s], its
-            last voltages and legs held: a jump's apex may come late.
-        mocap_noise: standard deviation of the markers [m].
-        encoder_noise: standard deviation of the current [A].
-        seed: of both noises.
-        time_step: of the plant [s]; None for that of :data:`CONTACTS`.
-        log_period: [s]; None for 200 samples a cycle, 1 ms at most.
-        time_limit: of wall time [s].
+        plan: plan of HAMR, or a reference, to execute.
+        cycles: number of cycles of a periodic plan after the ramp.
+        contact: contact model, sap (Drake's) or stepping (hard contact).
+        kp: gain of the leg positions [V/m]; kp = kd = 0 runs open loop.
+        kd: gain of the leg velocities [V s/m].
+        kf: factor on the planned voltages about the middle of their range.
+        friction_scale: factor on the friction coefficient of the plan.
+        stiffness_scale: factor on the stiffness of the flexures.
+        serial_stiffness: stiffness of a compliant joint in series with each leg
+            [N m/rad], none by default; see :func:`hamr_variant`. The encoders do not
+            see it, and the default gains are unstable with it: at 1e-3 N m/rad,
+            kp <= 10e3 and kd <= 5 were measured to be stable.
+        ramp: number of cycles (or durations) over which the plan is faded in from
+            rest in the start pose, 0 to start in the plan's first state; by default
+            2 for a periodic plan, else 0.
+        after: time to go on after the end of a plan that is not periodic [s], with
+            its last voltages and legs held: a jump's apex may come late.
+        mocap_noise: standard deviation of the markers' coordinates [m].
+        encoder_noise: standard deviation of the encoders' currents [A].
+        seed: seed of both noises.
+        time_step: time step of the plant [s], 1e-4 by default.
+        log_period: period of the stored samples [s], by default 1/200 of a cycle and
+            at most 1 ms.
+        time_limit: limit of the wall time [s]; what was reached is kept.
 
     Raises:
-        InvalidInput: for a value out of its range.
-        UnknownName: for a contact model that is none.
+        InvalidInput: for a result that is not a plan of HAMR, or a value out of its
+            range.
+        UnknownName: for an unknown contact model.
     """
 
-    reference: Reference
+    plan: Result | Reference
     cycles: int = 15
     contact: str = "sap"
     kp: float = KP
@@ -220,35 +142,39 @@ class Tracking:
     time_limit: float | None = None
 
     def __post_init__(self):
-        if self.contact not in CONTACTS:
-            raise UnknownName("contact model", self.contact, CONTACTS)
-        if int(self.cycles) != self.cycles or self.cycles < 1:
-            raise InvalidInput(f"cycles must be a whole number >= 1, got {self.cycles}")
-        for name in ("friction_scale", "ramp", "after", "mocap_noise", "encoder_noise"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < np.inf:
-                raise InvalidInput(f"{name} must be >= 0, got {value}")
-        for name in ("time_step", "log_period", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                raise InvalidInput(f"{name} must be > 0 s, got {value}")
-        if self.step > 1e-3:
+        check(
+            self,
+            "",
+            cycles=whole(1),
+            contact=one_of("contact model", CONTACTS),
+            kp=non_negative("V/m"),
+            kd=non_negative("V s/m"),
+            kf=non_negative(),
+            friction_scale=non_negative(),
+            stiffness_scale=positive(),
+            serial_stiffness=optional(positive("N m/rad")),
+            ramp=optional(non_negative()),
+            after=non_negative("s"),
+            mocap_noise=non_negative("m"),
+            encoder_noise=non_negative("A"),
+            seed=whole(),
+            time_step=optional(positive("s")),
+            log_period=optional(positive("s")),
+            time_limit=optional(positive("s")),
+        )
+        check_time_step(self.step)
+        serial = self.serial_stiffness or 0.0
+        if serial * self.step**2 > MAX_SERIAL:
             raise InvalidInput(
-                f"time step {self.step:g} s cannot resolve HAMR's 100 Hz modes; "
-                "use 1e-3 s or less"
+                f"serial stiffness {serial:g} N m/rad is too stiff for a time step of "
+                f"{self.step:g} s; use at most {MAX_SERIAL / self.step**2:.2g} N m/rad"
             )
-        soft = self.serial_stiffness or 0.0
-        if soft * self.step**2 > RESOLVED:
-            raise InvalidInput(
-                f"serial stiffness {soft:g} N m/rad is too stiff for a time step of "
-                f"{self.step:g} s; use at most {RESOLVED / self.step**2:.2g} N m/rad"
-            )
-        _ = self.gains
+        _ = self.reference
 
-    @property
-    def gains(self) -> Gains:
-        """Of the controller."""
-        return Gains(self.kp, self.kd, self.kf)
+    @cached_property
+    def reference(self) -> Reference:
+        """The plan as states and voltages over time."""
+        return as_reference(self.plan)
 
     @property
     def step(self) -> float:
@@ -264,32 +190,133 @@ class Tracking:
 
     @property
     def start(self) -> float:
-        """When what counts begins [s]: a whole cycle, or the plan itself."""
+        """When the cycles that count begin, or the plan itself [s]."""
         ramp = self.ramp_cycles
-        whole = np.ceil(ramp) if self.reference.periodic else ramp
-        return float(whole * self.reference.duration)
+        whole_cycles = np.ceil(ramp) if self.reference.periodic else ramp
+        return float(whole_cycles * self.reference.duration)
 
     @property
     def duration(self) -> float:
-        """Of the run [s]."""
+        """Duration of the run [s]: whole samples."""
         length = self.reference.duration
         length = (
             self.cycles * length if self.reference.periodic else length + self.after
         )
-        samples = (self.start + length) / self.sampling
-        # Whole samples, and a trifle, so that the last one is taken.
-        return float((np.ceil(samples - 1e-6) + 1e-6) * self.sampling)
+        samples = (self.start + length) / self.sample_period
+        # A little longer, so that the last sample is taken.
+        return float((np.ceil(samples - 1e-6) + 1e-6) * self.sample_period)
 
     @property
-    def sampling(self) -> float:
-        """The log period, a multiple of the time step [s]."""
-        wish = self.log_period or min(1e-3, self.reference.duration / 200)
-        return max(1, round(wish / self.step)) * self.step
+    def sample_period(self) -> float:
+        """Period of the stored samples, a multiple of the time step [s]."""
+        return sample_period(self.log_period, self.reference.duration, self.step)
+
+
+# --- the diagram ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrackingDiagram(LoggedDiagram):
+    """The diagram of a tracking problem; the robot's base is "euler".
+
+    Attributes:
+        loggers: those of :class:`LoggedDiagram`, "estimate", "estimate_velocity" and
+            "frames".
+        mover: the system that holds the state: the plant, or a SteppedPlant.
+        command: what the controller executes.
+    """
+
+    mover: System
+    command: Command
+
+    def place(self, context: Context) -> None:
+        """Puts the robot at rest in its start pose, or into the plan's first state."""
+        plant, mover = self.robot.plant, self.mover
+        names = list(plant.GetPositionNames(always_add_suffix=False))
+        state = np.zeros((2, len(names)))
+        if self.command.ramp > 0:
+            state[0, names.index(f"hamr_{CHASSIS}_z")] = parameters().number("stance")
+        else:
+            # By name: a variant of the model may have more coordinates.
+            index = [names.index(name) for name in coordinate_names()]
+            state[:, index] = self.command.reference.q[0], self.command.reference.v[0]
+        state /= self.robot.position_units(), self.robot.velocity_units()
+        own = mover.GetMyMutableContextFromRoot(context)
+        mover.SetPositionsAndVelocities(own, state.ravel())
+
+
+def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
+    """The diagram of a problem, not yet run."""
+    builder = DiagramBuilder()
+    robot, mover, contact = _build_robot(problem, builder)
+    unit, plan = robot.scaling, problem.reference
+    command = Command(plan, problem.ramp_cycles * plan.duration)
+    gains = Gains(problem.kp, problem.kd, problem.kf)
+    controller = LegController(command, gains, time_unit=unit.time)
+    drive, estimator = PiezoDrive(robot), LegEstimator(robot)
+    encoder = Encoder(robot, noise=problem.encoder_noise, seed=problem.seed)
+    # The frames' noise must differ from the encoders'.
+    frames = MotionCapture(robot, noise=problem.mocap_noise, seed=problem.seed + 1)
+    for system in (controller, drive, encoder, frames, estimator):
+        builder.AddSystem(system)
+
+    def connect(source, port, *sinks):
+        for sink in sinks:
+            builder.Connect(source.GetOutputPort(port), sink.GetInputPort(port))
+
+    connect(mover, "state", drive, encoder, frames)
+    connect(controller, "voltages", drive, encoder)
+    connect(encoder, "velocity", estimator)
+    connect(frames, "legs", estimator)
+    connect(frames, "time", estimator)
+    connect(estimator, "legs", controller)
+    connect(estimator, "velocity", controller)
+    connect(drive, "actuation", mover)
+    ports = {
+        "state": mover.GetOutputPort("state"),
+        "contact": contact,
+        "voltages": controller.GetOutputPort("voltages"),
+        "actuation": drive.GetOutputPort("actuation"),
+        "encoder": encoder.GetOutputPort("velocity"),
+        "estimate": estimator.GetOutputPort("legs"),
+        "estimate_velocity": estimator.GetOutputPort("velocity"),
+        "frames": frames.GetOutputPort("legs"),
+    }
+    loggers = add_loggers(builder, ports, problem.sample_period / unit.time)
+    diagram = builder.Build()
+    diagram.set_name("hamr_tracking")
+    return TrackingDiagram(diagram, robot, loggers, mover, command)
+
+
+def _build_robot(
+    problem: Tracking, builder: DiagramBuilder
+) -> tuple[Robot, System, OutputPort]:
+    """The robot, the system with its state, and the port of the contact forces."""
+    model = hamr_variant(problem.stiffness_scale, problem.serial_stiffness)
+    friction = problem.friction_scale * problem.reference.friction
+    if problem.contact == "stepping":
+        robot = build_robot(model, time_step=0, scaling=MM_G_MS, base="euler")
+        mover = builder.AddSystem(SteppedPlant(robot, problem.step, friction=friction))
+        return robot, mover, mover.GetOutputPort("contact")
+    robot = build_robot(
+        model,
+        builder,
+        time_step=problem.step,
+        scaling=MM_G_MS,
+        base="euler",
+        ground=hamr_ground(friction),
+    )
+    instance = robot.plant.GetModelInstanceByName(model.name)
+    port = robot.plant.get_generalized_contact_forces_output_port(instance)
+    return robot, robot.plant, port
+
+
+# --- the run ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Watched:
-    """What `advance` looks at: here the state may live outside the plant."""
+    """What `advance` needs of a robot, with the system that holds the state."""
 
     plant: System
     scaling: Scaling
@@ -300,7 +327,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
 
     Args:
         problem: what to execute, and where.
-        progress: called with the time reached and the end time [s].
+        progress: called as progress("simulate", time, duration) [s].
     """
     built = build_tracking_diagram(problem)
     simulator = Simulator(built.diagram)
@@ -313,33 +340,75 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         progress=progress,
         time_limit=problem.time_limit,
     )
-    data = tracking_dataset(built, simulator.get_context())
-    model, plan = built.robot.model, problem.reference
-    metrics = tracking_metrics(data, plan, problem.start, model.summary.mass)
+    data = _dataset(built, simulator.get_context())
+    plan, mass = problem.reference, built.robot.model.summary.mass
+    metrics = tracking_metrics(data, plan, problem.start, mass)
     metrics |= {
-        "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
         "reference": plan.name,
+        "periodic": plan.periodic,
+        "period_s": plan.duration,
         "contact": problem.contact,
         "friction": problem.friction_scale * plan.friction,
     }
-    worst = data.loop_gap.max("time")
-    return Result(
-        kind="hamr.track",
-        model=model.name,
-        verdict=end.verdict,
-        message=end.message,
-        data=data,
-        residuals={
-            f"loop {name} [m]": float(worst.sel(loop=name)) for name in data.loop.values
-        },
-        timings={"simulate": end.wall},
-        metrics=metrics,
-        provenance=provenance(model.path, _options(problem), problem.seed),
+    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    options["plan"] = {
+        "name": plan.name,
+        "knots": len(plan.time),
+        "period": plan.duration,
+    }
+    return run_result("hamr.track", built, end, data, metrics, options)
+
+
+def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
+    """Everything that was logged, in SI, beside the plan.
+
+    Beyond :func:`run_dataset`, in the chassis frame (time, leg, axis): leg_position,
+    leg_planned, leg_estimated, leg_seen (the held frame) [m], leg_velocity_planned,
+    leg_velocity_estimated [m/s]; voltage_planned; and the plan's own pose of the
+    chassis, base_position_planned and base_rpy_planned.
+    """
+    data = run_dataset(built, context)
+    robot, unit, command = built.robot, built.robot.scaling, built.command
+    # The base's six coordinates are the chassis' pose; with base "euler" the first
+    # body in Drake's order, which the dataset takes for the base, is a leg's.
+    position = data.position.values
+    names = data.coordinate.values.tolist()
+    pose = np.column_stack(
+        [
+            position[:, names.index(f"hamr_{CHASSIS}_{key}")]
+            for key in ("x", "y", "z", "roll", "pitch", "yaw")
+        ]
     )
+    times = data.time.values
+    planned = command.reference.poses_at(
+        np.array([command.reference.phase(command.plan_time(t)) for t in times])
+    )
+    for name, values in (("", pose), ("_planned", planned)):
+        data[f"base_position{name}"] = (("time", "axis"), values[:, :3], {"units": "m"})
+        rpy = np.unwrap(values[:, 3:], axis=0)
+        data[f"base_rpy{name}"] = (("time", "angle"), rpy, {"units": "rad"})
 
-
-def _options(problem: Tracking) -> dict:
-    options = {k: getattr(problem, k) for k in problem.__dataclass_fields__}
-    plan = options.pop("reference")
-    knots = len(plan.time)
-    return options | {"reference": plan.name, "knots": knots, "period": plan.duration}
+    plant_context, legs = robot.plant.CreateDefaultContext(), []
+    for q in position / robot.position_units():
+        robot.plant.SetPositions(plant_context, q)
+        legs.append(robot.points_positions(plant_context, CHASSIS))
+    commands = [command.legs(t) for t in times]
+    rows = {
+        "leg_position": (np.array(legs), "m"),
+        "leg_planned": (np.array([legs for legs, _ in commands]), "m"),
+        "leg_velocity_planned": (np.array([rates for _, rates in commands]), "m/s"),
+    }
+    log_times, _ = built.logged(context, "state")
+    keep = np.searchsorted(log_times * unit.time, times - 1e-12)
+    for name, logger, units in (
+        ("leg_estimated", "estimate", "m"),
+        ("leg_velocity_estimated", "estimate_velocity", "m/s"),
+        ("leg_seen", "frames", "m"),
+    ):
+        _, samples = built.logged(context, logger)
+        rows[name] = (samples[keep].reshape(-1, 4, 3), units)
+    for name, (values, units) in rows.items():
+        data[name] = (("time", "leg", "axis"), values, {"units": units})
+    voltages = np.array([command.voltages(t) for t in times])
+    data["voltage_planned"] = (("time", "actuator"), voltages, {"units": "V"})
+    return data.assign_coords(leg=list(LEGS))

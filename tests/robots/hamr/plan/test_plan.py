@@ -17,8 +17,8 @@ from drakebots.robots.hamr.plan.plan import (
     stored_plan,
 )
 from drakebots.robots.hamr.plan.programs import (
-    GaitPlan,
-    JumpPlan,
+    GaitProblem,
+    JumpProblem,
     gait_program,
     jump_program,
 )
@@ -33,13 +33,13 @@ POSE = np.zeros(38)
 @pytest.fixture(scope="module")
 def coarse():
     """A 10 Hz trot on card, 17 knots."""
-    return plan_gait(GaitPlan(knots=17))
+    return plan_gait(GaitProblem(knots=17))
 
 
 def test_the_programs_have_the_papers_sizes():
-    assert gait_program(GaitPlan(), POSE)[1].num_variables == 5676
-    assert gait_program(GaitPlan(knots=31), POSE)[1].num_variables == 3436
-    assert jump_program(JumpPlan())[1].num_variables == 6796
+    assert gait_program(GaitProblem(), POSE)[1].num_variables == 5676
+    assert gait_program(GaitProblem(knots=31), POSE)[1].num_variables == 3436
+    assert jump_program(JumpProblem())[1].num_variables == 6796
 
 
 def test_voltage_inputs_are_the_actuators_law():
@@ -55,7 +55,7 @@ def test_voltage_inputs_are_the_actuators_law():
 
 
 def test_rows_have_exact_jacobians():
-    _, program = gait_program(GaitPlan(knots=5), POSE)
+    _, program = gait_program(GaitProblem(knots=5), POSE)
     random = np.random.default_rng(2)
     x = 0.1 * random.standard_normal(program.num_variables)
     x[program.variables["h"].indices] = 25.0
@@ -109,7 +109,7 @@ def test_a_plan_starts_another(coarse):
     x = coarse.data.decision.values
     again = plan_gait(
         replace(
-            GaitPlan(knots=17), weights=replace(GaitPlan().weights, slack=(500.0,))
+            GaitProblem(knots=17), weights=replace(GaitProblem().weights, slack=(500.0,))
         ),
         x0=x,
     )
@@ -118,7 +118,7 @@ def test_a_plan_starts_another(coarse):
 
 
 def test_a_time_limit_returns_the_best_iterate():
-    result = plan_gait(GaitPlan(knots=9), time_limit=8.0)
+    result = plan_gait(GaitProblem(knots=9), time_limit=8.0)
     assert result.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
     assert np.isfinite(result.data.position.values).all()
 
@@ -138,11 +138,11 @@ def test_voltages_for_a_drive(coarse, tmp_path):
 
 
 def test_the_warm_start_is_periodic_and_straight():
-    guess = simulated_gait(GaitPlan(knots=21))
+    guess = simulated_gait(GaitProblem(knots=21))
     drift = guess.q[-1] - guess.q[0]
     assert drift[0] > 2.0
     assert np.abs(drift[1:]).max() < 1e-12
-    _, program = gait_program(GaitPlan(knots=21), guess.q[-1])
+    _, program = gait_program(GaitProblem(knots=21), guess.q[-1])
     assert np.isfinite(packed(program, guess)).all()
 
 
@@ -161,12 +161,12 @@ def test_the_warm_start_is_periodic_and_straight():
 )
 def test_bad_plans_are_refused(change, error, words):
     with pytest.raises(error, match=words):
-        GaitPlan(**change)
+        GaitProblem(**change)
 
 
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(FileProblem, match="no such"):
-        plan_gait(GaitPlan(knots=9), resume=tmp_path / "none.npz")
+        plan_gait(GaitProblem(knots=9), resume=tmp_path / "none.npz")
 
 
 def test_only_plans_can_be_executed(coarse):
@@ -178,7 +178,7 @@ def test_only_plans_can_be_executed(coarse):
 @pytest.fixture(scope="module")
 def coarse_jump():
     """The jump on card, 15 knots."""
-    return plan_jump(JumpPlan(knots=15))
+    return plan_jump(JumpProblem(knots=15))
 
 
 def test_a_coarse_jump_leaves_the_ground(coarse_jump):

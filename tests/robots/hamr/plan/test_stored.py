@@ -8,8 +8,8 @@ import pytest
 from drakebots.core.errors import UnknownName
 from drakebots.robots.hamr.plan.plan import stored_plan, stored_plans
 from drakebots.robots.hamr.plan.programs import (
-    GaitPlan,
-    JumpPlan,
+    GaitProblem,
+    JumpProblem,
     gait_program,
     jump_program,
 )
@@ -21,10 +21,10 @@ GAITS = [name for name in stored_plans() if name != "jump"]
 
 def opened(name: str):
     if name == "jump":
-        problem, program = jump_program(JumpPlan())
+        problem, program = jump_program(JumpProblem())
     else:
         frequency, surface = re.fullmatch(r"([\d.]+)hz_(\w+)", name).groups()
-        plan = GaitPlan(frequency=float(frequency), surface=surface)
+        plan = GaitProblem(frequency=float(frequency), surface=surface)
         problem, program = gait_program(plan, np.zeros(38))
     return problem, program, load_checkpoint(stored_plan(name), program)
 
