@@ -16,12 +16,12 @@ from made_files import made_files
 
 from drakebots.cli.output import one_line_errors
 from drakebots.model import package_root
-from drakebots.robots.hamr.model import hamr_sdf, hamr_sidecar, load_parameters
+from drakebots.robots.hamr.model import HamrParameters, hamr_sdf, hamr_sidecar
 
 
 def texts(folder: Path) -> dict[Path, str]:
     """What the files made from `folder`/params.yaml should hold, by path."""
-    table = load_parameters(folder / "params.yaml")
+    table = HamrParameters(folder)
     files = {
         folder / "hamr.sdf": hamr_sdf(table, hamr_visuals(table)),
         folder / "hamr.drakebots.yaml": hamr_sidecar(table),

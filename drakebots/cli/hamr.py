@@ -18,16 +18,16 @@ from drakebots.cli.output import finish, tell
 from drakebots.cli.plan import COMMON, solver_arguments, solver_options
 from drakebots.cli.progress import progress_bar
 from drakebots.model import load
-from drakebots.robots.hamr import HamrSimulation, simulate
-from drakebots.robots.hamr.plan import (
-    GaitPlan,
-    JumpPlan,
+from drakebots.robots.hamr import (
+    GaitProblem,
+    JumpProblem,
+    Simulation,
+    Tracking,
     export_voltages,
-    plan_gait,
-    plan_jump,
-    plan_reference,
+    plan,
+    simulate,
+    track,
 )
-from drakebots.robots.hamr.track import Tracking, track
 
 _SIMULATE = {
     "gait": "trot, pronk, bound, pace or jump",
@@ -47,15 +47,16 @@ _SIMULATE = {
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser, feet=True)
-    field_options(parser, HamrSimulation, _SIMULATE)
+    field_options(parser, Simulation, _SIMULATE)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    problem = HamrSimulation(**given(args, _SIMULATE))
+    options = given(args, _SIMULATE)
+    Simulation(**options)  # bad numbers before a long load
     model = load_model(args)
     with progress_bar(model.name) as progress:
-        result = simulate(problem, model=model, progress=progress)
+        result = simulate(Simulation(model=model, **options), progress=progress)
     return finish(args, result, model)
 
 
@@ -79,25 +80,25 @@ _JUMP = {"rise": "desired rise of the jump [m]"}
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     gait = parser.add_argument_group("a gait")
-    field_options(gait, GaitPlan, _GAIT)
+    field_options(gait, GaitProblem, _GAIT)
     jump = parser.add_argument_group("the jump")
     switch(jump, "--jump", "jump", "plan the jump instead of a gait")
-    field_options(jump, JumpPlan, _JUMP)
+    field_options(jump, JumpProblem, _JUMP)
     both = parser.add_argument_group("both")
-    field_options(both, GaitPlan, {"surface": "teflon, card or sandpaper"} | COMMON)
+    field_options(both, GaitProblem, {"surface": "teflon, card or sandpaper"} | COMMON)
     solver_arguments(parser)
 
 
 def _plan(args: argparse.Namespace) -> int:
-    options, common = solver_options(args), given(args, ("surface", *COMMON))
+    common = solver_options(args) | given(args, ("surface", *COMMON))
     if args.jump:
         refuse(args, _GAIT, "a jump")
-        problem, plan = JumpPlan(**common, **given(args, _JUMP)), plan_jump
+        problem = JumpProblem(**common, **given(args, _JUMP))
     else:
         refuse(args, _JUMP, "a gait")
-        problem, plan = GaitPlan(**common, **given(args, _GAIT)), plan_gait
+        problem = GaitProblem(**common, **given(args, _GAIT))
     with progress_bar(f"hamr {problem.name}") as progress:
-        result = plan(problem, progress=progress, **options)
+        result = plan(problem, progress=progress)
     return finish(args, result, load("hamr"))
 
 
@@ -132,9 +133,8 @@ def _track_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _track(args: argparse.Namespace) -> int:
-    reference = plan_reference(stored(args.plan))
-    problem = Tracking(reference, **given(args, _TRACK))
-    with progress_bar(f"track {reference.name}") as progress:
+    problem = Tracking(stored(args.plan), **given(args, _TRACK))
+    with progress_bar(f"track {problem.reference.name}") as progress:
         result = track(problem, progress=progress)
     return finish(args, result, load("hamr"))
 
@@ -164,9 +164,12 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    reference = plan_reference(stored(args.plan))
     path = export_voltages(
-        reference, args.voltages, rate=args.rate, cycles=args.cycles, ramp=args.ramp
+        stored(args.plan),
+        args.voltages,
+        rate=args.rate,
+        cycles=args.cycles,
+        ramp=args.ramp,
     )
     return tell(args, {"voltages": str(path), "rate_hz": args.rate}, path)
 

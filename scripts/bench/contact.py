@@ -23,8 +23,7 @@ from drakebots.cli.output import plain, print_table
 from drakebots.core.units import MM_G_MS, SI, Scaling
 from drakebots.multibody import trajectory_dataset
 from drakebots.multibody.hard_contact import TimeStepper
-from drakebots.robots.hamr import GaitSource, make_waveform
-from drakebots.robots.hamr import simulate as hamr
+from drakebots.robots.hamr import GaitSource, hamr_ground, make_waveform
 from drakebots.robots.hamr.model import PiezoDrive, hamr_benders, parameters
 
 WEIGHT_SHARE = 0.01
@@ -63,7 +62,7 @@ def trot_in_drake(
     context = simulator.get_mutable_context()
     robot.set_base_pose(
         plant.GetMyMutableContextFromRoot(context),
-        RigidTransform([0, 0, parameters().scalar("stance")]),
+        RigidTransform([0, 0, parameters().number("stance")]),
     )
     start = time.perf_counter()
     simulator.AdvanceTo(seconds / robot.scaling.time)
@@ -85,7 +84,7 @@ def trot_in_hard_contact(step: float, seconds: float) -> dict:
     robot = build_robot(load("hamr"), scaling=MM_G_MS, base="euler", time_step=0)
     stepper = TimeStepper(robot, step, friction=0.51)
     law, waveform = hamr_benders(), make_waveform("trot", 10.0)
-    height = parameters().scalar("stance")
+    height = parameters().number("stance")
     robot.set_base_pose(stepper.context, RigidTransform([0, 0, height]))
     q = robot.plant.GetPositions(stepper.context).copy()
     v = np.zeros(robot.plant.num_velocities())
@@ -117,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--quick", action="store_true", help="shorter runs, fewer")
     args = parser.parse_args(argv)
     seconds = 0.32 if args.quick else 0.7
-    used = Ground(0.51, hamr.GROUND_STIFFNESS, hamr.GROUND_DISSIPATION)
+    used = hamr_ground(0.51)
     rows = {"hard contact, dt 0.1 ms": trot_in_hard_contact(0.1, seconds)}
     if not args.quick:
         rows["hard contact, dt 0.05 ms"] = trot_in_hard_contact(0.05, seconds)

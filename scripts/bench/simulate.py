@@ -21,15 +21,10 @@ from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput, TrajectorySource
 from pydrake.trajectories import PiecewisePolynomial
 
-from drakebots import Ground, build_robot, load
+from drakebots import build_robot, load
 from drakebots.cli.output import print_table
 from drakebots.core.units import MM_G_MS
-from drakebots.robots.hamr import (
-    GROUND_DISSIPATION,
-    GROUND_STIFFNESS,
-    HamrSimulation,
-    build,
-)
+from drakebots.robots.hamr import Simulation, build, hamr_ground
 from drakebots.robots.hamr.track import build_leg_map
 
 TARGET = 1.3
@@ -43,7 +38,7 @@ def bare_diagram(times: np.ndarray, forces: np.ndarray, time_step: float):
         builder,
         time_step=time_step,
         scaling=MM_G_MS,
-        ground=Ground(0.51, GROUND_STIFFNESS, GROUND_DISSIPATION),
+        ground=hamr_ground(0.51),
     )
     source = builder.AddSystem(
         TrajectorySource(PiecewisePolynomial.FirstOrderHold(times, forces.T))
@@ -78,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--quick", action="store_true", help="0.1 s, one round")
     args = parser.parse_args(argv)
     duration, rounds = (100.0, 1) if args.quick else (500.0, 5)
-    problem = HamrSimulation(log_period=5e-4)
+    problem = Simulation(log_period=5e-4)
     ours = build(problem)
     # Forces at every step, once, for the bare diagram to play.
-    fine = build(HamrSimulation(log_period=problem.time_step))
+    fine = build(Simulation(log_period=problem.time_step))
     simulator = Simulator(fine.diagram)
     fine.place(simulator.get_mutable_context())
     simulator.AdvanceTo(duration)

@@ -10,7 +10,7 @@ import numpy as np
 from hamr_visuals.pieces import Piece, block, solid
 from hamr_visuals.shapes import Mesh, loft, merge
 
-from drakebots.robots.hamr.model import Parameters
+from drakebots.robots.hamr.model import HamrParameters
 
 # Ours: nothing published was found.
 BASE = (2.5, 0.3)  # an actuator's base: length, how much thicker it is
@@ -23,10 +23,10 @@ def mm(p: np.ndarray) -> np.ndarray:
     return np.asarray(p, float) * 1e3
 
 
-def actuator_taper(parameters: Parameters) -> tuple[float, float]:
+def actuator_taper(parameters: HamrParameters) -> tuple[float, float]:
     """Width of an actuator at its base and at its tip [mm]."""
-    width = mm(parameters.scalar("actuator", "width"))
-    ratio = parameters.scalar("actuator", "width_ratio")
+    width = mm(parameters.number("actuator", "width"))
+    ratio = parameters.number("actuator", "width_ratio")
     return float(width * ratio), float(width * (2 - ratio))
 
 
@@ -40,20 +40,20 @@ def tapered(x: float, X: float, t: float, width: float, Width: float, y=0.0) -> 
     return loft(ring(y - t / 2), ring(y + t / 2))
 
 
-def actuator_thickness(parameters: Parameters, kind: str) -> tuple[float, float]:
+def actuator_thickness(parameters: HamrParameters, kind: str) -> tuple[float, float]:
     """Thickness of the carbon core and of each piezo plate [mm]."""
     core = {"s": "thickness_carbon_swing", "l": "thickness_carbon_lift"}[kind]
     return (
-        float(mm(parameters.scalar("actuator", core))),
-        float(mm(parameters.scalar("actuator", "thickness_piezo"))),
+        float(mm(parameters.number("actuator", core))),
+        float(mm(parameters.number("actuator", "thickness_piezo"))),
     )
 
 
-def actuator_pieces(parameters: Parameters, kind: str) -> list[Piece]:
+def actuator_pieces(parameters: HamrParameters, kind: str) -> list[Piece]:
     """The parts of an actuator that stay on the chassis; kind is "s" or "l"."""
     core, piezo = actuator_thickness(parameters, kind)
-    length = float(mm(parameters.scalar("actuator", "length")))
-    tip = -float(mm(parameters.scalar("actuator", "extension")))
+    length = float(mm(parameters.number("actuator", "length")))
+    tip = -float(mm(parameters.number("actuator", "extension")))
     base = tip - length
     width, narrow = actuator_taper(parameters)
     margin, height = ELECTRODE
@@ -86,10 +86,10 @@ def actuator_pieces(parameters: Parameters, kind: str) -> list[Piece]:
     ]
 
 
-def tip_pieces(parameters: Parameters, kind: str) -> list[Piece]:
+def tip_pieces(parameters: HamrParameters, kind: str) -> list[Piece]:
     """The glass-fibre extension of an actuator, and the clamp about its end."""
     core, piezo = actuator_thickness(parameters, kind)
-    length = float(mm(parameters.scalar("actuator", "extension")))
+    length = float(mm(parameters.number("actuator", "extension")))
     _, width = actuator_taper(parameters)
     mesh = tapered(
         -length - CLAMP, 0, core + 2 * piezo + 0.06, width + 0.1, width * 0.9

@@ -16,7 +16,7 @@ from hamr_visuals.leg import HINGE_GAP, plate_thickness
 from hamr_visuals.pieces import Piece, block, solid
 from hamr_visuals.shapes import Mesh, box, merge, plate, rectangle, rounded, symmetric
 
-from drakebots.robots.hamr.model import LEGS, Parameters, joint_origin, mirror
+from drakebots.robots.hamr.model import LEGS, HamrParameters, joint_origin, mirror
 
 # Ours: nothing published was found.
 FRAME = 0.25  # thickness of the frame's plates
@@ -26,7 +26,7 @@ BULKHEAD = 15.4  # x of the front and rear bulkheads
 RIB = 1.3  # x of the ribs that carry the actuators' bases
 
 
-def chassis_pieces(parameters: Parameters) -> list[Piece]:
+def chassis_pieces(parameters: HamrParameters) -> list[Piece]:
     """The pieces of the chassis."""
     parts = [*_plates(parameters), *_uprights(parameters)]
     half = solid("frame_front", "carbon", merge(parts), "chassis_half")
@@ -38,18 +38,18 @@ def chassis_pieces(parameters: Parameters) -> list[Piece]:
     ]
 
 
-def _edges(parameters: Parameters) -> tuple[float, float, float, float]:
+def _edges(parameters: HamrParameters) -> tuple[float, float, float, float]:
     """x of the nose, y of the side, x of its end, z of its lower edge."""
     loop = {row.name: mm(row.p_A) for row in parameters.loops}
     return (
-        float(mm(parameters.scalar("body_length"))) / 2,
+        float(mm(parameters.number("body_length"))) / 2,
         float(loop["qs3"][1]),
         float(loop["qs3"][0]) - HINGE_GAP,
         float(loop["ql3"][2]) + HINGE_GAP,
     )
 
 
-def _plates(parameters: Parameters) -> list[Mesh]:
+def _plates(parameters: HamrParameters) -> list[Mesh]:
     """The front halves of the top and bottom plates."""
     nose, side, hip, _ = _edges(parameters)
     outer = side + 0.25
@@ -78,7 +78,7 @@ def _plates(parameters: Parameters) -> list[Mesh]:
     return [lid, floor]
 
 
-def _uprights(parameters: Parameters) -> list[Mesh]:
+def _uprights(parameters: HamrParameters) -> list[Mesh]:
     """The left side wall, and front rib, bulkhead and keels."""
     nose, side, hip, below = _edges(parameters)
     t = plate_thickness(parameters)
@@ -182,7 +182,7 @@ def _board() -> list[Piece]:
     ]
 
 
-def _actuators(parameters: Parameters) -> list[Piece]:
+def _actuators(parameters: HamrParameters) -> list[Piece]:
     pieces = []
     for kind, joint in (("s", "qsact"), ("l", "qlact")):
         drawn = actuator_pieces(parameters, kind)

@@ -16,13 +16,13 @@ from hamr_visuals.leg import leg_pieces
 from hamr_visuals.pieces import Piece
 from hamr_visuals.shapes import obj_text
 
-from drakebots.robots.hamr.model import LEGS, Parameters, link_name
+from drakebots.robots.hamr.model import LEGS, HamrParameters, link_name
 
 SUFFIX = "_right"
 """Of the mesh that serves the front-right and the rear-left leg."""
 
 
-def hamr_visuals(parameters: Parameters) -> dict[str, list[ET.Element]]:
+def hamr_visuals(parameters: HamrParameters) -> dict[str, list[ET.Element]]:
     """The `<visual>` elements of every link, by link name."""
     return {
         link: [piece.element() for piece in pieces]
@@ -30,7 +30,7 @@ def hamr_visuals(parameters: Parameters) -> dict[str, list[ET.Element]]:
     }
 
 
-def mesh_texts(parameters: Parameters) -> dict[str, str]:
+def mesh_texts(parameters: HamrParameters) -> dict[str, str]:
     """The mesh files by name, as OBJ in mm (the SDF scales them to m)."""
     meshes = {
         piece.file: piece.mesh
@@ -41,7 +41,7 @@ def mesh_texts(parameters: Parameters) -> dict[str, str]:
     return {f"{name}.obj": obj_text(meshes[name]) for name in sorted(meshes)}
 
 
-def write_meshes(parameters: Parameters, folder: str | Path) -> list[Path]:
+def write_meshes(parameters: HamrParameters, folder: str | Path) -> list[Path]:
     """Writes the mesh files.
 
     Args:
@@ -60,7 +60,7 @@ def write_meshes(parameters: Parameters, folder: str | Path) -> list[Path]:
     return paths
 
 
-def _pieces(parameters: Parameters) -> dict[str, list[Piece]]:
+def _pieces(parameters: HamrParameters) -> dict[str, list[Piece]]:
     drawn = leg_pieces(parameters)
     links = {"Chassis": chassis_pieces(parameters)}
     for leg in LEGS:

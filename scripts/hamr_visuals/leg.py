@@ -13,7 +13,7 @@ from hamr_visuals.actuator import mm, tip_pieces
 from hamr_visuals.pieces import Piece, ball, block, rod, solid
 from hamr_visuals.shapes import merge, plate, rounded, symmetric
 
-from drakebots.robots.hamr.model import Parameters
+from drakebots.robots.hamr.model import HamrParameters
 
 # Ours: nothing published was found.
 HINGE_GAP = 0.13  # from a hinge's axis to the plate's edge
@@ -25,12 +25,12 @@ LEG_THICKNESS = 0.2  # the leg is a double laminate
 CORNER = 0.35
 
 
-def plate_thickness(parameters: Parameters) -> float:
+def plate_thickness(parameters: HamrParameters) -> float:
     """Of the laminate: the hinges of S3 lie on either face of it [mm]."""
     return float(mm(_loop(parameters, "qs3").p_B)[1])
 
 
-def leg_pieces(parameters: Parameters) -> dict[str, list[Piece]]:
+def leg_pieces(parameters: HamrParameters) -> dict[str, list[Piece]]:
     """The pieces of the front-left links by link, and "L1 rear" beside "L1"."""
     t = plate_thickness(parameters)
     joint = {row.name: mm(row.p_PJ) for row in parameters.joints}
@@ -51,7 +51,7 @@ def leg_pieces(parameters: Parameters) -> dict[str, list[Piece]]:
     }
 
 
-def _loop(parameters: Parameters, name: str):
+def _loop(parameters: HamrParameters, name: str):
     return next(row for row in parameters.loops if row.name == name)
 
 

@@ -41,7 +41,7 @@ BAD = [
     (["simulate", "BOX", "--time", "1"], "--time-step or --time-limit"),
     (["plan", "hamr", "--time", "1"], "did you mean --time-limit?"),
     (["plan", "hamr", "--resume", "BOX"], "--checkpoint"),
-    (["plan", "hamr", "--time-limit", "-1"], "time limit must be > 0"),
+    (["plan", "hamr", "--time-limit", "-1"], "must be > 0 s"),
     (["simulate", "BOX", "--plot", "x.doc", "-o", "x.nc"], ".png, .pdf or .svg"),
     (["simulate", "BOX", "-o", "x.nc", "--csv", "./x.nc"], "--output and --csv"),
     (["simulate", "BOX", "-o", "BOX"], "would be overwritten"),

@@ -11,7 +11,7 @@ from drakebots.design.file import read_design
 from drakebots.lattice.shape.io import load_lattice
 from drakebots.model.description import read_sidecar
 from drakebots.multibody.limbs import read_limbs
-from drakebots.robots.hamr.model.parameters import load_parameters
+from drakebots.robots.hamr.model.parameters import HamrParameters
 from drakebots.robots.quads.motion.io import read_motion
 from drakebots.robots.voxels.walk.gait import read_gait
 from drakebots.skin.file.description import read_skin
@@ -20,7 +20,7 @@ READERS = {
     "document": read_yaml,
     "design": read_design,
     "gait": read_gait,
-    "hamr": load_parameters,
+    "hamr": HamrParameters,
     "lattice": load_lattice,
     "limbs": read_limbs,
     "motion": lambda path: read_motion(path, quad=None),

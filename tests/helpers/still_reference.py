@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.robots.hamr.track.reference import Reference, coordinate_names
+from drakebots.robots.hamr.reference import Reference, coordinate_names
 
 
 def still(**change):

@@ -1,18 +1,31 @@
-"""TODO: what this room is."""
+"""HAMR-VI, the Harvard Ambulatory MicroRobot: 1.5 g, closed flexure loops, piezo drive.
+
+    from drakebots.robots import hamr
+
+    walk = hamr.simulate(hamr.Simulation(gait="trot", frequency=10, surface="card"))
+    plan = hamr.plan(hamr.GaitProblem(frequency=10, surface="card"))
+    run = hamr.track(hamr.Tracking(plan, cycles=15))
+    hamr.export_voltages(plan, "gait.csv", rate=2500)
+    hamr.plot_track(run, "run.png")
+
+`model` holds the robot with its actuators and encoders, `gaits` the open-loop gaits,
+`simulate` runs them; `plan` optimizes gaits and jumps through contact, and `track`
+executes a plan with feedback. A plan is passed on as a `reference`: states and voltages
+over time.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.hamr.gaits import GaitSource, make_waveform
-    from drakebots.robots.hamr.plots import plot_tracking
-    from drakebots.robots.hamr.simulate import (
-        GROUND_DISSIPATION,
-        GROUND_STIFFNESS,
-        HamrSimulation,
-        build,
-        simulate,
-    )
+    from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
+    from drakebots.robots.hamr.model import MODEL
+    from drakebots.robots.hamr.plan import GaitProblem, JumpProblem, plan
+    from drakebots.robots.hamr.plots import plot_plan, plot_track
+    from drakebots.robots.hamr.reference import Reference, export_voltages
+    from drakebots.robots.hamr.simulate import HamrSimulation as Simulation
+    from drakebots.robots.hamr.simulate import build, hamr_ground, simulate
+    from drakebots.robots.hamr.track import Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -11,13 +11,15 @@ from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import package_root
-from drakebots.robots.hamr.model import LEGS, Bender, check_voltages, hamr_benders
-
-# Sense in which a positive actuator force moves the foot, legs in the order of
-# LEGS: forward for a swing force, up for a lift force. A test compares with
-# the transmission map of the model.
-FORWARD = np.array([-1.0, 1.0, 1.0, -1.0])
-UP = np.array([1.0, 1.0, -1.0, -1.0])
+from drakebots.robots.hamr.model import (
+    FORWARD,
+    LEGS,
+    MODEL,
+    UP,
+    Bender,
+    check_voltages,
+    hamr_benders,
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Waveform:
 
 @cache
 def _tables() -> dict:
-    return yaml.safe_load((package_root() / "hamr" / "gaits.yaml").read_text())
+    return yaml.safe_load((package_root() / MODEL / "gaits.yaml").read_text())
 
 
 def gait_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Plots of executed plans: legs and body beside the plan, over all cycles."""
+"""Plots of HAMR's plans and of their executions."""
 
 from __future__ import annotations
 
@@ -11,79 +11,115 @@ from drakebots.core.errors import InvalidInput
 from drakebots.plots import write_figure
 from drakebots.results import Result
 
-_PLAN, _RUN, _SEEN = "#f28e2b", "#4e79a7", "#76b7b2"
+_PLAN, _RUN, _ESTIMATE = "#f28e2b", "#4e79a7", "#76b7b2"
 
 
-def plot_tracking(run: Result, plan: Result, path: str | Path) -> Path:
-    """Leg positions in the body frame and the body's pose over a cycle.
+def plot_plan(plan: Result, path: str | Path) -> Path:
+    """Chassis, feet, contact forces and voltages of a plan over time, and the energy
+    in the springs of a jump.
+
+    Raises:
+        InvalidInput: for a result that is not a plan of HAMR.
+    """
+    if plan.kind != "hamr.plan":
+        raise InvalidInput(f"needs a plan of HAMR, got a {plan.kind}")
+    data, facts = plan.data, plan.metrics
+    rows = {
+        "chassis z [mm]": {"": 1e3 * data.base_position.values[:, 2]},
+        "chassis [deg]": {
+            name: np.degrees(data.base_rpy.values[:, i])
+            for i, name in enumerate(("roll", "pitch", "yaw"))
+        },
+        "feet z [mm]": _by_name(data.foot, 1e3 * data.foot_position.values[..., 2]),
+        "normal force [mN]": _by_name(data.foot, 1e3 * data.foot_force.values[..., 2]),
+        "voltage [V]": _by_name(data.actuator, data.voltage.values),
+    }
+    if "spring_energy_mJ" in facts:
+        rows["energy in springs [mJ]"] = {"": facts["spring_energy_mJ"]}
+    figure = Figure(figsize=(8, 1.9 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), sharex=True)
+    for panel, (label, lines) in zip(panels, rows.items()):
+        for name, values in lines.items():
+            panel.plot(1e3 * data.time.values, values, label=name, lw=1.2)
+        panel.set_ylabel(label)
+        panel.grid(alpha=0.3)
+        if len(lines) > 1:
+            panel.legend(fontsize=7, ncols=4)
+    panels[-1].set_xlabel("time [ms]")
+    figure.suptitle(f"{plan.model}: plan of a {facts['gait']}, {plan.verdict}")
+    return write_figure(figure, path)
+
+
+def plot_track(run: Result, path: str | Path) -> Path:
+    """Legs in the chassis frame and the chassis' pose, executed beside the plan.
 
     A gait's cycles after the ramp are folded onto one: their mean, and a band
     of a standard deviation. In the manner of RSS 2018, Figs. 8 and 9.
 
     Raises:
-        InvalidInput: for a run that tracked nothing.
+        InvalidInput: for a result that is not an executed plan of HAMR, or without
+            a whole cycle after the ramp.
     """
-    data = run.data
-    if "leg_planned" not in data:
-        raise InvalidInput("the run holds no tracking; make one with drakebots track")
-    fold = _Fold(run, plan)
+    data, facts = run.data, run.metrics
+    if "base_rpy_planned" not in data:
+        raise InvalidInput(
+            f"needs an executed plan of HAMR, got a {run.kind}; make one with "
+            "`drakebots track`"
+        )
+    fold = _Fold(run)
     figure = Figure(figsize=(11, 9), layout="constrained")
     panels = figure.subplots(4, 3, sharex=True)
     for i, leg in enumerate(data.leg.values):
         for j, (axis, name) in enumerate(((0, "x"), (2, "z"))):
             panel = panels[i, j]
-            fold.band(panel, 1e3 * data.leg_position.values[:, i, axis], _RUN, "run")
-            fold.band(
-                panel, 1e3 * data.leg_estimated.values[:, i, axis], _SEEN, "estimate"
-            )
-            fold.band(panel, 1e3 * data.leg_planned.values[:, i, axis], _PLAN, "plan")
+            for source, color, label in (
+                ("leg_position", _RUN, "run"),
+                ("leg_estimated", _ESTIMATE, "estimate"),
+                ("leg_planned", _PLAN, "plan"),
+            ):
+                fold.band(panel, 1e3 * data[source].values[:, i, axis], color, label)
             panel.set_ylabel(f"{leg} {name} [mm]")
-    _body(panels[:, 2], fold, data, plan)
+    for panel, (label, scale, name, i) in zip(
+        panels[:, 2],
+        (
+            ("z [mm]", 1e3, "base_position", 2),
+            ("roll [deg]", 180 / np.pi, "base_rpy", 0),
+            ("pitch [deg]", 180 / np.pi, "base_rpy", 1),
+            ("yaw [deg]", 180 / np.pi, "base_rpy", 2),
+        ),
+    ):
+        fold.band(panel, scale * data[name].values[:, i], _RUN, "run")
+        planned = scale * data[f"{name}_planned"].values[:, i]
+        fold.band(panel, planned, _PLAN, "plan")
+        panel.set_ylabel(label)
     panels[0, 0].legend(fontsize=7)
     for panel in panels[-1]:
-        panel.set_xlabel("share of a cycle" if fold.periodic else "time [ms]")
+        panel.set_xlabel("fraction of a cycle" if fold.periodic else "time [ms]")
     for panel in panels.ravel():
         panel.grid(alpha=0.3)
-    facts = plan.metrics
-    title = f"{run.model} {facts.get('gait')} {facts.get('surface')}"
+    title = f"{run.model} {facts['reference']}, mu = {facts['friction']:.3g}"
     if fold.periodic:
-        title += f" {facts['frequency_hz']:g} Hz"
-    figure.suptitle(f"{title}: executed ({run.metrics.get('contact')}) beside the plan")
+        title += f", {1 / fold.period:g} Hz"
+    figure.suptitle(f"{title}: executed ({facts['contact']}) beside the plan")
     return write_figure(figure, path)
 
 
-def _body(panels, fold: _Fold, data, plan: Result) -> None:
-    height = 1e3 * data.base_position.values[:, 2]
-    rpy = np.degrees(data.base_rpy.values)
-    planned = plan.data
-    shown = [
-        ("z [mm]", height, 1e3 * planned.base_position.values[:, 2]),
-        *(
-            (f"{name} [deg]", rpy[:, i], np.degrees(planned.base_rpy.values[:, i]))
-            for i, name in enumerate(("roll", "pitch", "yaw"))
-        ),
-    ]
-    times = planned.time.values
-    for panel, (label, values, wish) in zip(panels, shown):
-        fold.band(panel, values, _RUN, "run")
-        along = times / times[-1] if fold.periodic else 1e3 * times
-        panel.plot(along, wish, color=_PLAN, lw=1.2)
-        panel.set_ylabel(label)
+def _by_name(names, values: np.ndarray) -> dict[str, np.ndarray]:
+    return dict(zip(names.values.tolist(), values.T))
 
 
 class _Fold:
     """Folds a time series onto one cycle of the plan."""
 
-    def __init__(self, run: Result, plan: Result):
+    def __init__(self, run: Result):
         self.time = run.data.time.values
-        self.periodic = bool(plan.metrics["periodic"])
-        self.period = float(plan.data.time.values[-1])
-        cycles = int(run.metrics.get("cycles", 0))
-        if self.periodic and cycles < 1:
+        self.periodic = bool(run.metrics["periodic"])
+        self.period = float(run.metrics["period_s"])
+        self.cycles = int(run.metrics.get("cycles", 0))
+        if self.periodic and self.cycles < 1:
             raise InvalidInput("the run has no whole cycle after its ramp")
         end = self.period * np.floor(self.time[-1] / self.period + 1e-6)
-        self.start = end - cycles * self.period
-        self.cycles = cycles
+        self.start = end - self.cycles * self.period
         self.share = np.linspace(0, 1, 201)
 
     def band(self, panel, values: np.ndarray, color: str, label: str) -> None:

@@ -19,9 +19,8 @@ from rich.table import Table
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import plot_gaits
-from drakebots.robots.hamr import plot_tracking
-from drakebots.robots.hamr.plan import GaitProblem, gait_program, plan_gait, plan_reference
-from drakebots.robots.hamr.track import Tracking, track
+from drakebots.robots.hamr import GaitProblem, Tracking, plan, plot_track, track
+from drakebots.robots.hamr.plan import gait_program
 from drakebots.trajopt.program import save_checkpoint
 
 FREQUENCIES = (2.0, 10.0, 30.0)
@@ -61,18 +60,20 @@ def run(
 
 def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
     goal = GOALS.get((frequency, surface), GaitProblem.stride)
-    problem = GaitProblem(frequency=frequency, surface=surface, stride=goal, knots=knots)
-    plan = plan_gait(problem)
-    m = plan.metrics
+    problem = GaitProblem(
+        frequency=frequency, surface=surface, stride=goal, knots=knots
+    )
+    planned = plan(problem)
+    m = planned.metrics
     row = {
         "gait": m["gait"],
         "frequency_hz": frequency,
         "surface": surface,
         "seconds": m["seconds"],
-        "verdict": str(plan.verdict),
-        "message": plan.message,
+        "verdict": str(planned.verdict),
+        "message": planned.message,
         "goal_mm": 1e3 * goal,
-        "timings_s": dict(plan.timings),
+        "timings_s": dict(planned.timings),
         "iterations": m["iterations"],
         "stride_mm": m["stride_mm"],
         "slip": m["slip"],
@@ -86,11 +87,11 @@ def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
     }
     name = f"{frequency:g}hz_{surface}"
     if folder is not None:
-        plan.save(folder / f"plan_{name}.nc")
+        planned.save(folder / f"plan_{name}.nc")
         program = gait_program(problem, np.zeros(38))[1]
-        save_checkpoint(folder / f"{name}.npz", program, plan.data.decision.values)
+        save_checkpoint(folder / f"{name}.npz", program, planned.data.decision.values)
     for contact in contacts:
-        done = track(Tracking(plan_reference(plan), cycles=cycles, contact=contact))
+        done = track(Tracking(planned, cycles=cycles, contact=contact))
         key = "executed" if contact == "sap" else "stepped"
         row |= {
             f"{key}_stride_mm": done.metrics.get("stride_mm_per_cycle"),
@@ -103,7 +104,7 @@ def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
         if folder is not None:
             done.save(folder / f"run_{name}_{contact}.nc")
             if done.ok:
-                plot_tracking(done, plan, folder / f"track_{name}_{contact}.png")
+                plot_track(done, folder / f"track_{name}_{contact}.png")
     return row
 
 

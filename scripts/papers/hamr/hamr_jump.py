@@ -17,14 +17,16 @@ from rich.console import Console
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import plot_jump
-from drakebots.robots.hamr.plan import JumpProblem, jump_program, plan_jump, plan_reference
-from drakebots.robots.hamr.track import Tracking, track
+from drakebots.robots.hamr import JumpProblem, Tracking, plan, track
+from drakebots.robots.hamr.plan import jump_program
 from drakebots.trajopt.program import save_checkpoint
 
 
-def run(plan: JumpProblem, *, folder: Path | None = None, contacts=("sap", "stepping")):
+def run(
+    problem: JumpProblem, *, folder: Path | None = None, contacts=("sap", "stepping")
+):
     """Plans and executes the jump; returns the facts."""
-    result = plan_jump(plan)
+    result = plan(problem)
     m = result.metrics
     energy = m["spring_energy_mJ"]
     facts = {
@@ -40,12 +42,12 @@ def run(plan: JumpProblem, *, folder: Path | None = None, contacts=("sap", "step
     }
     runs = {}
     for contact in contacts:
-        runs[contact] = track(Tracking(plan_reference(result), contact=contact))
+        runs[contact] = track(Tracking(result, contact=contact))
         key = "executed" if contact == "sap" else "stepped"
         facts[f"{key}_apex_rise_mm"] = runs[contact].metrics["apex_rise_mm"]
     if folder is not None:
         result.save(folder / "plan_jump.nc")
-        program = jump_program(plan)[1]
+        program = jump_program(problem)[1]
         save_checkpoint(folder / "jump.npz", program, result.data.decision.values)
         for contact, done in runs.items():
             done.save(folder / f"run_jump_{contact}.nc")
@@ -64,9 +66,9 @@ def main(argv: list[str] | None = None) -> dict:
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         check_output(args.output / "jump.png")
-    plan = JumpProblem(rise=args.rise, knots=31 if args.quick else JumpProblem.knots)
+    problem = JumpProblem(rise=args.rise, knots=31 if args.quick else JumpProblem.knots)
     contacts = ("sap",) if args.quick else ("sap", "stepping")
-    facts = run(plan, folder=args.output, contacts=contacts)
+    facts = run(problem, folder=args.output, contacts=contacts)
     console = Console(stderr=args.json)
     for name, value in facts.items():
         text = f"{value:.4g}" if isinstance(value, float) else str(value)

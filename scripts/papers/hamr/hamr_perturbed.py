@@ -18,8 +18,7 @@ from rich.table import Table
 from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import FileProblem
 from drakebots.results import load_result
-from drakebots.robots.hamr.plan import plan_reference
-from drakebots.robots.hamr.track import Tracking, track
+from drakebots.robots.hamr import Tracking, track
 
 CASES = {
     "as planned": {},
@@ -42,8 +41,7 @@ def run(plans: list[Path], *, cycles: int, cases=CASES, say=lambda line: None):
             "planned_stride_mm": plan.metrics["stride_mm"],
         }
         for name, change in cases.items():
-            reference = plan_reference(plan)
-            done = track(Tracking(reference, cycles=cycles, **change))
+            done = track(Tracking(plan, cycles=cycles, **change))
             stride = done.metrics.get("stride_mm_per_cycle")
             row[name] = stride if done.ok else None
             say(f"{path.stem}, {name}: {stride}")

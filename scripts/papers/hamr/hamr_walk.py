@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.hamr import HamrSimulation, simulate
+from drakebots.robots.hamr import Simulation, simulate
 from drakebots.robots.hamr.model import parameters
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
         cases = [("card", 10.0, 2)]
     rows = []
     for surface, frequency, cycles in cases:
-        problem = HamrSimulation(surface=surface, frequency=frequency, cycles=cycles)
+        problem = Simulation(surface=surface, frequency=frequency, cycles=cycles)
         metrics = simulate(problem).metrics
         rows.append(
             {

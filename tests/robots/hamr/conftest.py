@@ -7,7 +7,7 @@ import pytest
 from drakebots import build_robot, load
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody.kinematics import ClosedChain
-from drakebots.robots.hamr.plan.warm_start import recorded_reference
+from drakebots.robots.hamr.reference import recorded_reference
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 
 
@@ -16,7 +16,7 @@ def plan():
     """The last cycle of an open-loop 10 Hz trot on card."""
     walk = simulate(HamrSimulation(cycles=3)).data
     return recorded_reference(
-        walk, 0.4, 0.5, periodic=True, friction=0.51, stride=2, name="trot"
+        walk, 0.4, 0.5, periodic=True, friction=0.51, every=2, name="trot"
     )
 
 

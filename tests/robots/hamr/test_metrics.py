@@ -11,8 +11,8 @@ import xarray as xr
 from drakebots.robots.hamr.gaits import make_waveform
 from drakebots.robots.hamr.metrics import (
     GRAVITY,
-    _cycle_starts,
     cycle_poses,
+    cycle_starts,
     gait_metrics,
     slip,
 )
@@ -114,25 +114,25 @@ def test_other_metrics_of_a_steady_run():
     assert found["apex_rise_mm"] == pytest.approx(0.1)
 
 
-def test_cycle_starts_follow_the_ramp():
+def testcycle_starts_follow_the_ramp():
     wave = make_waveform("trot", FREQUENCY)
     time = np.arange(1401) / 2000
-    starts = _cycle_starts(time, wave)
+    starts = cycle_starts(time, wave)
     assert time[starts] == pytest.approx(np.arange(2, 8) / FREQUENCY)
 
 
-def test_cycle_starts_when_samples_do_not_meet_them():
+def testcycle_starts_when_samples_do_not_meet_them():
     wave = make_waveform("trot", 7.0)
     time = np.arange(1001) * 1e-3
-    starts = _cycle_starts(time, wave)
+    starts = cycle_starts(time, wave)
     moments = np.arange(2, 8) / 7.0
     assert np.abs(time[starts] - moments).max() <= 0.5e-3 + 1e-9
 
 
 def test_no_cycles():
     trot = make_waveform("trot", FREQUENCY)
-    assert _cycle_starts(np.arange(101) * 1e-3, make_waveform("jump")).size == 0
-    assert _cycle_starts(np.array([0.0]), trot).size == 0
+    assert cycle_starts(np.arange(101) * 1e-3, make_waveform("jump")).size == 0
+    assert cycle_starts(np.array([0.0]), trot).size == 0
     # Cut short in the ramp: no stride, but the rest is there.
     short = made_up().isel(time=slice(0, 150))
     found = gait_metrics(short, trot, MASS)

@@ -11,7 +11,7 @@ from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.multibody.hard_contact.timestepping import TimeStepper
 from drakebots.robots.hamr.model.parameters import ACTUATORS
 from drakebots.robots.hamr.model.piezo import hamr_benders
-from drakebots.robots.hamr.track.reference import reference_robot
+from drakebots.robots.hamr.reference import reference_robot
 from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import MULTIPLIERS, VariationalStepper

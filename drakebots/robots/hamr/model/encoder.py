@@ -17,7 +17,11 @@ import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.multibody import Robot
-from drakebots.robots.hamr.model.parameters import ACTUATORS, Parameters, parameters
+from drakebots.robots.hamr.model.parameters import (
+    ACTUATORS,
+    HamrParameters,
+    parameters,
+)
 
 
 @dataclass(frozen=True)
@@ -70,20 +74,20 @@ class EncoderCircuit:
         )
 
 
-def hamr_encoder(table: Parameters | None = None) -> EncoderCircuit:
+def hamr_encoder(table: HamrParameters | None = None) -> EncoderCircuit:
     """The circuit with the constants of `params.yaml`."""
     table = table or parameters()
     velocity = {
-        kind: table.scalar("encoder", f"velocity_per_current_{name}")
+        kind: table.number("encoder", f"velocity_per_current_{name}")
         for kind, name in (("s", "swing"), ("l", "lift"))
     }
     return EncoderCircuit(
-        shunt=table.scalar("encoder", "shunt_resistance"),
-        resistance=table.scalar("encoder", "resistance"),
-        capacitance=table.scalar("encoder", "capacitance")
-        * table.scalar("encoder", "blocking_factor"),
+        shunt=table.number("encoder", "shunt_resistance"),
+        resistance=table.number("encoder", "resistance"),
+        capacitance=table.number("encoder", "capacitance")
+        * table.number("encoder", "blocking_factor"),
         velocity_per_current=np.array([velocity[name[-1]] for name in ACTUATORS]),
-        period=1 / table.scalar("encoder", "sample_rate"),
+        period=1 / table.number("encoder", "sample_rate"),
     )
 
 

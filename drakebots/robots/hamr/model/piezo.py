@@ -17,9 +17,15 @@ import numpy as np
 from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.units import quantity
 from drakebots.multibody import Robot
-from drakebots.robots.hamr.model.parameters import ACTUATORS, Parameters, parameters
+from drakebots.robots.hamr.model.parameters import (
+    ACTUATORS,
+    HamrParameters,
+    parameters,
+)
+
+BIAS = 225.0
+"""The bias voltage V_b of HAMR's actuators [V]: voltages are within 0..V_b."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ class Bender:
 
 
 def bender(
-    table: Parameters, carbon_thickness: float, orientation: float = 1.0
+    table: HamrParameters, carbon_thickness: float, orientation: float = 1.0
 ) -> Bender:
     """The constants of an actuator from its materials and sizes.
 
@@ -83,7 +89,7 @@ def bender(
     """
 
     def value(name: str) -> float:
-        return quantity(table.raw["actuator"][name], f"actuator.{name}")
+        return table.number("actuator", name)
 
     length, width, wr = value("length"), value("width"), value("width_ratio")
     r = value("extension") / length
@@ -121,12 +127,12 @@ def bender(
     )
 
 
-def hamr_benders(table: Parameters | None = None) -> Bender:
+def hamr_benders(table: HamrParameters | None = None) -> Bender:
     """The eight actuators of HAMR-VI as one `Bender` of arrays (8,)."""
     table = table or parameters()
-    signs = table.raw["actuator"]["orientation"]["value"]
+    signs = table.table("actuator", "orientation")
     kinds = {
-        kind: bender(table, table.scalar("actuator", f"thickness_carbon_{name}"))
+        kind: bender(table, table.number("actuator", f"thickness_carbon_{name}"))
         for kind, name in (("s", "swing"), ("l", "lift"))
     }
     each = [kinds[name[-1]] for name in ACTUATORS]
@@ -140,11 +146,11 @@ def hamr_benders(table: Parameters | None = None) -> Bender:
         softening=stack("softening"),
         free_deflection=stack("free_deflection"),
         bias=each[0].bias,
-        orientation=np.array([float(signs[name]) for name in ACTUATORS]),
+        orientation=np.array([signs[name] for name in ACTUATORS]),
     )
 
 
-def check_voltages(voltages, bias: float = 225.0) -> np.ndarray:
+def check_voltages(voltages, bias: float = BIAS) -> np.ndarray:
     """The voltages as an array, if all are within 0..bias.
 
     Raises:

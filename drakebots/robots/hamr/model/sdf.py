@@ -1,4 +1,4 @@
-"""Writes HAMR-VI as an SDF model from its parameter table.
+"""HAMR-VI as an SDF model from its parameters, and variants with other springs.
 
 The tree is chassis -> 4 x (swing chain S1..S4, lift chain L1..L4); the hinges
 that close a leg's three parallel chains are pairs of `drake:ball_constraint`
@@ -9,41 +9,68 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from drakebots.robots.hamr.model.parameters import AXES, LEGS, Parameters, mirror
+from drakebots.core.checks import check_value, optional, positive
+from drakebots.model import Model, load
+from drakebots.robots.hamr.model.parameters import (
+    AXES,
+    LEGS,
+    MODEL,
+    HamrParameters,
+    mirror,
+    parameters,
+)
 
 _NS = "http://drake.mit.edu"
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
-def _num(value: float) -> str:
-    return f"{float(value):.15g}"
+# --- places -----------------------------------------------------------------
 
 
-def _vec(values: Sequence[float]) -> str:
-    return " ".join(_num(v + 0.0) for v in values)
+def link_name(leg: str, link: str) -> str:
+    """The name of a leg's link in the model; the chassis is shared."""
+    return link if link == "Chassis" else leg + link
 
 
-def _child(parent: ET.Element, tag: str, text: str | None = None, **attributes):
-    element = ET.SubElement(parent, tag, attributes)
-    element.text = text
-    return element
+def joint_origin(leg: str, name: str, table: HamrParameters) -> np.ndarray:
+    """The position p_PJ (3,) of a joint of `leg` in its parent link [m]."""
+    row = next(j for j in table.joints if j.name == name)
+    p = row.p_PJ
+    if leg[0] == "R":
+        p = table.rear_origins.get(name, p)
+    return mirror(leg) * p
 
 
-def _pose(parent: ET.Element, p: Sequence[float], **attributes) -> None:
-    _child(parent, "pose", f"{_vec(p)} 0 0 0", **attributes)
+def _link_positions(table: HamrParameters) -> dict[str, np.ndarray]:
+    """p_ML (3,) of every link's origin in the model frame at q = 0 [m]."""
+    p_ML = {"Chassis": np.zeros(3)}
+    for leg in LEGS:
+        for row in table.joints:
+            parent = p_ML[link_name(leg, row.parent)]
+            child = link_name(leg, row.child)
+            p_ML[child] = parent + joint_origin(leg, row.name, table)
+    return p_ML
+
+
+# --- the model files --------------------------------------------------------
 
 
 def hamr_sdf(
-    parameters: Parameters,
+    table: HamrParameters,
     visuals: Mapping[str, Sequence[ET.Element]] | None = None,
+    *,
+    stiffness_scale: float = 1.0,
 ) -> str:
     """The SDF text of HAMR-VI in SI.
 
     Args:
-        parameters: the table; see `models/hamr/params.yaml`.
+        table: the parameters; see `models/hamr/params.yaml`.
         visuals: `<visual>` elements by link name.
+        stiffness_scale: factor on the springs of the flexures (not the actuators').
 
     Returns:
         XML with 33 links, 32 joints (8 actuated), 24 ball constraints (two per
@@ -51,13 +78,12 @@ def hamr_sdf(
     """
     ET.register_namespace("drake", _NS)
     sdf = ET.Element("sdf", {"version": "1.9"})
-    model = _child(sdf, "model", name=parameters.raw["name"])
-    p_WL = _add_links(model, parameters, visuals or {})
+    model = _child(sdf, "model", name=table.raw["name"])
+    _add_links(model, table, visuals or {})
     for leg in LEGS:
-        _add_joints(model, leg, parameters)
+        _add_joints(model, leg, table, stiffness_scale)
     for leg in LEGS:
-        _add_loops(model, leg, parameters)
-    assert len(p_WL) == len(parameters.links)
+        _add_loops(model, leg, table)
     ET.indent(sdf)
     note = (
         "<!-- Written by scripts/make_hamr_model.py from params.yaml; "
@@ -66,43 +92,17 @@ def hamr_sdf(
     return '<?xml version="1.0"?>\n' + note + ET.tostring(sdf, "unicode") + "\n"
 
 
-def joint_origin(leg: str, name: str, parameters: Parameters) -> np.ndarray:
-    """The position p_PJ (3,) of a joint of `leg` in its parent link [m]."""
-    row = next(j for j in parameters.joints if j.name == name)
-    p = row.p_PJ
-    if leg[0] == "R":
-        p = parameters.rear_origins.get(name, p)
-    return mirror(leg) * p
-
-
-def link_name(leg: str, link: str) -> str:
-    """The name of a leg's link in the model; the chassis is shared."""
-    return link if link == "Chassis" else leg + link
-
-
-def link_positions(parameters: Parameters) -> dict[str, np.ndarray]:
-    """p_ML (3,) of every link's origin in the model frame at q = 0 [m]."""
-    p_ML = {"Chassis": np.zeros(3)}
-    for leg in LEGS:
-        for row in parameters.joints:
-            parent = p_ML[link_name(leg, row.parent)]
-            child = link_name(leg, row.child)
-            p_ML[child] = parent + joint_origin(leg, row.name, parameters)
-    return p_ML
-
-
-def _add_links(model, parameters, visuals) -> dict[str, np.ndarray]:
-    p_ML = link_positions(parameters)
-    foot_link, p_LF = parameters.foot
-    for name, p in p_ML.items():
-        mass, com, inertia = parameters.links[name]
+def _add_links(model: ET.Element, table: HamrParameters, visuals) -> None:
+    foot_link, p_LF = table.foot
+    for name, p in _link_positions(table).items():
+        mass, com, inertia = table.links[name]
         link = _child(model, "link", name=name)
         _pose(link, p)
         inertial = _child(link, "inertial")
         _pose(inertial, com)
         _child(inertial, "mass", _num(mass))
         tensor = _child(inertial, "inertia")
-        for key, value in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia):
+        for key, value in zip(_MOMENTS, inertia):
             _child(tensor, key, _num(value))
         for visual in visuals.get(name, ()):
             link.append(visual)
@@ -111,11 +111,13 @@ def _add_links(model, parameters, visuals) -> dict[str, np.ndarray]:
             _pose(collision, mirror(name[:2]) * p_LF)
             sphere = _child(_child(collision, "geometry"), "sphere")
             _child(sphere, "radius", "1e-9")  # libsdformat reads 0 as 1 m
-    return p_ML
 
 
-def _add_joints(model: ET.Element, leg: str, parameters: Parameters) -> None:
-    for row in parameters.joints:
+def _add_joints(
+    model: ET.Element, leg: str, table: HamrParameters, stiffness_scale: float
+) -> None:
+    for row in table.joints:
+        scale = stiffness_scale if row.type == "revolute" else 1.0
         joint = _child(model, "joint", name=leg + row.name, type=row.type)
         _child(joint, "parent", link_name(leg, row.parent))
         _child(joint, "child", link_name(leg, row.child))
@@ -124,7 +126,7 @@ def _add_joints(model: ET.Element, leg: str, parameters: Parameters) -> None:
         dynamics = _child(axis, "dynamics")
         _child(dynamics, "damping", _num(row.damping))
         _child(dynamics, "spring_reference", "0")
-        _child(dynamics, "spring_stiffness", _num(row.stiffness))
+        _child(dynamics, "spring_stiffness", _num(scale * row.stiffness))
         limit = _child(axis, "limit")
         _child(limit, "lower", _num(-row.limit))
         _child(limit, "upper", _num(row.limit))
@@ -132,48 +134,33 @@ def _add_joints(model: ET.Element, leg: str, parameters: Parameters) -> None:
             _child(limit, "effort", "0")
 
 
-def _add_loops(model: ET.Element, leg: str, parameters: Parameters) -> None:
-    half = parameters.scalar("loop_axis_offset")
-    for row in parameters.loops:
+def _add_loops(model: ET.Element, leg: str, table: HamrParameters) -> None:
+    half, tag = table.number("loop_axis_offset"), f"{{{_NS}}}ball_constraint"
+    for row in table.loops:
         axis = np.array(AXES[row.axis])
+        ends = (("A", row.link_A, "P", row.p_A), ("B", row.link_B, "Q", row.p_B))
         for sign in (-1.0, 1.0):
-            ball = _child(model, f"{{{_NS}}}ball_constraint")
-            for body, link, p in (
-                ("A", row.link_A, row.p_A),
-                ("B", row.link_B, row.p_B),
-            ):
-                _child(
-                    ball, f"{{{_NS}}}ball_constraint_body_{body}", link_name(leg, link)
-                )
-                point = mirror(leg) * p + sign * half * axis
-                _child(
-                    ball,
-                    f"{{{_NS}}}ball_constraint_p_{body}{'PQ'[body == 'B']}",
-                    _vec(point),
-                )
+            ball = _child(model, tag)
+            for body, link, point, p in ends:
+                _child(ball, f"{tag}_body_{body}", link_name(leg, link))
+                position = mirror(leg) * p + sign * half * axis
+                _child(ball, f"{tag}_p_{body}{point}", _vec(position))
 
 
-def hamr_sidecar(parameters: Parameters) -> str:
+def hamr_sidecar(table: HamrParameters) -> str:
     """The YAML beside the model (`hamr.drakebots.yaml`): feet, markers, loops.
 
     Each loop keeps the two position rows across its axis, 24 rows in all, as
     the authors do; the rows they drop vanish by themselves.
     """
-    lines = [
-        "# Written by scripts/make_hamr_model.py from params.yaml; SI.",
-        "feet:",
-    ]
-    for section, (link, p) in (
-        (None, parameters.foot),
-        ("points:", parameters.marker),
-    ):
-        if section:
-            lines.append(section)
+    lines = ["# Written by scripts/make_hamr_model.py from params.yaml; SI."]
+    for section, (link, p) in (("feet:", table.foot), ("points:", table.marker)):
+        lines.append(section)
         for leg in LEGS:
             lines.append(f"  {leg}: {{body: {leg}{link}, p: {_list(mirror(leg) * p)}}}")
     lines.append("loops:")
     for leg in LEGS:
-        for row in parameters.loops:
+        for row in table.loops:
             lines += [
                 f"  {leg}{row.name}:",
                 f"    A: {link_name(leg, row.link_A)}",
@@ -187,5 +174,93 @@ def hamr_sidecar(parameters: Parameters) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _child(parent: ET.Element, tag: str, text: str | None = None, **attributes):
+    element = ET.SubElement(parent, tag, attributes)
+    element.text = text
+    return element
+
+
+def _pose(parent: ET.Element, p: Sequence[float]) -> None:
+    _child(parent, "pose", f"{_vec(p)} 0 0 0")
+
+
+def _num(value: float) -> str:
+    return f"{float(value):.15g}"
+
+
+def _vec(values: Sequence[float]) -> str:
+    return " ".join(_num(v + 0.0) for v in values)
+
+
 def _list(values: Sequence[float]) -> str:
     return "[" + ", ".join(_num(v + 0.0) for v in values) + "]"
+
+
+# --- variants ---------------------------------------------------------------
+
+TWIST_DAMPING = 0.0249e-6
+"""Damping of the compliant joint [N m s/rad], from the authors' single-leg file with
+twists; so are the mass [kg] and inertia [kg m^2] of the link before it."""
+
+_TWIST_MASS = 1e-8
+_TWIST_INERTIA = 1e-14
+
+
+def hamr_variant(
+    stiffness_scale: float = 1.0, serial_stiffness: float | None = None
+) -> Model:
+    """HAMR-VI with softer or stiffer flexures, or with compliant legs.
+
+    For what the model leaves out: the authors find the robot unable to push as
+    planned and suspect compliance in series with the transmission.
+
+    Args:
+        stiffness_scale: factor on the springs of all flexures (not the actuators').
+        serial_stiffness: stiffness of a hinge along x between the lift chain and each
+            leg [N m/rad], which adds a coordinate `<leg>qfb3_twist` for each leg;
+            None for no hinge. The hinge is the one of the authors' single-leg file
+            with twists, which gives no stiffness. Theirs is at the flexure; ours is
+            on the line about which lift chain and leg both turn, since anywhere else
+            the closed chains lock it.
+
+    Raises:
+        InvalidInput: for a factor or stiffness that is not > 0.
+    """
+    check_value("stiffness scale", stiffness_scale, positive())
+    check_value("serial stiffness", serial_stiffness, optional(positive("N m/rad")))
+    model = load(MODEL)
+    if stiffness_scale == 1.0 and serial_stiffness is None:
+        return model
+    text = hamr_sdf(parameters(), stiffness_scale=stiffness_scale)
+    if serial_stiffness is not None:
+        text = _with_twists(text, parameters(), serial_stiffness)
+    return replace(model, text=text)
+
+
+def _with_twists(text: str, table: HamrParameters, stiffness: float) -> str:
+    root = ET.fromstring(text.encode())
+    tree, p_ML = root.find("model"), _link_positions(table)
+    leg_joint = next(row for row in table.joints if row.name == "qfb3")
+    hinge = next(row for row in table.loops if row.name == "ql3")
+    p_L3A = np.r_[leg_joint.p_PJ[0], hinge.p_B[1:]]
+    for leg in LEGS:
+        joint = next(j for j in tree.iter("joint") if j.get("name") == f"{leg}qfb3")
+        link = _child(tree, "link", name=f"{leg}L3A")
+        p = p_ML[f"{leg}L3"] + mirror(leg) * p_L3A
+        _child(link, "pose", " ".join(map(str, [*p, 0, 0, 0])))
+        inertial = _child(link, "inertial")
+        _child(inertial, "mass", str(_TWIST_MASS))
+        tensor = _child(inertial, "inertia")
+        for key in _MOMENTS:
+            size = _TWIST_INERTIA if key[1] == key[2] else 0.0
+            _child(tensor, key, str(size))
+        twist = ET.fromstring(ET.tostring(joint))
+        twist.set("name", f"{leg}qfb3_twist")
+        twist.find("child").text = link.get("name")
+        axis = twist.find("axis")
+        axis.find("xyz").text = "1 0 0"
+        axis.find("dynamics/damping").text = str(TWIST_DAMPING)
+        axis.find("dynamics/spring_stiffness").text = str(stiffness)
+        joint.find("parent").text = link.get("name")
+        tree.append(twist)
+    return ET.tostring(root, "unicode")

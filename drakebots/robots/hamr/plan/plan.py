@@ -32,11 +32,11 @@ from drakebots.robots.hamr.plan.warm_start import (
 from drakebots.trajopt.contact_implicit import (
     Clock,
     ContactImplicit,
-    PenaltyRung,
+    PenaltyStage,
     audit,
-    climb_penalty,
     plan_dataset,
     plan_result,
+    solve_penalty_continuation,
     start_from,
 )
 from drakebots.trajopt.program import Program
@@ -89,7 +89,7 @@ def plan(
     guess = simulated_gait(problem) if gait else simulated_jump(problem)
     clock.add({"warm start": clock.elapsed})
     build = partial(gait_program, problem, guess.q[-1])
-    contact, solution = _climb(
+    contact, solution = _solve_stages(
         build if gait else partial(jump_program, problem),
         problem.weights.slack,
         _start(problem, guess),
@@ -143,16 +143,16 @@ def _options(program: Program, x: np.ndarray, later: bool) -> dict:
     return OPTIONS | (NEAR_OPTIONS if near else {})
 
 
-def _closed(rungs: Sequence[PenaltyRung]) -> bool:
+def _closed(stages: Sequence[PenaltyStage]) -> bool:
     """Whether no heavier weight is needed; two weights are always tried."""
-    return len(rungs) > 1 and rungs[-1].ok and rungs[-1].slack < CLOSED
+    return len(stages) > 1 and stages[-1].ok and stages[-1].slack < CLOSED
 
 
-def _climb(
+def _solve_stages(
     build, weights, start, solver, clock: Clock
 ) -> tuple[ContactImplicit, Solution]:
     """The last weight's problem and solution; failed if contact is soft."""
-    climb = climb_penalty(
+    continuation = solve_penalty_continuation(
         build=lambda weight: build(slack_weight=weight),
         weights=weights,
         start=start,
@@ -161,11 +161,11 @@ def _climb(
         done=_closed,
         clock=clock,
     )
-    contact, solution = climb.problem, climb.solution
+    contact, solution = continuation.problem, continuation.solution
     worst = audit(contact, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
-        if climb.missed is not None:
-            return contact, climb.out_of_time()
+        if continuation.missed is not None:
+            return contact, continuation.out_of_time()
         # The solver is content with its penalty, but contact is not hard.
         solution = replace(
             solution,

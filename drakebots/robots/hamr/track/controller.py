@@ -18,10 +18,15 @@ import numpy as np
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.hamr.gaits import FORWARD, UP
-from drakebots.robots.hamr.model import Bender, hamr_benders, hamr_encoder
+from drakebots.robots.hamr.model import (
+    FORWARD,
+    UP,
+    Bender,
+    hamr_benders,
+    hamr_encoder,
+)
+from drakebots.robots.hamr.reference import Reference
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
-from drakebots.robots.hamr.track.reference import Reference
 
 KP = 40e3
 """[V/m]; the authors' code."""

@@ -12,8 +12,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
 from drakebots.multibody import Robot
 from drakebots.robots.hamr.model import EncoderCircuit, hamr_encoder
+from drakebots.robots.hamr.reference import CHASSIS
 from drakebots.robots.hamr.track.leg_map import LegMap, hamr_leg_map
-from drakebots.robots.hamr.track.reference import BODY
 
 FRAME_PERIOD = 1 / 500
 LATENCY = 11e-3
@@ -62,7 +62,7 @@ class MotionCapture(LeafSystem):
         if not 0 <= noise < np.inf:
             raise InvalidInput(f"motion capture noise must be >= 0 m, got {noise}")
         plant, unit = robot.plant, robot.scaling
-        self._robot, self._body = robot, find_body(plant, BODY)
+        self._robot, self._body = robot, find_body(plant, CHASSIS)
         self._context = plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._period, self._latency = period / unit.time, latency / unit.time
@@ -94,7 +94,7 @@ class MotionCapture(LeafSystem):
         robot, plant = self._robot, self._robot.plant
         state = self.EvalVectorInput(context, 0).value()
         plant.SetPositionsAndVelocities(self._context, state)
-        legs = robot.points_positions(self._context, BODY).ravel()
+        legs = robot.points_positions(self._context, CHASSIS).ravel()
         if self._noise:
             legs = legs + self._noise * self._random.standard_normal(_LEGS)
         X_WB = plant.EvalBodyPoseInWorld(self._context, self._body)

@@ -22,7 +22,7 @@ from drakebots.core.units import MM_G_MS
 from drakebots.model import Model, find_body, load
 from drakebots.multibody import ClosedChain, build_robot
 from drakebots.robots.hamr.model import ACTUATORS
-from drakebots.robots.hamr.track.reference import BODY
+from drakebots.robots.hamr.reference import CHASSIS
 
 GRID_X = np.linspace(-3e-3, 3e-3, 21)
 GRID_Z = np.linspace(-1.5e-3, 3e-3, 21)
@@ -140,7 +140,7 @@ class _InverseKinematics:
             (find_body(plant, p.body).body_frame(), p.p_BF / unit.length)
             for p in model.points
         ]
-        self._body = plant.GetFrameByName(BODY)
+        self._body = plant.GetFrameByName(CHASSIS)
         self._context = plant.CreateDefaultContext()
         self.neutral = self._places()
 

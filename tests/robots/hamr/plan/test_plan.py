@@ -10,22 +10,22 @@ from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, Unk
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
 from drakebots.robots.hamr.model.piezo import hamr_benders
-from drakebots.robots.hamr.plan.plan import (
-    plan_gait,
-    plan_jump,
-    plan_reference,
-    stored_plan,
-)
+from drakebots.robots.hamr.plan.plan import plan
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
     JumpProblem,
     gait_program,
+    hamr_system,
     jump_program,
 )
-from drakebots.robots.hamr.plan.system import hamr_system
-from drakebots.robots.hamr.plan.voltages import export_voltages, sampled_voltages
 from drakebots.robots.hamr.plan.warm_start import packed, simulated_gait
+from drakebots.robots.hamr.reference import (
+    as_reference,
+    export_voltages,
+    sampled_voltages,
+)
 from drakebots.robots.hamr.track.track import Tracking, track
+from tests.helpers.hamr_plans import stored_plan
 
 POSE = np.zeros(38)
 
@@ -33,7 +33,7 @@ POSE = np.zeros(38)
 @pytest.fixture(scope="module")
 def coarse():
     """A 10 Hz trot on card, 17 knots."""
-    return plan_gait(GaitProblem(knots=17))
+    return plan(GaitProblem(knots=17))
 
 
 def test_the_programs_have_the_papers_sizes():
@@ -98,38 +98,33 @@ def test_friction_stays_in_the_pyramid(coarse):
 
 def test_a_plan_is_stored_and_executed(coarse, tmp_path):
     path = coarse.save(tmp_path / "plan.nc")
-    reference = plan_reference(load_result(path))
-    assert reference.periodic and len(reference.time) == 17
-    run = track(Tracking(reference, cycles=2))
+    problem = Tracking(load_result(path), cycles=2)
+    assert problem.reference.periodic and len(problem.reference.time) == 17
+    run = track(problem)
     assert run.ok
     assert run.metrics["stride_mm_per_cycle"] > 0.5 * coarse.metrics["stride_mm"]
 
 
 def test_a_plan_starts_another(coarse):
-    x = coarse.data.decision.values
-    again = plan_gait(
-        replace(
-            GaitProblem(knots=17), weights=replace(GaitProblem().weights, slack=(500.0,))
-        ),
-        x0=x,
-    )
+    weights = replace(GaitProblem().weights, slack=(500.0,))
+    again = plan(GaitProblem(knots=17, weights=weights, resume=coarse))
     assert again.ok
     assert again.metrics["iterations"] < 60
 
 
 def test_a_time_limit_returns_the_best_iterate():
-    result = plan_gait(GaitProblem(knots=9), time_limit=8.0)
+    result = plan(GaitProblem(knots=9, time_limit=8.0))
     assert result.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
     assert np.isfinite(result.data.position.values).all()
 
 
 def test_voltages_for_a_drive(coarse, tmp_path):
-    reference = plan_reference(coarse)
+    reference = as_reference(coarse)
     times, values = sampled_voltages(reference, rate=2500.0, cycles=2, ramp=1.0)
     assert len(times) == round(2500 * 2 * reference.duration)
     assert values.min() >= 0 and values.max() <= 225
     assert np.allclose(values[0], 112.5)
-    path = export_voltages(reference, tmp_path / "v.csv", rate=2500.0)
+    path = export_voltages(coarse, tmp_path / "v.csv", rate=2500.0)
     lines = path.read_text().splitlines()
     assert lines[0].startswith("time_s,FLs_V,FLl_V")
     assert len(lines) == 1 + round(2500 * reference.duration)
@@ -166,19 +161,20 @@ def test_bad_plans_are_refused(change, error, words):
 
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(FileProblem, match="no such"):
-        plan_gait(GaitProblem(knots=9), resume=tmp_path / "none.npz")
+        plan(GaitProblem(knots=9, resume=tmp_path / "none.npz"))
 
 
 def test_only_plans_can_be_executed(coarse):
-    run = track(Tracking(plan_reference(coarse), cycles=1))
-    with pytest.raises(DrakebotsError, match="no plan"):
-        plan_reference(run)
+    run = track(Tracking(coarse, cycles=1))
+    for use in (as_reference, Tracking, lambda run: plan(GaitProblem(resume=run))):
+        with pytest.raises(DrakebotsError, match="plan of HAMR"):
+            use(run)
 
 
 @pytest.fixture(scope="module")
 def coarse_jump():
     """The jump on card, 15 knots."""
-    return plan_jump(JumpProblem(knots=15))
+    return plan(JumpProblem(knots=15))
 
 
 def test_a_coarse_jump_leaves_the_ground(coarse_jump):
@@ -194,4 +190,4 @@ def test_a_coarse_jump_leaves_the_ground(coarse_jump):
 
 def test_a_jump_starts_from_a_stored_plan():
     with pytest.raises(InvalidInput, match="time limit"):
-        plan_jump(resume=stored_plan("jump"), time_limit=1e-6)
+        plan(JumpProblem(resume=stored_plan("jump"), time_limit=1e-6))

@@ -9,7 +9,7 @@ import pytest
 from pydrake.systems.analysis import Simulator
 
 from drakebots import InvalidInput
-from drakebots.robots.hamr.gaits import FORWARD, UP
+from drakebots.robots.hamr.model.parameters import FORWARD, UP
 from drakebots.robots.hamr.model.piezo import hamr_benders
 from drakebots.robots.hamr.track.controller import (
     Command,

@@ -9,9 +9,9 @@ from pydrake.systems.framework import DiagramBuilder, LeafSystem
 from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import InvalidInput
+from drakebots.robots.hamr.reference import CHASSIS
 from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
-from drakebots.robots.hamr.track.reference import BODY
 
 SAMPLE = 4e-4
 
@@ -71,7 +71,7 @@ def see(chain, tips, speeds=None, end=100.0, **options):
 def place(chain, tips):
     context = chain.robot.plant.CreateDefaultContext()
     chain.solve(context, dict(zip(chain.joints, np.ravel(tips) * 1e3)))
-    return chain.robot.points_positions(context, BODY)
+    return chain.robot.points_positions(context, CHASSIS)
 
 
 # Swing and lift of each leg out of step, within what the voltages reach.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from drakebots import load
-from drakebots.robots.hamr.gaits import FORWARD, UP
+from drakebots.robots.hamr.model.parameters import FORWARD, UP
+from drakebots.robots.hamr.reference import CHASSIS
 from drakebots.robots.hamr.track.leg_map import build_leg_map, hamr_leg_map
-from drakebots.robots.hamr.track.reference import BODY
 from tests.helpers.scripts import DATA
 
 
@@ -21,7 +21,7 @@ def markers(chain, tips):
     """(4, 3) [m] with the tips (8,) [m] there."""
     context = chain.robot.plant.CreateDefaultContext()
     chain.solve(context, dict(zip(chain.joints, np.ravel(tips) * 1e3)))
-    return chain.robot.points_positions(context, BODY)
+    return chain.robot.points_positions(context, CHASSIS)
 
 
 def differences(chain, tips, step=1e-8):

@@ -11,8 +11,8 @@ from drakebots import InvalidInput, UnknownName, build_robot, load
 from drakebots.core.run import Verdict
 from drakebots.multibody.hard_contact.timestepping import TimeStepper
 from drakebots.results import load_result
-from drakebots.robots.hamr.model.variant import hamr_variant
-from drakebots.robots.hamr.plan.warm_start import recorded_reference
+from drakebots.robots.hamr.model.sdf import hamr_variant
+from drakebots.robots.hamr.reference import recorded_reference
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.robots.hamr.track.track import Tracking, track
 from tests.helpers.still_reference import still

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from drakebots import InvalidInput
-from drakebots.robots.hamr.plan.warm_start import recorded_reference
+from drakebots.robots.hamr.reference import coordinate_names, recorded_reference
 from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.robots.hamr.track.reference import coordinate_names
 from tests.helpers.still_reference import still
 
 
@@ -44,12 +43,12 @@ def bent(name, value):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"time": [0.0]}, "two knots"),
-        ({"time": [0.0, 0.02, 0.01]}, "increase"),
-        ({"time": [0.01, 0.02, 0.03]}, "start at 0"),
-        ({"q": np.zeros((3, 39))}, r"shape \(3, 38\)"),
-        ({"v": np.full((3, 38), np.nan)}, "not finite"),
-        ({"voltages": np.zeros((3, 8))}, r"shape \(2, 8\)"),
+        ({"time": [0.0]}, "two or more knots"),
+        ({"time": [0.0, 0.02, 0.01]}, "increase from 0 s"),
+        ({"time": [0.01, 0.02, 0.03]}, "from 0 s"),
+        ({"q": np.zeros((3, 39))}, r"3x38 finite"),
+        ({"v": np.full((3, 38), np.nan)}, "finite numbers"),
+        ({"voltages": np.zeros((3, 8))}, r"2x8 finite"),
         ({"voltages": np.full((2, 8), 230.0)}, "230.0 V is outside"),
         ({"voltages": "high"}, "voltages"),
         ({"friction": -0.1}, "friction"),
