@@ -1,6 +1,6 @@
 """HAMR-VI, the Harvard Ambulatory MicroRobot: 1.5 g, closed flexure loops, piezo drive.
 
-    from drakebots.robots import hamr
+    from drakebots import hamr
 
     walk = hamr.simulate(hamr.Simulation(gait="trot", frequency=10, surface="card"))
     plan = hamr.plan(hamr.GaitProblem(frequency=10, surface="card"))
