@@ -20,7 +20,12 @@ from drakebots.cli.output import finish, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import Control
-from drakebots.lattice.shape import ENDINGS, check_lattice, find, load_lattice
+from drakebots.lattice.shape import (
+    ENDINGS,
+    check_lattice,
+    find_mechanisms,
+    load_lattice,
+)
 from drakebots.plots import plot_lattice
 from drakebots.robots.voxels import plan_lattice, plan_robot
 from drakebots.robots.voxels.walk import VoxelWalk, read_gait, run
@@ -84,7 +89,7 @@ _WISH = re.compile(r"(.+):([xyz])=(.+)")
 _PUSH = re.compile(r"(.+):([xyz])")
 
 
-def wish(text: str) -> tuple[str, str, float]:
+def target(text: str) -> tuple[str, str, float]:
     """An effector "NAME:x=5mm": its name, axis and displacement [m].
 
     Raises:
@@ -120,12 +125,12 @@ def _stroke(args: argparse.Namespace) -> float | None:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    result = plan_robot([wish(w) for w in args.effector], stroke=_stroke(args))
+    result = plan_robot([target(w) for w in args.effector], stroke=_stroke(args))
     return finish(args, result)
 
 
 VOXEL_PLAN = Variant(
-    "actuator displacements of the voxel robot for wished node motions",
+    "actuator displacements of the voxel robot for requested node motions",
     "drakebots plan voxel --effector foot:x=5mm",
     _plan_arguments,
     _plan,
@@ -176,18 +181,18 @@ def place(text: str) -> tuple[int, int, int]:
 
 def _plan_lattice(args: argparse.Namespace) -> int:
     spec = load_lattice(args.model)
-    wishes = [
-        (place(name), axis, value) for name, axis, value in map(wish, args.effector)
+    targets = [
+        (place(name), axis, value) for name, axis, value in map(target, args.effector)
     ]
     actuators = [actuator(text) for text in args.actuator or ()]
     result = plan_lattice(
-        spec, wishes, actuators, path=args.model, stroke=_stroke(args)
+        spec, targets, actuators, path=args.model, stroke=_stroke(args)
     )
     return finish(args, result)
 
 
 LATTICE_PLAN = Variant(
-    "actuators of a lattice for wished node motions",
+    "actuators of a lattice for requested node motions",
     "drakebots plan lattice.json --effector 1,3,4:x=5mm --actuator 2,3,1:z",
     _lattice_arguments,
     _plan_lattice,
@@ -220,7 +225,7 @@ def _show(args: argparse.Namespace) -> int:
     }
     print_table(Path(args.model).name, facts)
     if args.mechanisms:
-        mechanisms = find(lattice)
+        mechanisms = find_mechanisms(lattice)
         print(mechanisms.report())
         facts |= {
             "zero_modes": mechanisms.zero_modes,

@@ -46,7 +46,7 @@ def test_the_robots_foot(tmp_path, capsys):
     assert abs(moved).max() == pytest.approx(15e-3)
 
 
-def test_two_wishes_at_once(capsys):
+def test_two_targets_at_once(capsys):
     argv = ["plan", "voxel", "--effector", "BL:x=3mm", "--effector", "BL:y=-4mm"]
     assert main([*argv, "--json"]) == 0
     facts = last_json(capsys.readouterr().out)

@@ -13,7 +13,7 @@ from drakebots.model.description import read_sidecar
 from drakebots.multibody.limbs import read_limbs
 from drakebots.robots.hamr.model.parameters import HamrParameters
 from drakebots.robots.quads.motion.io import read_motion
-from drakebots.robots.voxels.walk.gait import read_gait
+from drakebots.robots.voxels.gait import read_gait
 from drakebots.skin.file.description import read_skin
 
 READERS = {

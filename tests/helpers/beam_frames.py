@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.lattice.frame.all import Frame, Load, Supports
+from drakebots.lattice.frame import Frame, Load, Supports
 from drakebots.lattice.frame.solve import solve_frame
 from drakebots.lattice.shape.lattice import Strut
 

@@ -80,7 +80,7 @@ def test_robot_templates(ratio, slope):
 
 
 def test_gait_is_its_own_inverse():
-    assert numbers.wishes_recovered() < 1e-12
+    assert numbers.targets_recovered() < 1e-12
 
 
 @pytest.mark.parametrize(

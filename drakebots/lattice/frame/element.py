@@ -1,20 +1,20 @@
 """One straight beam between two rigid nodes: stiffness, axes, masses, loads.
 
-A beam has six deformations, taken where its two halves, thought rigid, meet at
+A beam has six deformations: the relative motion of its two halves, taken as rigid, at
 the midpoint (x along the beam, y along the side d1 of the section, z along d2):
 
     e = [R (u2 - u1 + L/2 x cross (t1 + t2)),  R (t2 - t1)] = B [u1, t1, u2, t2]
 
 with displacements u [m] and rotations t [rad] of its ends. They are orthogonal
-in energy, so the 12 x 12 stiffness of Euler and Bernoulli is
+in energy, so the 12 x 12 stiffness of the Euler-Bernoulli beam is
 
     K = B' D B,  D = diag(EA/L, 12 EI1/L^3, 12 EI2/L^3, GJ/L, EI2/L, EI1/L)
 
-which is also why one bushing at the midpoint of a beam is exactly that beam.
-Timoshenko's beam divides the second and third by 1 + Phi, Phi = 12 EI/(G As L^2),
+which is also why one bushing at the midpoint of a beam is exactly that beam. The
+Timoshenko beam divides the second and third by 1 + Phi, Phi = 12 EI/(G As L^2),
 As = k A, with Cowper's k = 10 (1 + nu)/(12 + 11 nu) of a rectangle. Sources:
-Przemieniecki, "Theory of Matrix Structural Analysis" (1968), ch. 5 and 11;
-Cowper, J. Appl. Mech. 33 (1966). The form at the midpoint was derived here.
+Przemieniecki, "Theory of Matrix Structural Analysis" (1968), ch. 5; Cowper, J. Appl.
+Mech. 33 (1966). The form at the midpoint was derived here.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ from drakebots.lattice.shape import Strut
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """Beams one beside the other, each quantity an array over beams.
+    """Properties of B beams, each quantity an array over beams.
 
     Attributes:
-        length: (B,) [m].
+        length: lengths (B,) [m].
         axes: rows x, y, z of each beam's frame in the world (B, 3, 3).
-        EA, GJ: [N], [N m^2]. EI1 resists deflection along y, EI2 along z [N m^2].
+        EA: axial stiffness (B,) [N].
+        GJ: torsional stiffness (B,) [N m^2].
+        EI1: bending stiffness against deflection along y (B,) [N m^2].
+        EI2: bending stiffness against deflection along z (B,) [N m^2].
         phi1, phi2: shear flexibility with EI1 and EI2, 0 for Euler-Bernoulli.
-        area, polar: A [m^2] and J [m^4] (frame3dd's torsion term wants J/A).
-        spin: I1 + I2, for the inertia about x [m^4].
-        rho: [kg/m^3].
-        d1, d2: sides of the section [m].
+        area: areas A of the sections (B,) [m^2].
+        rho: densities (B,) [kg/m^3].
+        d1, d2: sides of the sections (B,) [m].
     """
 
     length: np.ndarray
@@ -52,8 +54,6 @@ class Elements:
     phi1: np.ndarray
     phi2: np.ndarray
     area: np.ndarray
-    polar: np.ndarray
-    spin: np.ndarray
     rho: np.ndarray
     d1: np.ndarray
     d2: np.ndarray
@@ -74,7 +74,7 @@ class Elements:
         )
 
     def B(self) -> np.ndarray:
-        """Deformations from the ends' motions in the world (B, 6, 12)."""
+        """Matrices from the ends' motions in the world to deformations (B, 6, 12)."""
         R, half = self.axes, self.length[:, None, None] / 2
         B = np.zeros((len(R), 6, 12))
         B[:, :3, :3], B[:, :3, 6:9] = -R, R
@@ -85,16 +85,9 @@ class Elements:
         return B
 
     def stiffness(self) -> np.ndarray:
-        """K = B' D B of each beam in the world (B, 12, 12)."""
+        """Stiffness K = B' D B of each beam in the world (B, 12, 12)."""
         B = self.B()
         return np.matmul(B.transpose(0, 2, 1), self.D[:, :, None] * B)
-
-    def turned(self, local: np.ndarray) -> np.ndarray:
-        """Matrices (B, 12, 12) from the beams' frames to the world."""
-        R = self.axes
-        blocks = local.reshape(-1, 4, 3, 4, 3).transpose(0, 1, 3, 2, 4)
-        there = R.transpose(0, 2, 1)[:, None, None] @ blocks @ R[:, None, None]
-        return there.transpose(0, 1, 3, 2, 4).reshape(-1, 12, 12)
 
     def to_local(self, motions: np.ndarray) -> np.ndarray:
         """Vectors (B, 12) of the ends from the world to the beams' frames."""
@@ -108,41 +101,8 @@ class Elements:
 
     @property
     def masses(self) -> np.ndarray:
-        """Of each beam (B,) [kg]."""
+        """Masses of the beams (B,) [kg]."""
         return self.rho * self.area * self.length
-
-    def mass(self, lumped: bool = False) -> np.ndarray:
-        """Mass matrix of each beam in the world (B, 12, 12).
-
-        Consistent: cubic shape functions (linear along and about x), without
-        the section's own inertia in bending. Lumped: half the mass at each end,
-        with the inertia m (I1 + I2)/(2A) of the section about every axis (it
-        only keeps the matrix regular).
-        """
-        m, L, n = self.masses, self.length, len(self.length)
-        local = np.zeros((n, 12, 12))
-        if lumped:
-            half, turn = m / 2, m * self.spin / self.area / 2
-            for k in range(12):
-                local[:, k, k] = half if k % 6 < 3 else turn
-            return local  # alike in every frame
-        about_x = m * self.spin / self.area
-        for inertia, i, j in ((m, 0, 6), (about_x, 3, 9)):
-            local[:, i, i] = local[:, j, j] = inertia / 3
-            local[:, i, j] = local[:, j, i] = inertia / 6
-        # Deflection along y goes with +rotation about z, along z with -about y.
-        for at, sign in (((1, 5, 7, 11), 1.0), ((2, 4, 8, 10), -1.0)):
-            a = sign * L
-            bend = np.array(
-                [
-                    [156 + 0 * L, 22 * a, 54 + 0 * L, -13 * a],
-                    [22 * a, 4 * L**2, 13 * a, -3 * L**2],
-                    [54 + 0 * L, 13 * a, 156 + 0 * L, -22 * a],
-                    [-13 * a, -3 * L**2, -22 * a, 4 * L**2],
-                ]
-            )
-            local[:, np.array(at)[:, None], at] = (bend * m / 420).transpose(2, 0, 1)
-        return self.turned(local)
 
     def weight(self, gravity: np.ndarray) -> np.ndarray:
         """Fixed-end loads of a uniform weight, in the beams' frames (B, 12).
@@ -157,34 +117,6 @@ class Elements:
         loads[:, 4], loads[:, 10] = -moment[:, 2], moment[:, 2]
         return loads
 
-    def geometric(self, tension: np.ndarray) -> np.ndarray:
-        """Stress stiffness of each beam in the world (B, 12, 12).
-
-        frame3dd's matrix for beams under axial forces T [N], > 0 pulling: with
-        f = 1/(1 + Phi)^2, across T/L (6/5 + 2 Phi + Phi^2) f; across and
-        rotation T/10 f; rotation T L (2/15 + Phi/6 + Phi^2/12) f and
-        -T L (1/30 + Phi/6 + Phi^2/12) f; torsion T J/(A L); nothing along x.
-        Source: Przemieniecki (1968), eq. 15.34, with J in place of the polar
-        moment as frame3dd has it.
-        """
-        T, L, n = np.asarray(tension), self.length, len(self.length)
-        local = np.zeros((n, 12, 12))
-        twist = T * self.polar / (self.area * L)
-        local[:, 3, 3] = local[:, 9, 9] = twist
-        local[:, 3, 9] = local[:, 9, 3] = -twist
-        planes = (((1, 5, 7, 11), 1.0, self.phi1), ((2, 4, 8, 10), -1.0, self.phi2))
-        for at, sign, phi in planes:
-            f = T / (1 + phi) ** 2
-            a = f / L * (1.2 + 2 * phi + phi**2)
-            b = sign * f / 10
-            c = f * L * (2 / 15 + phi / 6 + phi**2 / 12)
-            d = -f * L * (1 / 30 + phi / 6 + phi**2 / 12)
-            bend = np.array(
-                [[a, b, -a, b], [b, c, -b, d], [-a, -b, a, -b], [b, d, -b, c]]
-            )
-            local[:, np.array(at)[:, None], at] = bend.transpose(2, 0, 1)
-        return self.turned(local)
-
 
 def elements(
     positions: np.ndarray,
@@ -193,15 +125,15 @@ def elements(
     up: np.ndarray | None = None,
     shear: bool = False,
 ) -> Elements:
-    """Beams between nodes.
+    """The elements of beams between nodes.
 
     Args:
-        positions: of the nodes (N, 3) [m].
+        positions: positions of the nodes (N, 3) [m].
         beams: nodes of each beam (B, 2).
-        struts: one for all beams, or one each.
+        struts: section and material of all beams, or of each.
         up: a direction (3,) or (B, 3) in the plane of the beam and its side d1;
-            left out: world z, and world y for beams along z.
-        shear: whether shear deforms them (Timoshenko).
+            None for world z, and world y for beams along z.
+        shear: whether shear deforms the beams (Timoshenko).
 
     Raises:
         InvalidInput: for a beam of no length, a wrong number of struts, or an
@@ -243,8 +175,6 @@ def elements(
         phi1=EI1 * flexible,
         phi2=EI2 * flexible,
         area=over(lambda s: s.area),
-        polar=over(lambda s: s.J),
-        spin=over(lambda s: s.I1 + s.I2),
         rho=over(lambda s: s.rho),
         d1=over(lambda s: s.d1),
         d2=over(lambda s: s.d2),
@@ -257,8 +187,8 @@ def _axes(x: np.ndarray, up: np.ndarray | None) -> np.ndarray:
         up = np.where(upright[:, None], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     up = np.broadcast_to(np.asarray(up, dtype=float), x.shape)
     z = np.cross(x, up)
-    norm, wanted = np.linalg.norm(z, axis=1), np.linalg.norm(up, axis=1)
-    if not (norm > 1e-6 * wanted).all() or not (wanted > 0).all():
+    norm, size = np.linalg.norm(z, axis=1), np.linalg.norm(up, axis=1)
+    if not (norm > 1e-6 * size).all() or not (size > 0).all():
         bad = int(np.argmin(norm))
         raise InvalidInput(
             f"beam {bad}: `up` {up[bad].tolist()} lies along it; give one across"

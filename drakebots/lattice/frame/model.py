@@ -1,4 +1,4 @@
-"""What a frame is, how it is held and how it is loaded; see frame.py."""
+"""Frames: nodes and beams, their supports and their loads."""
 
 from __future__ import annotations
 
@@ -14,77 +14,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame.element import Elements, elements
 from drakebots.lattice.shape import Lattice, Strut
 
-# An elimination order with little fill: nested dissection by place.
-#
-# A frame's nodes are parted by a plane across its longest side; the nodes of one
-# side that beams join to the other are the separator and come last; both parts
-# are parted in turn. Source: George, SIAM J. Numer. Anal. 10 (1973). In a voxel
-# lattice one layer meets the next in few nodes, so separators are small.
-# Measured with SuperLU on one core, beside its own minimum degree (seconds to
-# factor, million entries of L): 8 x 8 x 8 voxels 0.09 and 1.5 against 0.15 and
-# 1.9; 12 x 12 x 12 0.77 and 8.3 against 1.95 and 12.8.
-
-LEAF = 10
-"""Parts of so few nodes are not parted further."""
-
-
-def nested_dissection(positions: np.ndarray, beams: np.ndarray) -> np.ndarray:
-    """The nodes in the order of elimination (N,).
-
-    Args:
-        positions: of the nodes (N, 3).
-        beams: node pairs (B, 2).
-    """
-    # A margin against rounding, so that a layer of nodes is one level.
-    size = max(np.ptp(positions, axis=0).max(), np.finfo(float).tiny)
-    level = np.rint((positions - positions.min(axis=0)) / size * 1e6).astype(int)
-    place = np.zeros(len(positions), dtype=int)
-    pieces: list[np.ndarray] = []
-    # Depth first with the separator written before its parts, then reversed.
-    stack = [(np.arange(len(positions)), beams)]
-    while stack:
-        nodes, inner = stack.pop()
-        found = _part(level, nodes, inner) if len(nodes) > LEAF else None
-        if found is None:
-            pieces.append(nodes)
-            continue
-        separator, below = found
-        pieces.append(separator)
-        place[nodes] = 1
-        place[below] = 2
-        place[separator] = 0
-        for side in (1, 2):
-            mine = nodes[place[nodes] == side]
-            kept = inner[(place[inner] == side).all(axis=1)]
-            stack.append((mine, kept))
-    return np.concatenate(pieces[::-1])
-
-
-def _part(level, nodes, inner) -> tuple[np.ndarray, np.ndarray] | None:
-    """The separator and the nodes below the cut (some in it); None for none."""
-    places = level[nodes]
-    along = level[:, int(np.argmax(np.ptp(places, axis=0)))]
-    mine = along[nodes]
-    levels = np.unique(mine)
-    if len(levels) < 2:
-        return None
-    middle = int(np.searchsorted(levels, np.median(mine)))
-    best = None
-    low, high = along[inner].min(axis=1), along[inner].max(axis=1)
-    for cut in levels[max(middle - 2, 0) : min(middle + 2, len(levels) - 1)]:
-        crossing = inner[(low <= cut) & (high > cut)].ravel()
-        is_low = along[crossing] <= cut
-        below = nodes[mine <= cut]
-        for side in (is_low, ~is_low):
-            separator = np.unique(crossing[side])
-            balance = min(len(below), len(nodes) - len(below))
-            score = len(separator) / balance
-            if best is None or score < best[0]:
-                best = score, separator, below
-    return best[1:]
-
-
-MOTIONS = ("x", "y", "z", "turn about x", "turn about y", "turn about z")
+MOTIONS = ("x", "y", "z", "rotation about x", "rotation about y", "rotation about z")
+"""The six motions of a node, in the order of arrays (N, 6)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +23,12 @@ class Frame:
     """Nodes and the beams between them.
 
     Attributes:
-        positions: of the nodes (N, 3) [m].
-        beams: the nodes of each beam (B, 2).
-        struts: one for all beams, or one each.
-        up: direction (3,) or (B, 3) in the plane of a beam and its side d1;
-            left out: world z, and world y for beams along z.
-        shear: Timoshenko's beams in place of Euler and Bernoulli's.
+        positions: positions of the nodes (N, 3) [m].
+        beams: nodes of each beam (B, 2).
+        struts: section and material of all beams, or of each.
+        up: direction (3,) or (B, 3) in the plane of a beam and its side d1; None for
+            world z, and world y for beams along z.
+        shear: Timoshenko beams instead of Euler-Bernoulli beams.
 
     Raises:
         InvalidInput: for arrays of a wrong shape, a beam to no node or of no
@@ -137,7 +68,7 @@ class Frame:
         beams.setflags(write=False)
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "beams", beams)
-        self.elements  # noqa: B018  a bad beam must be found now
+        self.elements  # noqa: B018  refuses a bad beam now
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -145,27 +76,27 @@ class Frame:
 
     @cached_property
     def elements(self) -> Elements:
-        """Its beams."""
+        """Properties of the beams."""
         return elements(self.positions, self.beams, self.struts, self.up, self.shear)
 
     @cached_property
     def beam_stiffness(self) -> np.ndarray:
-        """Of each beam in the world (B, 12, 12)."""
+        """Stiffness of each beam in the world (B, 12, 12)."""
         return self.elements.stiffness()
 
     @cached_property
     def pieces(self) -> np.ndarray:
-        """The number of the connected piece each node belongs to (N,)."""
+        """The number of the connected piece that each node belongs to (N,)."""
         n, ones = len(self), np.ones(len(self.beams))
         graph = scipy.sparse.coo_array((ones, self.beams.T), shape=(n, n))
         return connected_components(graph, directed=False)[1]
 
     def assemble(self, of_beams: np.ndarray) -> scipy.sparse.csc_matrix:
-        """Sum of matrices (B, 12, 12) of the beams, (6 N, 6 N)."""
+        """The sparse sum (6 N, 6 N) of the beams' matrices (B, 12, 12)."""
         n, beams = len(self), self.beams
         blocks = of_beams.reshape(-1, 2, 6, 2, 6).transpose(0, 1, 3, 2, 4)
-        # Blocks on the diagonal are summed here: the sparse format then has
-        # few duplicates to look for, which is most of the time otherwise.
+        # Blocks on the diagonal are summed here: searching for duplicates in the
+        # sparse format would take most of the time.
         ends = beams.T.ravel()
         order = np.argsort(ends, kind="stable")
         own = np.concatenate([blocks[:, 0, 0], blocks[:, 1, 1]])[order]
@@ -182,20 +113,20 @@ class Frame:
 
     @cached_property
     def stiffness(self) -> scipy.sparse.csc_matrix:
-        """K without stress (6 N, 6 N)."""
+        """Stiffness K of the frame (6 N, 6 N)."""
         return self.assemble(self.beam_stiffness)
 
     @cached_property
     def elimination(self) -> np.ndarray:
-        """Its nodes in an order of elimination with little fill (N,)."""
+        """The nodes in an order of elimination with little fill (N,)."""
         return nested_dissection(self.positions, self.beams)
 
     def of_ends(self, motions: np.ndarray) -> np.ndarray:
-        """Motions (N, 6) of the nodes as (B, 12) of the beams' ends."""
+        """Motions of the beams' ends (B, 12) from those of the nodes (N, 6)."""
         return motions[self.beams].reshape(-1, 12)
 
     def rigid_motions(self) -> np.ndarray:
-        """The six motions of the frame as one body about its mean (6 N, 6)."""
+        """The six rigid motions of the frame about its mean as columns (6 N, 6)."""
         r = self.positions - self.positions.mean(axis=0)
         motions = np.zeros((len(self), 6, 6))
         motions[:, :3, :3] = motions[:, 3:, 3:] = np.eye(3)
@@ -220,7 +151,7 @@ class Frame:
         return span / np.linalg.norm(span)
 
     def at_nodes(self, values: Mapping[int, Sequence[float]]) -> np.ndarray:
-        """An array (N, 6), zero but for six values at each named node.
+        """An array (N, 6) with six values at each named node, zero elsewhere.
 
         Raises:
             InvalidInput: for a node that is not there, or not six values.
@@ -238,9 +169,14 @@ class Frame:
 def lattice_frame(
     lattice: Lattice, struts: Strut | Sequence[Strut] = Strut(), shear: bool = False
 ) -> Frame:
-    """A voxel lattice as a frame; its nodes and beams keep their numbers.
+    """A voxel lattice as a frame; nodes and beams keep their numbers.
 
-    Side d1 of a section stands across the square its beam is part of.
+    Side d1 of a section is perpendicular to the square that its beam belongs to.
+
+    Args:
+        lattice: the voxels.
+        struts: section and material of all beams, or of each.
+        shear: Timoshenko beams instead of Euler-Bernoulli beams.
     """
     span = lattice.nodes[lattice.beams[:, 1]] - lattice.nodes[lattice.beams[:, 0]]
     return Frame(lattice.positions, lattice.beams, struts, (span == 0) * 1.0, shear)
@@ -248,13 +184,14 @@ def lattice_frame(
 
 @dataclass(frozen=True, eq=False)
 class Supports:
-    """What is held. It decides the factorization, so many loads can share it.
+    """Held motions and actuators. They determine the factorization, which many loads
+    can share.
 
     Attributes:
-        held: motions with prescribed values (N, 6), True where held.
-        actuators: node pairs (A, 2); an actuator prescribes how much farther its
-            nodes are apart, and pushes them as hard as that takes.
-        floating: whether rigid motions that remain are allowed; loads must then
+        held: whether the value of each motion is prescribed (N, 6).
+        actuators: node pairs (A, 2); an actuator prescribes the change of distance
+            of its nodes, and its force follows.
+        floating: whether unconstrained rigid motions are allowed; loads must then
             balance, and the mean motion of the nodes is zero.
     """
 
@@ -269,13 +206,13 @@ class Supports:
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What acts. Anything left out is zero.
+    """Forces and prescribed motions; None stands for zero.
 
     Attributes:
         force: forces and moments on the nodes (N, 6) [N, N m].
         displacement: values of the held motions (N, 6) [m, rad].
-        extension: of each actuator (A,), > 0 pushes its nodes apart [m].
-        gravity: acceleration (3,), on the beams' mass [m/s^2].
+        extension: extension of each actuator (A,), > 0 pushes its nodes apart [m].
+        gravity: acceleration (3,) that acts on the beams' mass [m/s^2].
     """
 
     force: np.ndarray | None = None
@@ -295,6 +232,79 @@ def node_pairs(nodes) -> np.ndarray:
         return np.empty((0, 2), dtype=int)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise InvalidInput(
-            f"actuators are pairs of node numbers (A, 2), got {pairs.shape}"
+            f"actuators must be pairs of node numbers (A, 2), got {pairs.shape}"
         )
     return pairs
+
+
+# --- order of elimination ---------------------------------------------------
+#
+# Nested dissection by position, for little fill: a plane across the longest side
+# splits the nodes; those of one side that beams join to the other are the separator
+# and come last; both parts are split in turn. Source: George, SIAM J. Numer. Anal. 10
+# (1973). In a voxel lattice one layer meets the next in few nodes, so separators are
+# small. Measured with SuperLU on one core, beside its own minimum degree (seconds to
+# factor, million entries of L): 8 x 8 x 8 voxels 0.09 and 1.5 against 0.15 and 1.9;
+# 12 x 12 x 12 0.77 and 8.3 against 1.95 and 12.8.
+
+LEAF = 10
+"""Parts with at most so many nodes are not split."""
+
+
+def nested_dissection(positions: np.ndarray, beams: np.ndarray) -> np.ndarray:
+    """The nodes in the order of elimination (N,).
+
+    Args:
+        positions: positions of the nodes (N, 3).
+        beams: node pairs (B, 2).
+    """
+    # Rounded to levels, so that a layer of nodes is one level.
+    size = max(np.ptp(positions, axis=0).max(), np.finfo(float).tiny)
+    level = np.rint((positions - positions.min(axis=0)) / size * 1e6).astype(int)
+    place = np.zeros(len(positions), dtype=int)
+    pieces: list[np.ndarray] = []
+    # Depth first with the separator written before its parts, then reversed.
+    stack = [(np.arange(len(positions)), beams)]
+    while stack:
+        nodes, inner = stack.pop()
+        found = _part(level, nodes, inner) if len(nodes) > LEAF else None
+        if found is None:
+            pieces.append(nodes)
+            continue
+        separator, below = found
+        pieces.append(separator)
+        place[nodes] = 1
+        place[below] = 2
+        place[separator] = 0
+        for side in (1, 2):
+            mine = nodes[place[nodes] == side]
+            kept = inner[(place[inner] == side).all(axis=1)]
+            stack.append((mine, kept))
+    return np.concatenate(pieces[::-1])
+
+
+def _part(level, nodes, inner) -> tuple[np.ndarray, np.ndarray] | None:
+    """The separator, and the nodes below the cut (which include some of it).
+
+    None when the nodes cannot be split.
+    """
+    places = level[nodes]
+    along = level[:, int(np.argmax(np.ptp(places, axis=0)))]
+    mine = along[nodes]
+    levels = np.unique(mine)
+    if len(levels) < 2:
+        return None
+    middle = int(np.searchsorted(levels, np.median(mine)))
+    best = None
+    low, high = along[inner].min(axis=1), along[inner].max(axis=1)
+    for cut in levels[max(middle - 2, 0) : min(middle + 2, len(levels) - 1)]:
+        crossing = inner[(low <= cut) & (high > cut)].ravel()
+        is_low = along[crossing] <= cut
+        below = nodes[mine <= cut]
+        for side in (is_low, ~is_low):
+            separator = np.unique(crossing[side])
+            balance = min(len(below), len(nodes) - len(below))
+            score = len(separator) / balance
+            if best is None or score < best[0]:
+                best = score, separator, below
+    return best[1:]

@@ -1,4 +1,4 @@
-"""What a solved frame tells: motions, forces, stresses, energies."""
+"""Actuators of frames, and the solution: motions, forces, stresses, energies."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.lattice.frame.model import Frame, Load, Supports, node_pairs
 
-# Actuators of frames: three ways to hold the nodes they push apart.
-
 CONVENTIONS = {
-    "ff": "first nodes clamped, second nodes do not turn (FERVOR's)",
-    "sym": "both nodes moved half the extension, all else of them held",
-    "free": "only the extension prescribed; these nodes do not turn",
+    "ff": "first nodes clamped, second nodes kept from rotating (FERVOR's)",
+    "sym": "each node moved by half the extension, its other motions held",
+    "free": "only the extension prescribed; both nodes kept from rotating",
 }
-"""Ways to hold the nodes of actuators; all give the same pattern of motion."""
+"""Supports of an actuator's nodes; all give the same pattern of motion."""
 
 
 def actuate(
@@ -30,9 +28,11 @@ def actuate(
     """Supports and load of actuators that change the distance of node pairs.
 
     Args:
+        frame: nodes and beams.
         actuators: node pairs (first, second).
-        extension: of each [m], > 0 apart. A node of the "sym" convention moves
-            by half of it, so a stroke of +-5 mm is an extension of 10 mm.
+        extension: extension of each actuator [m], > 0 pushes its nodes apart. In the
+            "sym" convention each node moves by half of it, so a stroke of +-5 mm is
+            an extension of 10 mm.
         convention: "ff", "sym" or "free"; see `CONVENTIONS`.
 
     Raises:
@@ -83,7 +83,7 @@ def pair_forces(
 
 @dataclass(frozen=True)
 class StrainEnergy:
-    """Where a frame's strain energy is [J]."""
+    """The strain energy of a frame by kind of deformation [J]."""
 
     axial: float
     torsion: float
@@ -96,7 +96,7 @@ class StrainEnergy:
         return self.axial + self.torsion + self.bending + self.shear
 
     def shares(self) -> dict[str, float]:
-        """Each part as a share of the total, zero in a frame at rest."""
+        """Each part as a share of the total; zeros for a frame at rest."""
         total = self.total or 1.0
         names = ("axial", "torsion", "bending", "shear")
         return {name: getattr(self, name) / total for name in names}
@@ -107,15 +107,12 @@ class FrameSolution:
     """A frame in equilibrium.
 
     Attributes:
-        frame, supports: of the problem.
-        displacement: of the nodes (N, 6) [m, rad].
-        reaction: what supports and actuators exert on the nodes (N, 6) [N, N m].
-        actuator_force: with which each actuator pushes its nodes apart (A,) [N].
-        extension: of the actuators (A,) [m].
-        tension: axial forces (B,) the stress stiffness was made with [N]; None
-            for the linear problem.
-        gravity: acceleration that acted (3,) [m/s^2].
-        iterations: factorizations it took.
+        frame, supports: the problem.
+        displacement: motions of the nodes (N, 6) [m, rad].
+        reaction: forces of supports and actuators on the nodes (N, 6) [N, N m].
+        actuator_force: force with which each actuator pushes its nodes apart (A,) [N].
+        extension: extensions of the actuators (A,) [m].
+        gravity: gravitational acceleration (3,) [m/s^2]; None for none.
     """
 
     frame: Frame = field(repr=False)
@@ -124,14 +121,7 @@ class FrameSolution:
     reaction: np.ndarray
     actuator_force: np.ndarray
     extension: np.ndarray
-    tension: np.ndarray | None = None
     gravity: np.ndarray | None = None
-    iterations: int = 1
-
-    @property
-    def deformed(self) -> np.ndarray:
-        """Positions of the nodes (N, 3) [m]."""
-        return self.frame.positions + self.displacement[:, :3]
 
     @cached_property
     def deformation(self) -> np.ndarray:
@@ -146,16 +136,13 @@ class FrameSolution:
 
     @cached_property
     def end_forces(self) -> np.ndarray:
-        """What the nodes exert on each beam's ends, in its frame (B, 12) [N, N m].
+        """Forces of the nodes on each beam's ends, in its frame (B, 12) [N, N m].
 
         Forces then moments on the first end, then on the second. A section at
         the second end carries these; at the first, their negatives.
         """
         elements, ends = self.frame.elements, self.frame.of_ends(self.displacement)
         forces = np.einsum("bij,bj->bi", self.frame.beam_stiffness, ends)
-        if self.tension is not None:
-            stressed = elements.geometric(self.tension)
-            forces += np.einsum("bij,bj->bi", stressed, ends)
         forces = elements.to_local(forces)
         if self.gravity is not None:
             forces -= elements.weight(np.asarray(self.gravity))
@@ -184,9 +171,9 @@ class FrameSolution:
 
     @cached_property
     def stress(self) -> np.ndarray:
-        """Largest normal stress in each beam (B,) [Pa], at a corner of an end.
+        """Magnitude of the largest normal stress in each beam (B,) [Pa].
 
-        |N|/A + |Mz| d1/(2 I1) + |My| d2/(2 I2), without sign.
+        |N|/A + |Mz| d1/(2 I1) + |My| d2/(2 I2), at a corner of an end.
         """
         e, sections = self.frame.elements, self._sections
         area = (e.d1 * e.d2)[:, None]
@@ -207,7 +194,7 @@ class FrameSolution:
 
     @cached_property
     def energy(self) -> StrainEnergy:
-        """Elastic energy of the beams, without what tension adds across them."""
+        """Elastic energy of the beams."""
         e = self.frame.elements
         parts = e.D * self.deformation**2 / 2
         across = parts[:, 1] / (1 + e.phi1) + parts[:, 2] / (1 + e.phi2)
@@ -220,6 +207,6 @@ class FrameSolution:
         )
 
     def apart(self, first: int, second: int) -> float:
-        """How much farther two nodes are apart, to first order [m]."""
+        """Increase of the distance between two nodes, to first order [m]."""
         moved = self.displacement[second, :3] - self.displacement[first, :3]
         return float(moved @ self.frame.axis(first, second))

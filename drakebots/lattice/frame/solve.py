@@ -1,10 +1,10 @@
-"""Solves frames: one factorization, any number of loads.
+"""The linear equilibrium of frames: one factorization, any number of loads.
 
-    K u = f + W + C' p,   C u = e,   u = given where held
+    K u = f + W + C' p,   C u = e,   u = prescribed where held
 
-with the beams' weight W, and for every actuator a row of C (its axis at the
-second node, minus it at the first), an extension e and a push p. The free part
-of K is factored once; the pushes follow from the small matrix C K^-1 C'.
+with the beams' weight W, and for every actuator a row of C (its axis at the second
+node, minus its axis at the first), an extension e and a force p. The free part of K is
+factored once; the actuator forces follow from the small matrix C K^-1 C'.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ from drakebots.lattice.frame.solution import FrameSolution
 
 
 class Factored:
-    """A symmetric positive definite matrix under linear constraints.
+    """A factored symmetric positive definite matrix under linear constraints.
 
     Args:
-        matrix: (n, n), sparse.
-        order: in which the unknowns are eliminated (n,).
-        rows: of the constraints (m, n), dense.
-        doubted: whether the matrix may be indefinite, and is checked.
+        matrix: the matrix (n, n), sparse.
+        order: the unknowns in the order of elimination (n,).
+        rows: matrix of the constraints (m, n), dense.
 
     Raises:
-        NoSolution: when the matrix is singular or found to be indefinite.
+        NoSolution: when the matrix is singular.
         InvalidInput: when the constraints depend on each other, naming one.
     """
 
-    def __init__(self, matrix, order: np.ndarray, rows: np.ndarray, doubted=False):
+    def __init__(self, matrix, order: np.ndarray, rows: np.ndarray):
         self._order = order
-        # Not `relax` or `panel_size`: above their defaults SciPy 1.17 writes
-        # past SuperLU's workspace and ends the interpreter.
+        # `relax` and `panel_size` keep their defaults: above them SciPy 1.17 writes
+        # past SuperLU's workspace and crashes the interpreter.
         try:
             self._lu = splu(
                 matrix[:, order][order].tocsc(),
@@ -46,18 +45,13 @@ class Factored:
             )
         except RuntimeError as error:
             raise NoSolution("the stiffness is singular; hold the frame") from error
-        # Sylvester: as many negative eigenvalues as negative pivots.
-        if doubted and (self._lu.U.diagonal() <= 0).any():
-            raise NoSolution(
-                "the frame buckles under its axial forces; use smaller loads"
-            )
         self._rows = rows
         self._pushed = self.unconstrained(np.ascontiguousarray(rows.T))
         self._compliance = rows @ self._pushed
         scale = np.sqrt(np.diag(self._compliance))
         if len(rows):
             scaled = self._compliance / np.outer(scale, scale)
-            # The last actuator that leaves the matrix singular is one too many.
+            # The last pivot names the redundant actuator.
             _, R, pivots = scipy.linalg.qr(scaled, pivoting=True)
             if np.abs(R[-1, -1]) < 1e-10:
                 raise InvalidInput(
@@ -81,38 +75,33 @@ class Factored:
 
 
 class FactoredFrame:
-    """A frame, held, ready for loads.
+    """A supported frame whose stiffness is factored, ready for loads.
 
     Args:
         frame: nodes and beams.
-        supports: what is held and actuated.
-        tension: axial forces (B,) whose stress stiffness is added [N].
+        supports: the held motions and the actuators.
 
     Raises:
         InvalidInput: when supports do not fit the frame, leave a rigid motion
             that is not allowed to float, or an actuator cannot move its nodes.
-        NoSolution: when compression makes the frame buckle.
+        NoSolution: when the stiffness is singular.
     """
 
-    def __init__(
-        self, frame: Frame, supports: Supports, tension: np.ndarray | None = None
-    ):
-        self.frame, self.supports, self.tension = frame, supports, tension
+    def __init__(self, frame: Frame, supports: Supports):
+        self.frame, self.supports = frame, supports
         if supports.held.shape != (len(frame), 6):
             raise InvalidInput(
                 f"supports: held must be ({len(frame)}, 6), got {supports.held.shape}"
             )
         held = supports.held.ravel()
         self._K = frame.stiffness
-        if tension is not None:
-            self._K = self._K + frame.assemble(frame.elements.geometric(tension))
         self._C = C = actuator_rows(frame, supports)
-        # Where both ends are held an actuator can only be read, not prescribed.
+        # The extension of an actuator with both ends held cannot be prescribed.
         self._pushing = np.flatnonzero(np.abs(C[:, ~held]).max(axis=1, initial=0))
         self._floating = remaining_motions(frame, supports)
         if self._floating.size and np.abs(C @ self._floating).max(initial=0) > 1e-9:
             raise InvalidInput(
-                "an actuator joins two pieces of the frame, of which one floats; "
+                "an actuator joins two pieces of the frame, one of which floats; "
                 "hold each piece"
             )
         free = ~held & ~_pins(self._floating, held)
@@ -122,11 +111,13 @@ class FactoredFrame:
             self._K[self._free][:, self._free],
             elimination_order(frame, free),
             C[self._pushing][:, self._free],
-            doubted=tension is not None,
         )
 
     def solve(self, *loads: Load) -> list[FrameSolution]:
-        """One solution for each load.
+        """Solves one or more loads.
+
+        Returns:
+            One solution for each load.
 
         Raises:
             InvalidInput: for a load that does not fit the supports, naming it.
@@ -134,28 +125,28 @@ class FactoredFrame:
         frame, free, supports = self.frame, self._free, self.supports
         pairs, n = supports.actuators, 6 * len(frame)
         applied, u = np.zeros((n, len(loads))), np.zeros((n, len(loads)))
-        wanted = np.zeros((len(pairs), len(loads)))
+        prescribed = np.zeros((len(pairs), len(loads)))
         for k, load in enumerate(loads):
             applied[:, k] = nodal_forces(frame, load)
             u[:, k] = self._given(load).ravel()
             if load.extension is not None:
-                wanted[:, k] = _array(load.extension, (len(pairs),), "extension")
+                prescribed[:, k] = _array(load.extension, (len(pairs),), "extension")
         if self._floating.size:
             _require_balance(self._floating, applied)
         pushing = self._pushing
         u[free], push = self._factor.solve(
-            (applied - self._K @ u)[free], (wanted - self._C @ u)[pushing]
+            (applied - self._K @ u)[free], (prescribed - self._C @ u)[pushing]
         )
         if self._floating.size:
             u -= _mean_motion(self._floating, u)
         reaction = self._K @ u - applied
         reaction[~self._reacts] = 0.0
         extension = self._C @ u
-        force = np.zeros_like(wanted)
+        force = np.zeros_like(prescribed)
         for a, (first, second) in enumerate(pairs):
             force[a] = frame.axis(first, second) @ reaction[6 * second :][:3]
         force[pushing] = push
-        _require_extension(extension, wanted, loads)
+        _require_extension(extension, prescribed, loads)
         return [
             FrameSolution(
                 frame,
@@ -164,7 +155,6 @@ class FactoredFrame:
                 reaction=reaction[:, k].reshape(-1, 6),
                 actuator_force=force[:, k],
                 extension=extension[:, k],
-                tension=self.tension,
                 gravity=load.gravity,
             )
             for k, load in enumerate(loads)
@@ -179,8 +169,8 @@ class FactoredFrame:
         if loose.any():
             node, motion = np.argwhere(loose)[0]
             raise InvalidInput(
-                f"load: node {node} is given a value in {MOTIONS[motion]}, which is "
-                "not held; hold it in the supports"
+                f"load: {MOTIONS[motion]} of node {node} is prescribed but not held; "
+                "hold it in the supports"
             )
         return given
 
@@ -191,7 +181,7 @@ def solve_frame(frame: Frame, supports: Supports, load: Load) -> FrameSolution:
 
 
 def actuator_rows(frame: Frame, supports: Supports) -> np.ndarray:
-    """C: how much farther each actuator's nodes are apart (A, 6 N)."""
+    """C (A, 6 N): extension of each actuator per unit of each nodal motion."""
     rows = np.zeros((len(supports.actuators), len(frame), 6))
     for row, (first, second) in zip(rows, supports.actuators):
         axis = frame.axis(first, second)
@@ -200,14 +190,14 @@ def actuator_rows(frame: Frame, supports: Supports) -> np.ndarray:
 
 
 def elimination_order(frame: Frame, free: np.ndarray) -> np.ndarray:
-    """Nested dissection of the free motions, by their number among the free."""
+    """The free motions in the order of elimination, counted among the free ones."""
     number = np.cumsum(free) - 1
     motions = (frame.elimination[:, None] * 6 + np.arange(6)).ravel()
     return number[motions[free[motions]]]
 
 
 def nodal_forces(frame: Frame, load: Load) -> np.ndarray:
-    """Forces on the nodes and the beams' weight (6 N,).
+    """Forces on the nodes, including the beams' weight (6 N,) [N, N m].
 
     Raises:
         InvalidInput: for a force or gravity of a wrong shape, or not finite.
@@ -224,13 +214,13 @@ def nodal_forces(frame: Frame, load: Load) -> np.ndarray:
 
 
 def remaining_motions(frame: Frame, supports: Supports) -> np.ndarray:
-    """Rigid motions of the frame's pieces that nothing holds (6 N, k).
+    """Unconstrained rigid motions of the frame's pieces as columns (6 N, k).
 
     Raises:
         InvalidInput: when there are some and `floating` is false.
     """
     size = np.ptp(frame.positions, axis=0).max()
-    # Turns by 1/size move nodes by about one, as displacements do.
+    # Rotations by 1/size move nodes by about one, as displacements do.
     rigid = (frame.rigid_motions() / ([1.0] * 3 + [size] * 3)).reshape(-1, 6, 6)
     found = []
     for piece in range(frame.pieces.max() + 1):
@@ -239,8 +229,8 @@ def remaining_motions(frame: Frame, supports: Supports) -> np.ndarray:
         left = scipy.linalg.null_space(rows, rcond=1e-9) if len(rows) else np.eye(6)
         if left.size and not supports.floating:
             raise InvalidInput(
-                f"the piece with node {np.argmax(mine)} can still move as one body in "
-                f"{left.shape[1]} ways; hold more of it, or let it float"
+                f"the piece with node {np.argmax(mine)} is still free in "
+                f"{left.shape[1]} rigid motions; hold more of it, or let it float"
             )
         motion = np.zeros((len(frame), 6, left.shape[1]))
         motion[mine] = rigid[mine] @ left
@@ -249,17 +239,17 @@ def remaining_motions(frame: Frame, supports: Supports) -> np.ndarray:
 
 
 def _pins(floating: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """As many free motions as float, which held would stop it; they carry nothing."""
+    """Pins that remove the unconstrained rigid motions; their reactions are zero."""
     pins = np.zeros(len(held), dtype=bool)
     if floating.size:
-        loose = np.flatnonzero(~held)
-        _, pivots = scipy.linalg.qr(floating[loose].T, mode="r", pivoting=True)
-        pins[loose[pivots[: floating.shape[1]]]] = True
+        unheld = np.flatnonzero(~held)
+        _, pivots = scipy.linalg.qr(floating[unheld].T, mode="r", pivoting=True)
+        pins[unheld[pivots[: floating.shape[1]]]] = True
     return pins
 
 
 def _mean_motion(floating: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The part of u along the rigid motions, in the mean over displacements."""
+    """The component of u along the rigid motions, by least squares of displacements."""
     counts = np.tile([1.0] * 3 + [0.0] * 3, len(u) // 6)[:, None]
     return floating @ np.linalg.lstsq(floating * counts, u * counts, rcond=None)[0]
 
@@ -274,12 +264,12 @@ def _require_balance(floating: np.ndarray, applied: np.ndarray) -> None:
         )
 
 
-def _require_extension(got, wanted, loads) -> None:
+def _require_extension(got, prescribed, loads) -> None:
     for k, load in enumerate(loads):
         if load.extension is None:
             continue
-        off = np.abs(got[:, k] - wanted[:, k])
-        if (off > 1e-8 * np.abs(wanted[:, k]).max(initial=1e-12)).any():
+        off = np.abs(got[:, k] - prescribed[:, k])
+        if (off > 1e-8 * np.abs(prescribed[:, k]).max(initial=1e-12)).any():
             raise InvalidInput(
                 f"load: actuator {np.argmax(off)} has held ends, which prescribe an "
                 f"extension of {got[np.argmax(off), k]:.6g} m; leave the other out"
@@ -291,6 +281,6 @@ def _array(values, shape: tuple[int, ...], name: str) -> np.ndarray:
     if array.shape != shape or not np.isfinite(array).all():
         raise InvalidInput(
             f"load: {name} must be {shape}, finite; got {array.shape}"
-            + ("" if np.isfinite(array).all() else " with values that are not")
+            + ("" if np.isfinite(array).all() else " with non-finite values")
         )
     return array

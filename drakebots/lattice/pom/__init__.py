@@ -1,19 +1,35 @@
-"""TODO: what this room is."""
+"""Planes of motion: the kinematics of a voxel lattice, and how far to trust them.
+
+A layer of voxels tilts in alternation when an actuator pushes one of its nodes. The
+model is linear, x = J u, and holds for any lattice of voxels:
+
+    lattice = block(2, 2, 2)
+    model = PlanesOfMotion(lattice, [Control((2, 1, 1), "z")])
+    model.displacements([5e-3])                  # of all nodes (N, 3) [m]
+
+- :func:`inverse_kinematics` finds the controls for requested node motions,
+  :func:`place_actuators` also the fewest actuators;
+- :class:`ElasticPOM` adds the stiffness of all mechanisms and the actuators' forces;
+- :func:`check_plane` and :func:`compare` hold both against the beam frame and say
+  which model to use;
+- :func:`calibrate` fits the gains of the planes to measured markers.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.lattice.pom.calibrate import calibrate, read_measurements
+    from drakebots.lattice.pom.elastic import ElasticPOM
     from drakebots.lattice.pom.kinematics import (
         Conflict,
         Kinematics,
-        bounded,
-        solve,
+        bounded_controls,
+        inverse_kinematics,
         stroke_conflicts,
-        table,
     )
-    from drakebots.lattice.pom.placement import place
+    from drakebots.lattice.pom.placement import place_actuators
     from drakebots.lattice.pom.pom import (
         ACTUATION,
         Control,
@@ -21,11 +37,13 @@ if TYPE_CHECKING:
         actuator_nodes,
         place_of,
     )
+    from drakebots.lattice.pom.tables import length_factor, read_lengths, table
     from drakebots.lattice.pom.validity import (
         Agreement,
         PlaneCheck,
         agreement,
         check_plane,
+        compare,
         frame_motion,
         rule_radius,
         without_rigid_motion,

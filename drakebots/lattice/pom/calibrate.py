@@ -1,33 +1,129 @@
-"""Fitting planes of motion to markers: body frame, gains, offsets.
+"""Calibration: gains of planes of motion and offsets, fitted to measured markers.
 
-Markers are seen in the lab, where the robot walks and turns. As the paper does, the
-mean of the markers is subtracted, then their common rotation in polar coordinates:
+Markers are seen in the laboratory, where the robot walks and turns. As in the paper,
+the mean of the markers is subtracted, then their common rotation in polar coordinates:
 
     y_j = x_j - mean x,  turn = mean_j (angle y_j - angle y0_j),  B(x)_j = R(-turn) y_j
 
 The same map B takes mean and common rotation out of what planes of motion predict,
-which is then fitted by least squares (Gauss and Newton) with a gain g_i of each plane
-and an offset b_j of each marker:
+which is then fitted by least squares (Gauss-Newton) with a gain g_i of each plane and
+an offset b_j of each marker:
 
     B(x)_j(t) = B(x0 + J g u(t))_j + b_j
 
 Source: Tebyani et al. (2022), section 3.2, for the body frame; the fit is ours, for
 its outlook on calibration.
+
+Measurements are read from a CSV file with one line for each frame of the recording. A
+column is the displacement u of an actuator, by its lower node in half pitches and its
+push axis, or one coordinate of a marker, by its node:
+
+    actuator 2 1 1 z [mm],marker 1 3 4 x [mm],marker 1 3 4 y [mm],marker 3 1 4 x [mm],
+    5,12.1,94.3,88.2,...
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.kinematics import table
-from drakebots.lattice.pom.pom import PlanesOfMotion
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.files import replacing
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
+from drakebots.lattice.pom.tables import read_lengths, table
+from drakebots.lattice.shape import Lattice
 
 _STEPS = 12
-# The map B is nearly linear: each step gains about two digits.
+"""Gauss-Newton steps; B is nearly linear, so each gains about two digits."""
+
+# --- measurements -----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What was commanded and what was seen, frame by frame.
+
+    Attributes:
+        controls: the actuators, M of them.
+        nodes: places of the marked nodes (n, 3) [half pitches].
+        u: displacements of the actuators' lower nodes (T, M) [m].
+        markers: positions of the markers in the laboratory (T, n, 2 or 3) [m].
+    """
+
+    controls: tuple[Control, ...]
+    nodes: tuple[tuple[int, int, int], ...]
+    u: np.ndarray
+    markers: np.ndarray
+
+    def model(self, lattice: Lattice) -> PlanesOfMotion:
+        """The planes of motion of a lattice with these actuators and markers.
+
+        Raises:
+            InvalidInput: for a node that is not in the lattice, or two actuators on
+                one plane.
+        """
+        return PlanesOfMotion(lattice, self.controls, self.nodes)
+
+
+_HEAD = re.compile(r"(actuator|marker) (\d+) (\d+) (\d+) ([xyz])")
+
+
+def read_measurements(path: str | Path) -> Measurements:
+    """Reads the measurements for :func:`calibrate` from a CSV file.
+
+    Raises:
+        FileProblem: for a file that cannot be read or is malformed; one line that
+            names the column or line.
+    """
+    try:
+        heads, values = read_lengths(path)
+        return _measurements(heads, values)
+    except FileProblem:
+        raise
+    except DrakebotsError as error:
+        raise FileProblem(path, str(error)) from None
+
+
+def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
+    actuators: dict[Control, np.ndarray] = {}
+    seen: dict[tuple[int, int, int], dict[str, np.ndarray]] = {}
+    for head, column in zip(heads, values.T):
+        match = _HEAD.fullmatch(head)
+        if match is None:
+            raise InvalidInput(
+                f"column {head!r} must be `actuator X Y Z AXIS` or `marker X Y Z AXIS`"
+            )
+        node, axis = tuple(map(int, match.groups()[1:4])), match[5]
+        control = Control(node, axis)
+        coordinates = seen.setdefault(node, {}) if match[1] == "marker" else {}
+        place = (coordinates, axis) if match[1] == "marker" else (actuators, control)
+        if place[1] in place[0]:
+            raise InvalidInput(f"column {head!r} appears twice; keep one")
+        place[0][place[1]] = column
+    if not actuators or not seen:
+        raise InvalidInput("needs at least one actuator and two markers")
+    axes = "xyz" if any("z" in coordinates for coordinates in seen.values()) else "xy"
+    for node, coordinates in seen.items():
+        for axis in axes:
+            if axis not in coordinates:
+                name = " ".join(map(str, node))
+                raise InvalidInput(f"marker {name} has no column for {axis}; add it")
+    markers = [[of_node[axis] for axis in axes] for of_node in seen.values()]
+    return Measurements(
+        tuple(actuators),
+        tuple(seen),
+        np.array(list(actuators.values())).T,
+        np.array(markers).transpose(2, 0, 1),
+    )
+
+
+# --- the body's frame -------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +131,12 @@ class BodyFrame:
     """Markers in the body's frame.
 
     Attributes:
-        displacement: from where the markers rest (T, n, D) [m].
-        centre: mean of the markers in the lab (T, D) [m].
+        displacement: displacements of the markers from their rest (T, n, D) [m].
+        centre: mean of the markers in the laboratory (T, D) [m].
         turn: common rotation about the vertical since rest (T,) [rad].
-        rescale: factor of the paper's amplitude rescaling: the square root of the
-            variance of the markers before, their mean subtracted only, over that
-            after; 1 when nothing moves. Not applied.
+        rescale: the paper's factor for amplitudes: square root of the variance of
+            the markers with only their mean subtracted, over that of `displacement`;
+            1 when nothing moves. It is not applied.
     """
 
     displacement: np.ndarray
@@ -50,12 +146,12 @@ class BodyFrame:
 
     @property
     def rescaled(self) -> np.ndarray:
-        """displacement times rescale [m]. Its size is no measurement any more."""
+        """displacement times rescale [m], which no longer is a measured amplitude."""
         return self.displacement * self.rescale
 
 
-def marker_table(markers, count: int) -> np.ndarray:
-    """Markers as (T, n, 2 or 3), finite.
+def _marker_table(markers, count: int) -> np.ndarray:
+    """Markers as a finite array (T, n, 2 or 3).
 
     Raises:
         InvalidInput: naming the frame and the marker that are not.
@@ -80,11 +176,11 @@ def marker_table(markers, count: int) -> np.ndarray:
 
 
 def body_frame(markers, rest) -> BodyFrame:
-    """Takes the body's motion out of marker positions.
+    """Removes the body's mean motion and rotation from marker positions.
 
     Args:
-        markers: in the lab (T, n, D), D = 2 (x, y) or 3 [m].
-        rest: where they rest in the model's axes (n, D) [m]; only the shape about
+        markers: positions in the laboratory (T, n, D), D = 2 (x, y) or 3 [m].
+        rest: positions at rest in the model's axes (n, D) [m]; only the shape about
             the mean counts.
 
     Raises:
@@ -94,7 +190,7 @@ def body_frame(markers, rest) -> BodyFrame:
     rest = np.asarray(rest, float)
     if rest.ndim != 2 or len(rest) < 2 or not np.isfinite(rest).all():
         raise InvalidInput(f"rest must be (n, 2 or 3), n >= 2, got {rest.shape}")
-    data = marker_table(markers, len(rest))
+    data = _marker_table(markers, len(rest))
     if data.shape[2] != rest.shape[1]:
         raise InvalidInput("markers and rest differ in dimension; give both 2 or 3")
     shape = rest - rest.mean(axis=0)
@@ -107,7 +203,7 @@ def body_frame(markers, rest) -> BodyFrame:
     centre = data.mean(axis=1)
     y = data - centre[:, None]
     angle = np.arctan2(y[:, :, 1], y[:, :, 0]) - np.arctan2(shape[:, 1], shape[:, 0])
-    # About the common rotation deviations are small: no jump by a full turn.
+    # Deviations from the common rotation are small: no jump by 2 pi.
     common = np.angle(np.exp(1j * angle).mean(axis=1))
     turn = common + np.angle(np.exp(1j * (angle - common[:, None]))).mean(axis=1)
     c, s = np.cos(turn), np.sin(turn)
@@ -122,8 +218,8 @@ def body_frame(markers, rest) -> BodyFrame:
     return BodyFrame(moved, centre, np.unwrap(turn), rescale)
 
 
-def projected(field: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Displacements (..., n, D) less mean and common rotation, to first order."""
+def _projected(field: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Displacements (..., n, D) minus mean and common rotation, to first order."""
     shape = (rest - rest.mean(axis=0))[:, :2]
     field = field - field.mean(axis=-2, keepdims=True)
     across = np.stack([-shape[:, 1], shape[:, 0]], axis=1)
@@ -133,18 +229,21 @@ def projected(field: np.ndarray, rest: np.ndarray) -> np.ndarray:
     return field
 
 
+# --- the fit ----------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Planes of motion fitted to markers.
 
     Attributes:
         model: planes of motion with the markers as effectors.
-        gains: of the planes (M,); NaN for one that these markers do not show.
+        gains: gains of the planes (M,); NaN for one that does not move any marker.
         deviation: standard deviation of the gains, for independent noise (M,).
-        offsets: of the markers (n, D) [m].
+        offsets: offsets of the markers (n, D) [m].
         ideality: the one gain for all planes that fits best.
-        residual: root mean square of what is left with gains and offsets [m].
-        uncalibrated: the same with gains 1 and offsets only [m].
+        residual: root mean square residual with gains and offsets [m].
+        uncalibrated: root mean square residual with gains 1 and offsets [m].
         body: the markers in the body's frame.
     """
 
@@ -158,13 +257,17 @@ class Calibration:
     body: BodyFrame
 
     def predict(self, u) -> np.ndarray:
-        """Markers in the body's frame for controls (T, M), (T, n, D) [m]."""
+        """Displacements of the markers in the body's frame (T, n, D) [m].
+
+        Args:
+            u: displacements of the controls (T, M) [m].
+        """
         u = table(u, len(self.gains), "u", "control")
         size = self.offsets.shape[1]
         return _seen(self.model, u, np.nan_to_num(self.gains), size) + self.offsets
 
     def report(self) -> str:
-        """For printing: raw gains, and the paper's rescaling beside them."""
+        """Gains, residuals and the paper's rescaling, for printing."""
         lines = [
             f"ideality {self.ideality:.3f}; residual {self.residual * 1e3:.3f} mm, "
             f"uncalibrated {self.uncalibrated * 1e3:.3f} mm; the paper would rescale "
@@ -176,34 +279,65 @@ class Calibration:
             lines.append(f"{control.name}: gain {gain:.3f} +- {sigma:.3f}")
         return "\n".join(lines)
 
+    def facts(self) -> dict[str, Any]:
+        """The calibration as plain numbers in SI, by name; null for an unseen gain."""
+        names = [control.name for control in self.model.controls]
+        places = self.model.lattice.nodes[self.model.effector_nodes].tolist()
+        return {
+            "gains": dict(zip(names, map(_number, self.gains))),
+            "deviation": dict(zip(names, map(_number, self.deviation))),
+            "ideality": self.ideality,
+            "residual_m": self.residual,
+            "uncalibrated_m": self.uncalibrated,
+            "offsets_m": {
+                " ".join(map(str, place)): offset
+                for place, offset in zip(places, self.offsets.tolist())
+            },
+            "rescale": self.body.rescale,
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Writes :meth:`facts` as JSON, atomically.
+
+        Raises:
+            FileProblem: when it cannot be written; nothing is left behind.
+        """
+        with replacing(path) as part:
+            part.write_text(json.dumps(self.facts(), indent=2) + "\n")
+        return Path(path)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
 
 def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:
     return model.lattice.positions[model.effector_nodes][:, :size]
 
 
 def _seen(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
-    """B(x0 + J g u) less the rest, (T, n, D)."""
+    """B(x0 + J g u) minus the rest (T, n, D)."""
     rest = _rest(model, size)
     moved = model.displacements(u * gains)[..., :size]
     return body_frame(rest + moved, rest).displacement
 
 
 def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
-    """Fits gains and offsets to markers seen in the lab.
+    """Fits gains and offsets to markers seen in the laboratory.
 
     Args:
         model: planes of motion whose effectors are the marked nodes, n of them.
         u: displacements of the controls (T, M) [m].
-        markers: positions in the lab (T, n, 2 or 3) [m].
+        markers: positions in the laboratory (T, n, 2 or 3) [m].
 
     Raises:
         InvalidInput: for tables of different length, shape or not finite, too few
-            frames, controls that do not move, or move so alike that their gains
-            cannot be told apart, naming one.
+            frames, controls that do not move, or controls that move so alike that
+            their gains cannot be told apart, naming one.
     """
     controls, n = model.controls, len(model.effector_nodes)
     u = table(u, len(controls), "u", "control")
-    data = marker_table(markers, n)
+    data = _marker_table(markers, n)
     if len(data) != len(u):
         raise InvalidInput(
             f"{len(u)} rows of controls, {len(data)} frames of markers; give as many"
@@ -212,8 +346,8 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     rest = _rest(model, size)
     body = body_frame(data, rest)
     each = u * np.eye(len(controls))[:, None]  # (M, T, M): one at a time
-    slopes = projected(model.displacements(each)[..., :size], rest)
-    # Offsets take up the means, so that gains fit what is left about them.
+    slopes = _projected(model.displacements(each)[..., :size], rest)
+    # The offsets fit the means, the gains the deviations from them.
     A = _centred(slopes.reshape(len(controls), len(u), -1)).reshape(len(controls), -1).T
     shown = np.linalg.norm(A, axis=0) > 1e-12
     _tell_apart(controls, A, shown)
@@ -221,16 +355,16 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     if freedom < 1:
         raise InvalidInput(f"{len(u)} frames are too few to fit gains; record more")
 
-    def left(gains) -> np.ndarray:
+    def residual(gains) -> np.ndarray:
         gap = body.displacement - _seen(model, u, gains, size)
         return _centred(gap.reshape(len(u), -1)).ravel()
 
     gains, together = np.zeros(len(controls)), 0.0
     row = A.sum(axis=1)
     for _ in range(_STEPS):
-        gains[shown] += np.linalg.lstsq(A[:, shown], left(gains), rcond=None)[0]
-        together += row @ left(np.full(len(controls), together)) / (row @ row)
-    rms = float(np.sqrt((left(gains) ** 2).mean()))
+        gains[shown] += np.linalg.lstsq(A[:, shown], residual(gains), rcond=None)[0]
+        together += row @ residual(np.full(len(controls), together)) / (row @ row)
+    rms = float(np.sqrt((residual(gains) ** 2).mean()))
     deviation = np.full(len(controls), np.nan)
     inverse = np.linalg.inv(A[:, shown].T @ A[:, shown])
     deviation[shown] = rms * np.sqrt(A.shape[0] / freedom * np.diag(inverse))
@@ -242,13 +376,13 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
         offsets,
         together,
         rms,
-        float(np.sqrt((left(np.ones(len(controls))) ** 2).mean())),
+        float(np.sqrt((residual(np.ones(len(controls))) ** 2).mean())),
         body,
     )
 
 
 def _centred(rows: np.ndarray) -> np.ndarray:
-    """Rows (..., T, k) less their mean over time."""
+    """Rows (..., T, k) minus their mean over time."""
     return rows - rows.mean(axis=-2, keepdims=True)
 
 

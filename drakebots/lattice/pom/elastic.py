@@ -1,19 +1,19 @@
 """Elastic planes of motion: stiffness and actuator forces of a lattice's mechanisms.
 
 The nodes move as x = Phi a, with Phi the mechanisms of the lattice (planes of motion
-first) and a their amplitudes. The beams then bend and twist at no elongation, and the
-nodes turn as costs the least energy:
+first) and a their amplitudes. The beams then bend and twist without elongation, and
+the nodes rotate so that the energy is least:
 
     K_red = Phi^T (K_tt - K_tr K_rr^-1 K_rt) Phi
 
 with K the frame's stiffness, split into translations t and rotations r. Actuators of
-given extension e = G a push with the multipliers p of
+given extension e = G a push with the forces p, the multipliers of
 
     minimise  a^T K_red a / 2   subject to  G a = e.
 
-A Galerkin step of ours, not in the paper. The beams' axial give is left out, so it
-is too stiff where planes lose displacement with distance: 0.2 % in a 2x2x2 block of
-slender struts, 3 % at 4x4x4, 23 % at 8x2x8.
+A Galerkin reduction of ours, not in the paper. It neglects the beams' axial compliance
+and so is too stiff where planes lose displacement with distance: by 0.2 % in a 2x2x2
+block of slender struts, 3 % at 4x4x4, 23 % at 8x2x8.
 """
 
 from __future__ import annotations
@@ -27,20 +27,26 @@ from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame import lattice_frame
-from drakebots.lattice.pom.kinematics import table
 from drakebots.lattice.pom.pom import Control, actuator_nodes, dependent, extension_rows
-from drakebots.lattice.shape import Lattice, Mechanisms, Strut, find, rigid_motions
+from drakebots.lattice.pom.tables import table
+from drakebots.lattice.shape import (
+    Lattice,
+    Mechanisms,
+    Strut,
+    find_mechanisms,
+    rigid_motions,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticMotion:
-    """What given controls do.
+    """The equilibria under given controls.
 
     Attributes:
-        amplitude: of the mechanisms (T, m) [m].
-        displacement: of the nodes (T, N, 3) [m].
-        force: with which each actuator pushes its nodes apart (T, M) [N].
-        energy: elastic (T,) [J].
+        amplitude: amplitudes of the mechanisms (T, m) [m].
+        displacement: displacements of the nodes (T, N, 3) [m].
+        force: force with which each actuator pushes its nodes apart (T, M) [N].
+        energy: elastic energy (T,) [J].
     """
 
     amplitude: np.ndarray
@@ -54,11 +60,11 @@ class ElasticPOM:
 
     Args:
         lattice: the voxels.
-        strut: of all beams.
-        mechanisms: the lattice's, when already at hand.
-        mounts: actuators whose nodes do not turn, as their mounts hinder it. Those
-            of other planes than the one driven stiffen it: by 17 % in the paper's
-            robot. The actuators' push itself needs none.
+        strut: section and material of all beams.
+        mechanisms: the lattice's mechanisms, when already at hand.
+        mounts: actuators whose mounts keep their nodes from rotating. Mounts on
+            other planes than the driven one stiffen the lattice: by 17 % in the
+            paper's robot. The actuators' forces themselves need no mounts.
 
     Attributes:
         mechanisms: the basis, m of them.
@@ -78,7 +84,7 @@ class ElasticPOM:
         mounts: Sequence[Control] = (),
     ):
         self.lattice, self.strut = lattice, strut
-        self.mechanisms = find(lattice) if mechanisms is None else mechanisms
+        self.mechanisms = find_mechanisms(lattice) if mechanisms is None else mechanisms
         if not self.mechanisms.all:
             raise InvalidInput("a lone voxel is rigid; take a lattice of two or more")
         self.basis = self.mechanisms.basis
@@ -91,7 +97,8 @@ class ElasticPOM:
         turning = ~moving.reshape(-1, 6)
         turning[actuator_nodes(self.lattice, mounts).ravel()] = False
         turning = turning.ravel()
-        # Held nodes know where the world is: the body may then turn for ease.
+        # Nodes that cannot rotate fix the orientation in the world, so the lattice as
+        # a whole is left free to rotate.
         body = rigid_motions(self.lattice)[:, 3:] if len(mounts) else self.basis[:, :0]
         fields = np.hstack([self.basis, body])
         rr = K[turning][:, turning].tocsc()
@@ -104,13 +111,13 @@ class ElasticPOM:
         return (reduced + reduced.T) / 2
 
     def amplitudes(self, force) -> np.ndarray:
-        """Of the mechanisms under generalized forces (..., m) [N] -> [m]."""
+        """Amplitudes of the mechanisms (..., m) [m] under generalized forces [N]."""
         force = np.asarray(force, float)
         flat = force.reshape(-1, len(self.stiffness))
         return sla.cho_solve(self._factor, flat.T).T.reshape(force.shape)
 
     def coupling(self, index: int) -> np.ndarray:
-        """Amplitudes (m,) of all mechanisms when one is driven by 1, others free."""
+        """Amplitudes (m,) of all mechanisms when one of them is driven by 1."""
         unit = self.amplitudes(np.eye(len(self.stiffness))[index])
         return unit / unit[index]
 

@@ -8,8 +8,9 @@ its voxel and C_ij in {-1, 0, 1}. The column n of A^(p) is e_p x r_n, with r_n t
 unit vector from the voxel's centre to node n. Source: Tebyani et al., "A Geometric
 Kinematic Model for Flexible Voxel-Based Robots" (2022), section 2.2.
 
-Here x = J u with the constant J built from the unit fields of `planes.py`.
-`connectivity` keeps the paper's form, to compare.
+Here x = J u with the constant J built from the unit fields of
+:class:`drakebots.lattice.shape.Planes`; :func:`connectivity` is the paper's form, for
+comparison.
 """
 
 from __future__ import annotations
@@ -19,113 +20,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.checks import between, check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape import (
     AXES,
     OFFSETS,
     Lattice,
-    Mechanism,
-    Mechanisms,
     Plane,
     Planes,
     axis_number,
 )
 
-# Which mechanisms a set of actuators drives, and which it leaves or fights over.
-#
-# An actuator between two nodes reads its change of length off the amplitudes a of the
-# mechanisms, e = G a. The rank of G (M, m) against M and m tells all: m - rank
-# mechanisms are left to elasticity, M - rank actuators cannot be set freely.
-# Source: ours; the paper refuses two controls on one plane only.
-
 _ZERO = 1e-9
-
-
-def actuator_nodes(lattice: Lattice, actuators: Sequence[Control]) -> np.ndarray:
-    """Rows of the lower and the upper node of each actuator (M, 2).
-
-    Raises:
-        InvalidInput: when one of them is not in the lattice, naming the actuator.
-    """
-    rows = []
-    for actuator in actuators:
-        try:
-            rows.append([lattice.node(actuator.node), lattice.node(actuator.other)])
-        except InvalidInput as error:
-            raise InvalidInput(f"actuator {actuator.name!r}: {error}") from None
-    return np.array(rows, int).reshape(-1, 2)
-
-
-def extension_rows(
-    lattice: Lattice, actuators: Sequence[Control], basis: np.ndarray
-) -> np.ndarray:
-    """G (M, m): by how much a unit of each mechanism extends each actuator."""
-    nodes, axes = actuator_nodes(lattice, actuators), [a.axis for a in actuators]
-    along = basis.reshape(len(lattice.nodes), 3, -1)
-    return along[nodes[:, 1], axes] - along[nodes[:, 0], axes]
-
-
-def dependent(actuators: Sequence[Control], G: np.ndarray) -> list[str]:
-    """One line for each actuator that those before it settle, saying which."""
-    lines, kept = [], []
-    for i, row in enumerate(G):
-        name = actuators[i].name
-        if np.abs(row).max(initial=0.0) < _ZERO:
-            lines.append(f"actuator {name!r} moves no mechanism; place it elsewhere")
-            continue
-        if kept:
-            share = np.linalg.lstsq(G[kept].T, row, rcond=None)[0]
-            if np.abs(share @ G[kept] - row).max() < 1e-7 * np.abs(row).max():
-                others = [
-                    repr(actuators[k].name)
-                    for k, s in zip(kept, share)
-                    if abs(s) > 1e-7
-                ]
-                lines.append(
-                    f"actuator {name!r} is settled by {' and '.join(others)}; "
-                    "leave one out"
-                )
-                continue
-        kept.append(i)
-    return lines
-
-
-@dataclass(frozen=True, eq=False)
-class Actuation:
-    """What actuators do to the mechanisms of a lattice.
-
-    Attributes:
-        rank: mechanisms they drive independently.
-        free: mechanisms beyond that, left to the beams' stiffness.
-        idle: mechanisms that no actuator touches.
-        conflicts: one line for each actuator that the others settle.
-    """
-
-    rank: int
-    free: int
-    idle: tuple[Mechanism, ...]
-    conflicts: tuple[str, ...]
-
-    def report(self) -> str:
-        """For printing."""
-        lines = [f"{self.rank} mechanisms driven, {self.free} left to elasticity"]
-        lines += [f"  not driven: {m.name}" for m in self.idle]
-        return "\n".join([*lines, *self.conflicts])
-
-
-def actuation(mechanisms: Mechanisms, actuators: Sequence[Control]) -> Actuation:
-    """Rank test of actuators on a lattice's mechanisms.
-
-    Raises:
-        InvalidInput: when an actuator's node is not in the lattice.
-    """
-    G = extension_rows(mechanisms.lattice, actuators, mechanisms.basis)
-    conflicts = dependent(actuators, G)
-    rank = len(actuators) - len(conflicts)
-    touched = np.abs(G).max(axis=0, initial=0.0) > _ZERO
-    idle = tuple(m for m, hit in zip(mechanisms.all, touched) if not hit)
-    return Actuation(rank, len(mechanisms.all) - rank, idle, tuple(conflicts))
-
 
 ACTUATION = np.array([np.cross(e, OFFSETS).T for e in np.eye(3, dtype=int)])
 """A_x, A_y, A_z: displacement of nodes 0..5 when a voxel tilts (3, 3, 6)."""
@@ -133,15 +39,15 @@ ACTUATION = np.array([np.cross(e, OFFSETS).T for e in np.eye(3, dtype=int)])
 
 @dataclass(frozen=True)
 class Control:
-    """A node that is moved along an axis: by an actuator, or as wished.
+    """One component of a node's motion: what an actuator drives, or a target.
 
-    An actuator sits between the node and the one a pitch further along the axis,
-    which it moves the other way: it changes its length by -2 u.
+    An actuator connects the node to the one a pitch further along the axis and moves
+    that one the opposite way: it changes its length by -2 u.
 
     Attributes:
         node: place of the (lower) node (x, y, z) [half pitches].
-        axis: push axis, 0..2 or a letter.
-        name: for reports; by default node and axis.
+        axis: direction of the motion, 0..2 or a letter.
+        name: name for reports; by default node and axis.
 
     Raises:
         InvalidInput: when node is not three whole numbers.
@@ -179,39 +85,22 @@ def place_of(node) -> tuple[int, int, int]:
     return tuple(int(n) for n in given)
 
 
-def connectivity(lattice: Lattice, control: Control, place: Sequence[int]) -> int:
-    """C_ij of eq. (1) in the paper's form, from grid positions and node numbers.
-
-        C = (-1)^(sum(e - s)/2) h(n_e) A^(p)[a, n_s mod 3]   if e_p = s_p, else 0
-
-    of effector place e and number n_e, control place s and number n_s, push axis a
-    and plane normal p; h(n) = -1 for n > 2, else 1. It knows no parts of a layer.
-    """
-    s, e = np.array(control.node), np.array(place)
-    p = 3 - control.axis - int(np.argmin(s % 2))
-    if e[p] != s[p]:
-        return 0
-    number_s = lattice.voxel_of(lattice.node(s))[1]
-    number_e = lattice.voxel_of(lattice.node(e))[1]
-    parity = 1 - 2 * (int((e - s).sum()) // 2 % 2)
-    half = -1 if number_e > 2 else 1
-    return parity * half * int(ACTUATION[p, control.axis, number_s % 3])
-
-
 class PlanesOfMotion:
     """The model x = J u of a lattice, its controls and the nodes of interest.
 
     Args:
         lattice: the voxels.
-        controls: what is moved, at most one per plane.
+        controls: the driven components, at most one per plane.
         effectors: places of the nodes of interest (E, 3) [half pitches]; by
             default all nodes, in the lattice's order.
-        ideality: share of the motion that arrives at nodes which no control
-            holds; 1 in the paper.
+        ideality: share of the motion that arrives at nodes which belong to no
+            control, > 0 and <= 1; 1 in the paper.
+        planes: the lattice's planes, when already at hand.
 
     Attributes:
-        planes: the lattice's.
+        planes: the lattice's planes of motion.
         driven: the plane of each control.
+        effector_nodes: rows of the effectors among the lattice's nodes (E,).
         J: (3 E, M); row 3 e + k for direction k of effector e. Entries 0, +-1
             (times ideality).
 
@@ -232,8 +121,8 @@ class PlanesOfMotion:
     ):
         if not len(controls):
             raise InvalidInput("planes of motion need at least one control")
-        if not 0 < ideality <= 1:
-            raise InvalidInput(f"ideality must be within 0..1, > 0, got {ideality}")
+        check_value("ideality", ideality, positive())
+        check_value("ideality", ideality, between(0, 1))
         self.lattice, self.controls = lattice, tuple(controls)
         self.ideality = float(ideality)
         self.planes = planes or Planes(lattice)
@@ -271,7 +160,7 @@ class PlanesOfMotion:
         return (gain[:, None, None] * fields)[nodes].reshape(-1, len(driven))
 
     def displacements(self, u) -> np.ndarray:
-        """Of the effectors, eq. (1).
+        """Displacements of the effectors, eq. (1).
 
         Args:
             u: displacements of the controls (..., M) [m].
@@ -289,9 +178,85 @@ class PlanesOfMotion:
                 f"{u.shape}"
             )
         if not np.isfinite(u).all():
-            raise InvalidInput("u holds a value that is not finite; mend the table")
+            raise InvalidInput("u holds a value that is not finite; correct the table")
         return (u @ self.J.T).reshape(*u.shape[:-1], -1, 3)
 
     def positions(self, u) -> np.ndarray:
-        """Of the effectors, as `displacements` from where they rest [m]."""
+        """Positions of the effectors (..., E, 3) [m]; see `displacements`."""
         return self.lattice.positions[self.effector_nodes] + self.displacements(u)
+
+
+def connectivity(lattice: Lattice, control: Control, place: Sequence[int]) -> int:
+    """C_ij of eq. (1) in the paper's form, from grid positions and node numbers.
+
+        C = (-1)^(sum(e - s)/2) h(n_e) A^(p)[a, n_s mod 3]   if e_p = s_p, else 0
+
+    with effector place e and number n_e, control place s and number n_s, push axis a
+    and plane normal p; h(n) = -1 for n > 2, else 1. It couples the parts of a layer
+    that :class:`drakebots.lattice.shape.Planes` keeps apart.
+    """
+    s, e = np.array(control.node), np.array(place)
+    p = 3 - control.axis - int(np.argmin(s % 2))
+    if e[p] != s[p]:
+        return 0
+    number_s = lattice.voxel_of(lattice.node(s))[1]
+    number_e = lattice.voxel_of(lattice.node(e))[1]
+    parity = 1 - 2 * (int((e - s).sum()) // 2 % 2)
+    half = -1 if number_e > 2 else 1
+    return parity * half * int(ACTUATION[p, control.axis, number_s % 3])
+
+
+# --- actuators between nodes ------------------------------------------------
+#
+# The change of length of each actuator follows from the amplitudes a of the
+# mechanisms, e = G a. With M actuators, M - rank(G) of them cannot be set freely.
+# Source: ours; the paper refuses two controls on one plane only.
+
+
+def actuator_nodes(lattice: Lattice, actuators: Sequence[Control]) -> np.ndarray:
+    """Rows of the lower and the upper node of each actuator (M, 2).
+
+    Raises:
+        InvalidInput: when one of them is not in the lattice, naming the actuator.
+    """
+    rows = []
+    for actuator in actuators:
+        try:
+            rows.append([lattice.node(actuator.node), lattice.node(actuator.other)])
+        except InvalidInput as error:
+            raise InvalidInput(f"actuator {actuator.name!r}: {error}") from None
+    return np.array(rows, int).reshape(-1, 2)
+
+
+def extension_rows(
+    lattice: Lattice, actuators: Sequence[Control], basis: np.ndarray
+) -> np.ndarray:
+    """G (M, m): extension of each actuator per unit of each mechanism."""
+    nodes, axes = actuator_nodes(lattice, actuators), [a.axis for a in actuators]
+    along = basis.reshape(len(lattice.nodes), 3, -1)
+    return along[nodes[:, 1], axes] - along[nodes[:, 0], axes]
+
+
+def dependent(actuators: Sequence[Control], G: np.ndarray) -> list[str]:
+    """One line for each actuator whose extension the ones before it determine."""
+    lines, kept = [], []
+    for i, row in enumerate(G):
+        name = actuators[i].name
+        if np.abs(row).max(initial=0.0) < _ZERO:
+            lines.append(f"actuator {name!r} moves no mechanism; place it elsewhere")
+            continue
+        if kept:
+            share = np.linalg.lstsq(G[kept].T, row, rcond=None)[0]
+            if np.abs(share @ G[kept] - row).max() < 1e-7 * np.abs(row).max():
+                others = [
+                    repr(actuators[k].name)
+                    for k, s in zip(kept, share)
+                    if abs(s) > 1e-7
+                ]
+                lines.append(
+                    f"actuator {name!r} is determined by {' and '.join(others)}; "
+                    "leave one out"
+                )
+                continue
+        kept.append(i)
+    return lines

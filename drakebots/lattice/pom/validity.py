@@ -1,18 +1,29 @@
-"""How far planes of motion can be trusted: compared with the frame, node by node.
+"""How far planes of motion can be trusted: comparison with the beam frame.
 
-Loss of a node in the plane that an actuator drives, both scaled to the actuator's
-own motion:
+**One plane** (:func:`check_plane`). Loss of a node in the plane that an actuator
+drives, with both motions scaled to the actuator's own:
 
     loss = 1 - x . x_POM / |x_POM|^2
 
-Beams give along their length where the planes' tilting has to be carried over many
-voxels, so that the loss grows with size and with the thickness d of the struts,
+Beams are compliant along their axes where tilting is carried over many voxels, so the
+loss grows with size and with the thickness d of the struts,
 
     largest loss = c(n) (d/L)^2,   c = 6, 85, 222, 448 for n = 2, 4, 6, 8,
 
-in a block of n voxels across, its actuator in the middle. The rule holds for losses
-well below 1 (it says too much above 0.2). Source: ours, measured with the frame; the
-paper's Fig. 2 shows one case with 4.9 %.
+in a block of n voxels across with its actuator in the middle. The rule holds for
+losses well below 1 (it overestimates above 0.2). Source: ours, measured with the
+frame; the paper's Fig. 2 shows one case with 4.9 %.
+
+**All nodes, several actuators** (:func:`compare`). Planes of motion are accurate where
+they are all the mechanisms there are: in blocks two or more voxels thick, and in
+shapes made of such blocks. Where parts hang on one node, or are one voxel thick, those
+parts rotate with what they hang on, and planes of motion have the wrong sign. The
+elastic model includes all mechanisms. Source: ours, measured with slender struts (L/d
+42): over 300 random shapes of 6 to 26 voxels with one actuator each, the slope of
+planes of motion against the frame is -0.30 to 1.10 (median 0.46), that of the elastic
+model 0.88 to 1.00 (above 0.967 in 95 %), its forces are within 13 % (4 % in 95 %).
+Over 50 random unions of 2x2x2 blocks in which the planes miss nothing their slope is
+0.94 to 1.00 (0.915 in one more of 28 voxels).
 """
 
 from __future__ import annotations
@@ -23,24 +34,18 @@ from functools import cached_property
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import between, check_value
 from drakebots.lattice.frame import FrameSolution, actuate, lattice_frame, solve_frame
 from drakebots.lattice.pom.elastic import ElasticPOM
-from drakebots.lattice.pom.kinematics import table
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, actuator_nodes
-from drakebots.lattice.shape import Lattice, Plane, Strut, find, rigid_motions
-
-# Reduced models of a lattice against its frame, all nodes and several actuators.
-#
-# Planes of motion are right where they are all the mechanisms there are: in blocks two
-# or more voxels thick, and in shapes made of such. Where parts hang on one node, or are
-# one voxel thick, beams turn those parts along with what they hang on, and the planes
-# of motion point the wrong way. The elastic model knows all mechanisms and follows.
-# Source: ours, measured with slender struts (L/d 42): over 300 random shapes of 6 to 26
-# voxels, one actuator each, the planes' slope against the frame is -0.30 to 1.10
-# (median 0.46), the elastic model's 0.88 to 1.00 (above 0.967 in 95 %), its forces
-# within 13 % (4 % in 95 %). Over 50 random unions of 2x2x2 blocks in which the planes
-# miss nothing their slope is 0.94 to 1.00 (0.915 in one more of 28 voxels).
+from drakebots.lattice.pom.tables import table
+from drakebots.lattice.shape import (
+    Lattice,
+    Plane,
+    Strut,
+    find_mechanisms,
+    rigid_motions,
+)
 
 
 def frame_motion(
@@ -50,10 +55,18 @@ def frame_motion(
     strut: Strut = Strut(),
     convention: str = "free",
 ) -> FrameSolution:
-    """The linear frame under actuators that change length by -2 u (M,) [m].
+    """The linear frame under actuators that change their length by -2 u.
+
+    Args:
+        lattice: the voxels.
+        actuators: M of them; their nodes do not rotate.
+        u: displacements of their lower nodes (M,) [m].
+        strut: section and material of all beams.
+        convention: how the actuators' nodes are held; see `frame.CONVENTIONS`.
 
     Raises:
-        InvalidInput: for an actuator the lattice does not take, or another u.
+        InvalidInput: for an actuator that does not fit the lattice, or another u.
+        UnknownName: for another convention.
     """
     u = table(u, len(actuators), "u", "actuator")[0]
     frame = lattice_frame(lattice, strut)
@@ -65,10 +78,12 @@ def frame_motion(
 def without_rigid_motion(
     lattice: Lattice, motion: np.ndarray, reference: np.ndarray, nodes=None
 ) -> np.ndarray:
-    """A motion (N, 3) less the rigid motion that brings it nearest a reference.
+    """A motion minus the rigid motion that brings it nearest to a reference.
 
     Args:
-        nodes: which count (rows); by default all.
+        lattice: the voxels.
+        motion, reference: displacements of the nodes (N, 3) [m].
+        nodes: rows of the nodes that count; by default all.
     """
     rigid = rigid_motions(lattice).reshape(-1, 3, 6)
     nodes = np.arange(len(rigid)) if nodes is None else np.asarray(nodes)
@@ -82,8 +97,9 @@ class Agreement:
     """Planes of motion against the frame, over several actuators and poses.
 
     Attributes:
-        slope: least-squares factor frame = slope * planes of motion.
-        rms, max: of the difference [m].
+        slope: least-squares factor, frame = slope * planes of motion.
+        rms: root mean square of the difference [m].
+        max: largest difference [m].
     """
 
     slope: float
@@ -92,7 +108,7 @@ class Agreement:
 
 
 def agreement(expected: np.ndarray, actual: np.ndarray) -> Agreement:
-    """Of two sets of displacements of the same shape."""
+    """The agreement of two sets of displacements of the same shape."""
     slope = float((expected * actual).sum() / (expected**2).sum())
     gap = actual - expected
     return Agreement(slope, float(np.sqrt((gap**2).mean())), float(np.abs(gap).max()))
@@ -103,8 +119,9 @@ class Comparison:
     """Both reduced models against the frame, in one pose.
 
     Attributes:
-        missed: mechanisms that planes of motion miss.
-        planes, elastic: how well displacements agree.
+        missed: number of mechanisms that planes of motion miss.
+        planes: agreement of the displacements of planes of motion.
+        elastic: agreement of the displacements of the elastic model.
         force: largest error of the elastic model's actuator forces, as a share of
             the largest force.
     """
@@ -116,7 +133,7 @@ class Comparison:
 
     @property
     def advice(self) -> str:
-        """Which model to trust, in one line; a slope within 10 % counts as right."""
+        """The model to use, in one line; a slope within 10 % counts as accurate."""
         if abs(self.planes.slope - 1) <= 0.1:
             return "planes of motion hold here"
         if abs(self.elastic.slope - 1) <= 0.1:
@@ -124,7 +141,7 @@ class Comparison:
         return "use the frame here, neither reduced model holds"
 
     def report(self) -> str:
-        """For printing."""
+        """The agreement of both models and the advice, for printing."""
         lines = [f"planes of motion miss {self.missed} mechanisms"]
         for name, a in (("planes of motion", self.planes), ("elastic", self.elastic)):
             lines.append(
@@ -142,15 +159,15 @@ def compare(
 
     Args:
         lattice: the voxels, connected.
-        actuators: whose nodes do not turn.
+        actuators: M of them; their nodes do not rotate.
         u: displacements of their lower nodes (M,) [m].
-        strut: of all beams.
+        strut: section and material of all beams.
 
     Raises:
-        InvalidInput: for actuators the lattice does not take, or another u.
+        InvalidInput: for actuators that do not fit the lattice, or another u.
     """
     planes = PlanesOfMotion(lattice, actuators).displacements(u)
-    mechanisms = find(lattice)
+    mechanisms = find_mechanisms(lattice)
     model = ElasticPOM(lattice, strut, mechanisms, mounts=actuators)
     elastic = model.move(actuators, u)
     solution = frame_motion(lattice, actuators, u, strut)
@@ -175,9 +192,9 @@ def loss_rule(width: float, strut: Strut, length: float) -> float:
     """Largest loss across a centred block by the rule c(n) (d/L)^2.
 
     Args:
-        width: n [voxels], across the plane.
-        strut: of the beams; bending in the square counts, so d is its d2.
-        length: L of the beams [m].
+        width: number n of voxels across the plane.
+        strut: section of the beams; they bend within the square, so d is its d2.
+        length: length L of the beams [m].
     """
     squares = _RULE[:, 0] ** 2
     c = np.interp(width**2, squares, _RULE[:, 1])
@@ -187,26 +204,18 @@ def loss_rule(width: float, strut: Strut, length: float) -> float:
 
 
 def rule_radius(strut: Strut, length: float, tolerance: float = 0.05) -> float:
-    """Half the width of the block whose loss stays in tolerance by the rule.
+    """Half the width of the widest block whose loss is within the tolerance [voxels].
 
-    The loss near an actuator grows with the block too: what counts is how far the
-    motion must be carried, not where one looks.
-
-    Returns:
-        n/2 [voxels].
+    By the rule c(n) (d/L)^2. The loss near an actuator grows with the block too: what
+    counts is how far the motion is carried, not the distance of the node.
 
     Raises:
         InvalidInput: for a tolerance that is not within 0..1.
     """
-    _check_tolerance(tolerance)
+    check_value("tolerance", tolerance, between(0, 1, open_ends=True))
     widths = np.linspace(0, 200, 4001)
     losses = np.array([loss_rule(n, strut, length) for n in widths])
     return float(widths[losses <= tolerance].max() / 2)
-
-
-def _check_tolerance(tolerance: float) -> None:
-    if not 0 < tolerance < 1:
-        raise InvalidInput(f"tolerance must be within 0..1, got {tolerance}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +223,14 @@ class PlaneCheck:
     """One actuated plane, by planes of motion and by the frame.
 
     Attributes:
-        lattice, strut: of the frame.
-        actuator: whose lower node moves by 1, the upper one by -1.
-        plane: which it drives.
-        expected, actual: displacements per unit of the actuator's (N, 3).
-        shares: of the elastic energy by kind.
-        force: push for a unit of motion [N/m].
+        lattice: the voxels.
+        strut: section and material of the beams.
+        actuator: the actuator; its lower node moves by 1, the upper one by -1.
+        plane: the plane that it drives.
+        expected: displacements by planes of motion per unit of the actuator's (N, 3).
+        actual: displacements by the frame per unit of the actuator's (N, 3).
+        shares: shares of the elastic energy by kind.
+        force: actuator force per unit of motion [N/m].
     """
 
     lattice: Lattice
@@ -233,7 +244,7 @@ class PlaneCheck:
 
     @cached_property
     def loss(self) -> np.ndarray:
-        """Of each node (N,); NaN off the plane."""
+        """Loss of each node (N,); NaN off the plane."""
         size = (self.expected**2).sum(axis=1)
         along = (self.expected * self.actual).sum(axis=1)
         return 1 - np.divide(along, size, np.full(len(size), np.nan), where=size > 0)
@@ -250,12 +261,12 @@ class PlaneCheck:
 
     @property
     def slope(self) -> float:
-        """Least-squares factor frame = slope * planes of motion, in the plane."""
+        """Least-squares factor, frame = slope * planes of motion, in the plane."""
         return float((self.expected * self.actual).sum() / (self.expected**2).sum())
 
     @property
     def signs_right(self) -> bool:
-        """Whether every node of the plane moves the way it should."""
+        """Whether every node of the plane moves in the predicted direction."""
         return bool(self.max_loss < 1)
 
     @property
@@ -266,23 +277,21 @@ class PlaneCheck:
 
     @cached_property
     def distance(self) -> np.ndarray:
-        """Of each node from the actuator's middle, in the plane (N,) [voxels].
+        """Distance of each node from the actuator's middle, in the plane (N,) [voxels].
 
-        The larger of the two components.
+        It is the larger of the two components.
         """
         middle = np.array(self.actuator.node) + np.eye(3)[self.actuator.axis]
         apart = np.abs(self.lattice.nodes - middle) / 2
         return np.delete(apart, self.plane.axis, axis=1).max(axis=1)
 
     def valid_radius(self, tolerance: float = 0.05) -> float:
-        """Distance up to which every node of the plane stays in tolerance [voxels].
-
-        The largest there is when all do.
+        """Distance up to which every node of the plane is within tolerance [voxels].
 
         Raises:
             InvalidInput: for a tolerance that is not within 0..1.
         """
-        _check_tolerance(tolerance)
+        check_value("tolerance", tolerance, between(0, 1, open_ends=True))
         inside = ~np.isnan(self.loss)
         reach = 0.0
         for d in np.unique(self.distance[inside]):
@@ -292,7 +301,7 @@ class PlaneCheck:
         return reach
 
     def report(self, tolerance: float = 0.05) -> str:
-        """For printing, before anyone trusts planes of motion."""
+        """Loss over distance, energy shares and the valid radius, for printing."""
         length = self.lattice.beam_length
         lines = [
             f"actuator {self.actuator.name} drives the plane {self.plane}; L/d "
@@ -307,8 +316,8 @@ class PlaneCheck:
             lines.append(f"{d:17.1f}   {worst:.2%}")
         if not self.signs_right:
             lines.append(
-                "some nodes move the WRONG WAY: do not use planes of motion here but "
-                "the elastic model, which knows parts that hang or are thin"
+                "some nodes move in the WRONG DIRECTION: do not use planes of motion "
+                "here but the elastic model, which describes hanging and thin parts"
             )
         lines += [
             f"off the plane a node moves by up to {self.spill:.1%}",
@@ -330,14 +339,14 @@ def check_plane(
 
     Args:
         lattice: the voxels, connected.
-        actuator: its nodes do not turn.
-        strut: of all beams.
-        convention: see frame.CONVENTIONS. "free" takes out the rigid motion that
-            brings the frame nearest the planes, for irregular shapes; the others
-            put the actuator's middle at rest. In blocks all give the same.
+        actuator: the actuator; its nodes do not rotate.
+        strut: section and material of all beams.
+        convention: see `frame.CONVENTIONS`. "free" subtracts the rigid motion that
+            brings the frame nearest to the planes, for irregular shapes; the others
+            keep the actuator's middle at rest. In blocks all give the same.
 
     Raises:
-        InvalidInput: for an actuator the lattice does not take.
+        InvalidInput: for an actuator that does not fit the lattice.
         UnknownName: for another convention.
     """
     model = PlanesOfMotion(lattice, [actuator])

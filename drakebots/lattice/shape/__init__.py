@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         Strut,
         block,
     )
-    from drakebots.lattice.shape.mechanisms import Mechanism, Mechanisms, find
+    from drakebots.lattice.shape.mechanisms import (
+        Mechanism,
+        Mechanisms,
+        find_mechanisms,
+    )
     from drakebots.lattice.shape.planes import AXES, Plane, Planes, axis_number
     from drakebots.lattice.shape.rigidity import rigid_motions, rotations
 

@@ -106,7 +106,7 @@ class Mechanisms:
         return "\n".join(lines)
 
 
-def find(lattice: Lattice) -> Mechanisms:
+def find_mechanisms(lattice: Lattice) -> Mechanisms:
     """All mechanisms of a lattice, a readable basis.
 
     Raises:

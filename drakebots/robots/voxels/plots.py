@@ -1,8 +1,7 @@
-"""Pictures of the voxel robot's walks: travel over friction, markers against POM."""
+"""Plots of the voxel robot's results: walks, actuator plans, gait searches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,24 +20,24 @@ from drakebots.plots import (
 from drakebots.results import Result
 from drakebots.view.lattice import actuators_of, lattice_of
 
-# A plan of actuators as a picture: how far each moves, and where nodes go.
+MARKER_COLOURS = ("#c2571a", "#1f6f9f", "#3a8a3f", "#7a4fa3")
 
 
 def plot_actuator_plan(result: Result, path: str | Path) -> Path:
     """Bars of the actuators' displacements beside arrows of the nodes'.
 
     Args:
-        result: with data.node_position (T, N, 3) and data.control (T, M); the last
-            sample is drawn.
-        path: to write to.
+        result: of kind "voxels.plan", with data.node_position (T, N, 3) and
+            data.control (T, M); the last sample is drawn.
+        path: file to write.
 
     Raises:
-        InvalidInput: for another result, or an ending that is no plot's.
+        InvalidInput: for another result, or another ending of the file.
         FileProblem: when the file cannot be written.
     """
     check_ending(path)
     if "control" not in result.data:
-        raise InvalidInput("the result holds no actuators' displacements to plot")
+        raise InvalidInput("the result holds no actuator displacements to plot")
     lattice = lattice_of(result)
     moved = result.data.node_position.values[-1] - lattice.positions
     figure = Figure(figsize=(11.5, 5.2))
@@ -80,7 +79,7 @@ def _draw_arrows(figure, axis, result: Result, lattice, moved: np.ndarray) -> No
     draw_struts(axis, lattice, places, colour="#b4bac4", width=0.8)
     draw_rods(axis, lattice, places, actuators_of(result, lattice))
     size = np.linalg.norm(moved, axis=1)
-    # Arrows some third of a pitch long at most.
+    # The longest arrow is about a third of a pitch.
     most = size.max(initial=0.0)
     factor = 0.35 * lattice.pitch / most if most > 0 else 1.0
     rows = size > 1e-3 * most
@@ -92,63 +91,45 @@ def _draw_arrows(figure, axis, result: Result, lattice, moved: np.ndarray) -> No
                    fontsize=11)  # fmt: skip
 
 
-MARKER_COLOURS = ("#c2571a", "#1f6f9f", "#3a8a3f", "#7a4fa3")
-
-
-def plot_walks(path: str | Path, rows: Sequence[dict], result: Result) -> Path:
-    """Travel per cycle over friction, a line per step size, and the markers' paths.
+def plot_walk(result: Result, path: str | Path) -> Path:
+    """The path of the body over the ground, the travel, and the markers' paths.
 
     Args:
-        path: to write to.
-        rows: of scripts/papers/voxels/voxel_walk.py: `options` of a walk,
-        `travel_mm_per_cycle`.
-        result: a walk, whose markers are drawn.
+        result: of kind "voxels.simulation".
+        path: file to write.
 
     Raises:
-        InvalidInput: for a result that is no walk, or an ending that is none.
+        InvalidInput: for a result that is not a walk, or another ending of the file.
+        FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
+    check_ending(path)
     if "marker_displacement" not in result.data:
-        raise InvalidInput("the result holds no walk of the voxel robot to draw")
-    lines = _lines(rows)
-    wide = 10 if lines else 5
-    figure = Figure(figsize=(wide, 4.4), layout="constrained")
-    *travel, markers = np.atleast_1d(figure.subplots(1, 2 if lines else 1))
-    if lines:
-        _draw_travel(travel[0], lines)
+        raise InvalidInput("the result holds no walk of the voxel robot to plot")
+    figure = Figure(figsize=(13, 4.4), layout="constrained")
+    above, over_time, markers = figure.subplots(1, 3)
+    base = MM * result.data.base_position.values
+    base = base - base[0]
+    above.plot(base[:, 0], base[:, 1], color="#1f5fa8")
+    above.plot(*base[-1, :2], "o", color="#1f5fa8")
+    above.set(xlabel="x [mm]", ylabel="y [mm]", title="the body from above")
+    above.set_aspect("equal", adjustable="datalim")
+    # The robot faces +x+y.
+    for name, distance in (
+        ("forward", (base[:, 0] + base[:, 1]) / np.sqrt(2)),
+        ("left", (base[:, 1] - base[:, 0]) / np.sqrt(2)),
+    ):
+        over_time.plot(result.data.time.values, distance, label=name)
+    over_time.set(xlabel="time [s]", ylabel="[mm]")
+    travel = result.metrics.get("travel_mm_per_cycle", np.nan)
+    over_time.set_title(f"travel: {travel:.2f} mm per cycle")
+    over_time.legend(frameon=False)
     draw_markers(markers, result)
+    figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
     return save(figure, path)
 
 
-def _lines(rows: Sequence[dict]) -> dict[float, list]:
-    """(friction, travel) of the walks with one friction for all feet, by step."""
-    lines: dict[float, list] = {}
-    for row in rows:
-        options = row["options"]
-        mu, step = options.get("friction_front"), options.get("time_step")
-        if mu is None or step is None or mu != options.get("friction_back"):
-            continue
-        lines.setdefault(step, []).append((mu, row["travel_mm_per_cycle"]))
-    return lines
-
-
-def _draw_travel(axes, lines: dict[float, list]) -> None:
-    for k, (step, points) in enumerate(sorted(lines.items())):
-        shade = str(0.75 * k / max(len(lines) - 1, 1))
-        mu, mm = np.array(points, float).T
-        axes.plot(mu, mm, "o-", color=shade, label=f"step {1e3 * step:g} ms")
-    axes.axhline(3.9, color="#c2571a", ls="--", lw=1)
-    axes.annotate(
-        "experiment 3.9 mm", (0.02, 3.9), (0, 3), textcoords="offset points",
-        xycoords=("axes fraction", "data"), color="#c2571a",
-    )  # fmt: skip
-    axes.axhline(0, color="0.7", lw=0.8)
-    axes.set(xlabel="friction of all feet", ylabel="travel [mm a cycle]")
-    axes.legend(frameon=False)
-
-
 def draw_markers(axes, result: Result) -> None:
-    """The markers' paths in the body frame from above, and the planes of motion's."""
+    """The markers' paths in the body frame from above, beside planes of motion."""
     data = result.data
     settle = float(result.provenance.get("options", {}).get("settle", 0.0))
     data = data.sel(time=slice(settle, None))
@@ -168,4 +149,39 @@ def draw_markers(axes, result: Result) -> None:
     axes.set(xlabel="x [mm]", ylabel="y [mm]", aspect="equal")
 
 
-__all__ = ["draw_markers", "plot_walks"]
+def plot_gait_search(result: Result, path: str | Path) -> Path:
+    """The travel of each walk of a search, and the poses of the best gait.
+
+    Args:
+        result: of kind "voxels.gait_search".
+        path: file to write.
+
+    Raises:
+        InvalidInput: for another result, or another ending of the file.
+        FileProblem: when the file cannot be written.
+    """
+    check_ending(path)
+    travel = np.array(result.metrics.get("travel_mm_of_each_walk", ()), float)
+    if "control" not in result.data or not len(travel):
+        raise InvalidInput("the result holds no search of a gait to plot")
+    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    walks, gait = figure.subplots(1, 2)
+    number = np.arange(1, len(travel) + 1)
+    walks.plot(number, travel, "o", color="#8fb3de", label="each walk")
+    best = result.metrics["travel_mm_per_cycle"]
+    walks.axhline(best, color="#c0182a", lw=1, label=f"best score: {best:.2f} mm")
+    walks.set(xlabel="walk", ylabel="travel [mm per cycle]")
+    walks.legend(frameon=False)
+    poses = MM * result.data.control.values
+    for i, name in enumerate(map(str, result.data.actuator.values)):
+        gait.plot(
+            np.arange(1, len(poses) + 1),
+            poses[:, i],
+            "o-",
+            color=rod_colour(name, i),
+            label=name,
+        )
+    gait.set(xlabel="pose", ylabel="lower node of the actuator [mm]")
+    gait.legend(frameon=False)
+    figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
+    return save(figure, path)

@@ -7,7 +7,8 @@
     u (M) m   ──▶│ PomDrawing│──▶ poses of the voxels, for a SceneGraph
                  └───────────┘
 
-Both are functions of u without state; x = J u is `drakebots.lattice.pom.pom`'s.
+Both are functions of u without state, x = J u of
+:class:`drakebots.lattice.pom.PlanesOfMotion`.
 """
 
 from __future__ import annotations
@@ -38,9 +39,8 @@ class PomSystem(LeafSystem):
     """A lattice's planes of motion as a system.
 
     Args:
-        pom: the model; its effectors are the nodes of the ports `displacement`
-            and `position` (by default all nodes).
-        effectors: places of the nodes of the port `effector`, positions as well;
+        pom: the model; the ports `displacement` and `position` hold its effectors.
+        effectors: places of the nodes whose positions the port `effector` holds;
             None for no such port.
 
     Raises:
@@ -78,8 +78,8 @@ class PomSystem(LeafSystem):
 def voxel_turns(pom: PlanesOfMotion) -> np.ndarray:
     """Rotation of every voxel per displacement of the controls (V, 3, M) [rad/m].
 
-    The least-squares turn of a voxel's nodes about its centre, which stays:
-    theta = sum_n r_n x d_n / (4 r), r_n unit vectors, r = pitch/2.
+    The least-squares rotation of a voxel's nodes about its centre, which does not
+    move: theta = sum_n r_n x d_n / (4 r), with unit vectors r_n and r = pitch/2.
     """
     lattice = pom.lattice
     whole = PlanesOfMotion(lattice, pom.controls, planes=pom.planes)
@@ -93,8 +93,8 @@ class PomDrawing(LeafSystem):
 
     Args:
         pom: the model.
-        scene_graph: to register the voxels with.
-        rgba: of the beams (4,).
+        scene_graph: the SceneGraph that the voxels are registered with.
+        rgba: colour of the beams (4,).
     """
 
     def __init__(
@@ -167,9 +167,9 @@ def add_pom(
     """Adds planes of motion to a diagram, drawn if there is a scene graph.
 
     Args:
-        builder: to add to; the input port "u" becomes the diagram's own.
-        pom, effectors: of :class:`PomSystem`.
-        scene_graph: in the builder; None for no drawing.
+        builder: the builder; the input port "u" becomes the diagram's own.
+        pom, effectors: see :class:`PomSystem`.
+        scene_graph: a SceneGraph in the builder; None for no drawing.
     """
     system = builder.AddSystem(PomSystem(pom, effectors))
     builder.ExportInput(system.get_input_port(), "u")
@@ -181,6 +181,3 @@ def add_pom(
             scene_graph.get_source_pose_port(drawing.source_id),
         )
     return system
-
-
-__all__ = ["PomDrawing", "PomSystem", "add_pom", "voxel_turns"]

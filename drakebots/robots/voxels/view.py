@@ -1,4 +1,4 @@
-"""See a walk of the voxel robot in Meshcat: actuators, loaded feet, its way."""
+"""A walk of the voxel robot in Meshcat: actuators, loaded feet, the path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from drakebots.view import (
 )
 
 MAX_FRAMES = 600
-"""A recording has at most so many; Meshcat interpolates between them."""
+"""Largest number of frames in a recording; Meshcat interpolates between them."""
 
 COLORS = {
     "blue": Rgba(0.10, 0.35, 0.90),
@@ -38,7 +38,7 @@ _ROD = Rgba(0.75, 0.77, 0.80)
 _LOADED = Rgba(0.95, 0.25, 0.08)
 
 LOADED = 0.02
-"""A foot that carries this share of the largest load is shown as loaded."""
+"""Share of the largest load from which a foot is shown as loaded."""
 
 
 def record_voxel(
@@ -50,15 +50,15 @@ def record_voxel(
 ) -> Stage:
     """Records a walk in a new Meshcat scene.
 
-    Shown are the voxels, the actuators in the colours of their names (a housing on
+    It shows the voxels, the actuators in the colours of their names (a housing on
     the lower node, a rod on the upper one), feet in red while they carry load, and
-    the way of the core's middle on the ground.
+    the path of the core's middle on the ground.
 
     Args:
-        result: of :func:`drakebots.robots.voxels.walk.walk.run`.
-        slow: how many times slower than real; None shows a cycle in 4 s.
-        frames_per_second: of the playback, as far as MAX_FRAMES goes.
-        port: of the server.
+        result: a result of kind "voxels.simulation".
+        slow: how many times slower than real time; None shows a cycle in 4 s.
+        frames_per_second: frame rate of the playback, limited by `MAX_FRAMES`.
+        port: port of the server.
 
     Raises:
         InvalidInput: for a result that is not a voxel robot's walk, or a speed or
@@ -68,7 +68,10 @@ def record_voxel(
     if "actuator_length" not in data or data.sizes["time"] < 2:
         raise InvalidInput("the result holds no walk of the voxel robot to show")
     if slow is None:
-        period = len(_poses(result)) * float(_options(result).get("pose_time", 0.5))
+        options = dict(result.provenance.get("options", {}))
+        gait = options.get("gait", "forward")
+        poses = 8 if isinstance(gait, str) else len(gait)
+        period = poses * float(options.get("pose_time", 0.5))
         slow = 4.0 / period if period else 1.0
     check_playback(slow=slow, frames_per_second=frames_per_second)
     times = data.time.values
@@ -90,15 +93,6 @@ def record_voxel(
     play(scene.meshcat, rate, len(samples), show)
     look_at_path(scene, data)
     return scene
-
-
-def _options(result: Result) -> dict:
-    return dict(result.provenance.get("options", {}))
-
-
-def _poses(result: Result):
-    gait = _options(result).get("gait", "forward")
-    return range(8) if isinstance(gait, str) else gait
 
 
 class _Actuators:
@@ -151,9 +145,6 @@ class _Feet:
         for i, path in enumerate(self.paths):
             pose = RigidTransform(self.places[k, i])
             self.meshcat.SetTransform(path, pose, time)
-            if self.loaded[k, i] != self.shown[i]:  # kept until it is set again
+            if self.loaded[k, i] != self.shown[i]:
                 self.shown[i] = bool(self.loaded[k, i])
                 self.meshcat.SetProperty(path, "visible", self.shown[i], time)
-
-
-__all__ = ["COLORS", "record_voxel"]

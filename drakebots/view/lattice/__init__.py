@@ -1,4 +1,8 @@
-"""Voxel lattices in Meshcat: struts, nodes, actuators, and how they move."""
+"""Lattices in Meshcat: still as one small page, moving as a recording.
+
+show_lattice(load_lattice("lattice.json"), "lattice.html")
+stage = record_nodes(result)          # a result of kind "voxels.plan"
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +10,11 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.view.lattice.page import show_lattice
-    from drakebots.view.lattice.record import actuators_of, lattice_of, record_nodes
+    from drakebots.view.lattice.record import (
+        actuators_of,
+        lattice_of,
+        record_lattice,
+        record_nodes,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -3,8 +3,8 @@
     show_lattice(load_lattice("lattice.json"), "lattice.html")
     show_lattice(spec, "moved.html", displacement)   # (N, 3) [m], with a legend
 
-Motion is recorded by view_lattice_record.py, pictures are drawn by
-plots_voxel_lattice.py.
+Struts and nodes are one triangle mesh each: every object of a Meshcat page takes a
+kilobyte, every vertex 12 bytes, so 6144 struts (8x8x8 voxels) only fit as one mesh.
 """
 
 from __future__ import annotations
@@ -22,114 +22,12 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
-from drakebots.plots import plot_lattice
 from drakebots.view.scene import ROOT, VIEW, Stage, make_stage
-
-# Struts and nodes as triangles: one mesh each, so that pages stay small.
-#
-# Every object of a Meshcat page costs a kilobyte, every vertex 12 bytes: 6144 struts
-# (8x8x8 voxels) only fit as a single mesh.
-
-_GOLDEN = (1 + 5**0.5) / 2
-_ICOSAHEDRON = np.array(
-    [
-        *([-1, _GOLDEN, 0], [1, _GOLDEN, 0], [-1, -_GOLDEN, 0], [1, -_GOLDEN, 0]),
-        *([0, -1, _GOLDEN], [0, 1, _GOLDEN], [0, -1, -_GOLDEN], [0, 1, -_GOLDEN]),
-        *([_GOLDEN, 0, -1], [_GOLDEN, 0, 1], [-_GOLDEN, 0, -1], [-_GOLDEN, 0, 1]),
-    ]
-) / np.hypot(1, _GOLDEN)
-_ICOSAHEDRON_FACES = np.array(
-    [
-        *([0, 11, 5], [0, 5, 1], [0, 1, 7], [0, 7, 10], [0, 10, 11]),
-        *([1, 5, 9], [5, 11, 4], [11, 10, 2], [10, 7, 6], [7, 1, 8]),
-        *([3, 9, 4], [3, 4, 2], [3, 2, 6], [3, 6, 8], [3, 8, 9]),
-        *([4, 9, 5], [2, 4, 11], [6, 2, 10], [8, 6, 7], [9, 8, 1]),
-    ]
-)
-
-
-def tubes(
-    starts: np.ndarray, ends: np.ndarray, radius: float, sides: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Open prisms from points to points.
-
-    Args:
-        starts, ends: of the axes (B, 3), apart from each other.
-        radius: of the corners.
-        sides: >= 3.
-
-    Returns:
-        Corners (B, 2, sides, 3), those at the start first, and triangles
-        (2 B sides, 3) of the corners counted in that order.
-    """
-    along = ends - starts
-    along = along / np.linalg.norm(along, axis=1, keepdims=True)
-    # Any direction across will do; the axis least along it is never parallel.
-    least = np.eye(3)[np.argmin(np.abs(along), axis=1)]
-    first = np.cross(along, least)
-    first /= np.linalg.norm(first, axis=1, keepdims=True)
-    second = np.cross(along, first)
-    angle = 2 * np.pi * np.arange(sides) / sides
-    ring = radius * (
-        np.cos(angle)[:, None] * first[:, None]
-        + np.sin(angle)[:, None] * second[:, None]
-    )
-    corners = np.stack([starts[:, None] + ring, ends[:, None] + ring], axis=1)
-    k = np.arange(sides)
-    after = (k + 1) % sides
-    quads = np.vstack(
-        [
-            np.stack([k, after, sides + k], axis=1),
-            np.stack([after, sides + after, sides + k], axis=1),
-        ]
-    )
-    offset = 2 * sides * np.arange(len(starts))
-    return corners, (offset[:, None, None] + quads).reshape(-1, 3)
-
-
-_OCTAHEDRON = np.vstack([np.eye(3), -np.eye(3)])
-_OCTAHEDRON_FACES = np.array(
-    [
-        *([0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2]),
-        *([1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]),
-    ]
-)
-
-
-def balls(
-    centres: np.ndarray, radius: float, fine: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Spheres of 80 triangles when fine, otherwise of 8.
-
-    Returns:
-        Corners (N, C, 3) and triangles (F, 3) of the corners counted in that order.
-    """
-    corners, faces = _OCTAHEDRON, _OCTAHEDRON_FACES
-    if fine:
-        corners, faces = _cut(_ICOSAHEDRON, _ICOSAHEDRON_FACES)
-    placed = centres[:, None] + radius * corners
-    offset = len(corners) * np.arange(len(centres))
-    return placed, (offset[:, None, None] + faces).reshape(-1, 3)
-
-
-def _cut(corners: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    edges = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=2)
-    unique, which = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
-    middles = corners[unique].sum(axis=1)
-    middles /= np.linalg.norm(middles, axis=1, keepdims=True)
-    a, b, c = faces.T
-    ab, bc, ca = (len(corners) + which.reshape(-1, 3)).T
-    small = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
-    cut = np.vstack([np.stack(face, axis=1) for face in small])
-    return np.vstack([corners, middles]), cut
-
-
-__all__ = ["lattice_stage", "plot_lattice", "show_lattice"]
 
 LATTICE = f"{ROOT}/lattice"
 
 THINNEST = 0.012
-"""Struts are drawn with at least this radius [pitches]: 0.9 mm of 76 mm."""
+"""Least radius of a drawn strut [pitches]: 0.9 mm of 76 mm."""
 
 _STRUT, _NODE = (0.36, 0.40, 0.47), (0.16, 0.20, 0.27)
 _REST = Rgba(0.60, 0.62, 0.66)
@@ -141,14 +39,14 @@ _RODS = {
 }
 _UP = LinearSegmentedColormap.from_list("up", ["#8d97a6", "#c8141f"])
 _BOTH = LinearSegmentedColormap.from_list("both", ["#1650d0", "#9aa3b0", "#c8141f"])
-"""From grey, which stands back on the pale ground; straight, as Meshcat blends the
-colours of a strut's ends."""
+"""Colour maps from grey, which is inconspicuous on the pale ground; linear, as Meshcat
+interpolates between the colours of a strut's ends."""
 
 _OTHERS = (*_RODS.values(), (0.55, 0.28, 0.68), (0.90, 0.47, 0.10))
 
 
 def rod_colours(names: Sequence[str]) -> list[tuple[float, float, float]]:
-    """Red, green and blue (0..1) of actuators: their names', or one after another."""
+    """Red, green and blue (0..1) of actuators, by their names or in turn."""
     return [_RODS.get(n, _OTHERS[i % len(_OTHERS)]) for i, n in enumerate(names)]
 
 
@@ -162,10 +60,10 @@ class Colours:
     """Values of the nodes as colours.
 
     Attributes:
-        values: (N,) [m].
-        label: what they are.
-        limits: least and most of the scale [m]; around 0 when there are both signs.
-        map: of the colours.
+        values: values of the nodes (N,) [m].
+        label: title of the legend.
+        limits: ends of the scale [m]; symmetric when there are both signs.
+        map: colour map.
     """
 
     values: np.ndarray
@@ -175,7 +73,7 @@ class Colours:
 
     @classmethod
     def of(cls, values: np.ndarray, label: str) -> Colours:
-        """The scale that fits values (N,) [m]."""
+        """Colours with the scale that fits values (N,) [m]."""
         most = float(np.abs(values).max()) or 1e-12
         if values.min() < -1e-9 * most:
             return cls(values, label, (-most, most), _BOTH)
@@ -183,11 +81,11 @@ class Colours:
 
     @property
     def rgb(self) -> np.ndarray:
-        """(N, 3), 0..1, as screens have it."""
+        """sRGB colours of the nodes (N, 3), 0..1."""
         return self.map(Normalize(*self.limits)(self.values))[:, :3]
 
     def legend(self) -> str:
-        """A bar for a page's corner, in mm."""
+        """HTML of a colour bar in mm for a corner of the page."""
         shades = self.map(np.linspace(0, 1, 12))[:, :3]
         stops = ", ".join(to_hex(c) for c in shades)
         low, high = (f"{1e3 * v:.3g} mm" for v in self.limits)
@@ -218,12 +116,13 @@ def show_lattice(
     Args:
         spec: lattice and strut. Struts are drawn straight, as round rods of the
             section's larger side, but no thinner than `THINNEST`.
-        path: to write to.
-        displacement: of the nodes (N, 3) [m]; the lattice at rest is drawn thin.
-        colour: of the nodes, by values (N,) [m]; by default how far they moved.
-        actuators: drawn as thick rods.
-        magnify: of the displacement as drawn; the legend has the true one.
-        label: of the legend.
+        path: file to write.
+        displacement: displacements of the nodes (N, 3) [m]; the lattice at rest is
+            then drawn as thin lines.
+        colour: values (N,) [m] that colour the nodes; by default their displacement.
+        actuators: actuators, drawn as thick rods.
+        magnify: factor of the drawn displacement; the legend has the true one.
+        label: title of the legend.
 
     Raises:
         InvalidInput: for arrays of another shape or not finite, a magnification
@@ -280,10 +179,10 @@ def lattice_stage(
 
     Args:
         spec: lattice and strut.
-        displacement: of the nodes (N, 3), as drawn [m].
-        colours: of the nodes.
-        actuators: drawn as thick rods.
-        port: of the server.
+        displacement: drawn displacements of the nodes (N, 3) [m].
+        colours: colours of the nodes.
+        actuators: actuators, drawn as thick rods.
+        port: port of the server.
     """
     lattice = spec.lattice
     radius = strut_radius(lattice, max(spec.strut.d1, spec.strut.d2))
@@ -341,9 +240,105 @@ def _mesh(stage: Stage, path: str, corners, faces, rgba: Rgba, rgb=None) -> None
     if rgb is None:
         stage.meshcat.SetTriangleMesh(path, corners, faces, rgba)
     else:
-        # Meshcat takes colours of corners to be proportional to light; 0.85 makes
-        # up for its lights, so that they come out as in the legend.
+        # Meshcat takes vertex colours as linear light; with 0.85 for its lights they
+        # appear as in the legend.
         light = 0.85 * np.where(rgb > 0.04, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)
         stage.meshcat.SetTriangleColorMesh(
             path, corners, faces, np.asfortranarray(light.T)
         )
+
+
+# --- triangles --------------------------------------------------------------
+
+_GOLDEN = (1 + 5**0.5) / 2
+_ICOSAHEDRON = np.array(
+    [
+        *([-1, _GOLDEN, 0], [1, _GOLDEN, 0], [-1, -_GOLDEN, 0], [1, -_GOLDEN, 0]),
+        *([0, -1, _GOLDEN], [0, 1, _GOLDEN], [0, -1, -_GOLDEN], [0, 1, -_GOLDEN]),
+        *([_GOLDEN, 0, -1], [_GOLDEN, 0, 1], [-_GOLDEN, 0, -1], [-_GOLDEN, 0, 1]),
+    ]
+) / np.hypot(1, _GOLDEN)
+_ICOSAHEDRON_FACES = np.array(
+    [
+        *([0, 11, 5], [0, 5, 1], [0, 1, 7], [0, 7, 10], [0, 10, 11]),
+        *([1, 5, 9], [5, 11, 4], [11, 10, 2], [10, 7, 6], [7, 1, 8]),
+        *([3, 9, 4], [3, 4, 2], [3, 2, 6], [3, 6, 8], [3, 8, 9]),
+        *([4, 9, 5], [2, 4, 11], [6, 2, 10], [8, 6, 7], [9, 8, 1]),
+    ]
+)
+
+
+def tubes(
+    starts: np.ndarray, ends: np.ndarray, radius: float, sides: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Open prisms from points to points.
+
+    Args:
+        starts, ends: ends of the axes (B, 3), which do not coincide.
+        radius: distance of the corners from the axis.
+        sides: number of sides, >= 3.
+
+    Returns:
+        Corners (B, 2, sides, 3), those at the start first, and triangles
+        (2 B sides, 3) of the corners counted in that order.
+    """
+    along = ends - starts
+    along = along / np.linalg.norm(along, axis=1, keepdims=True)
+    # The axis least along the beam is never parallel to it.
+    least = np.eye(3)[np.argmin(np.abs(along), axis=1)]
+    first = np.cross(along, least)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    second = np.cross(along, first)
+    angle = 2 * np.pi * np.arange(sides) / sides
+    ring = radius * (
+        np.cos(angle)[:, None] * first[:, None]
+        + np.sin(angle)[:, None] * second[:, None]
+    )
+    corners = np.stack([starts[:, None] + ring, ends[:, None] + ring], axis=1)
+    k = np.arange(sides)
+    after = (k + 1) % sides
+    quads = np.vstack(
+        [
+            np.stack([k, after, sides + k], axis=1),
+            np.stack([after, sides + after, sides + k], axis=1),
+        ]
+    )
+    offset = 2 * sides * np.arange(len(starts))
+    return corners, (offset[:, None, None] + quads).reshape(-1, 3)
+
+
+_OCTAHEDRON = np.vstack([np.eye(3), -np.eye(3)])
+_OCTAHEDRON_FACES = np.array(
+    [
+        *([0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2]),
+        *([1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]),
+    ]
+)
+
+
+def balls(
+    centres: np.ndarray, radius: float, fine: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Spheres of 80 triangles when fine, otherwise of 8.
+
+    Returns:
+        Corners (N, C, 3) and triangles (F, 3) of the corners counted in that order.
+    """
+    corners, faces = _OCTAHEDRON, _OCTAHEDRON_FACES
+    if fine:
+        corners, faces = _cut(_ICOSAHEDRON, _ICOSAHEDRON_FACES)
+    placed = centres[:, None] + radius * corners
+    offset = len(corners) * np.arange(len(centres))
+    return placed, (offset[:, None, None] + faces).reshape(-1, 3)
+
+
+def _cut(corners: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    edges = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=2)
+    unique, which = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
+    middles = corners[unique].sum(axis=1)
+    middles /= np.linalg.norm(middles, axis=1, keepdims=True)
+    a, b, c = faces.T
+    ab, bc, ca = (len(corners) + which.reshape(-1, 3)).T
+    small = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
+    cut = np.vstack([np.stack(face, axis=1) for face in small])
+    return np.vstack([corners, middles]), cut

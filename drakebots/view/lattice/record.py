@@ -1,13 +1,20 @@
-"""The lattice behind a result that holds positions of nodes only.
+"""The motion of a lattice in Meshcat: every strut, node and actuator moves.
 
-A plan of actuators (`drakebots plan voxel`, `plan lattice.json`) stores where the
-nodes are at rest and when moved. Voxels follow from the nodes: one is where all six of
-its nodes are. Only a hole of one voxel inside a lattice looks the same as no hole.
+    stage = record_nodes(result)                       # a plan of actuators
+    stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
+    write_html(stage, "gait.html")
+
+Meshcat records transforms only: a strut keeps its length at rest and is centred between
+its nodes, which hide the difference (0.4 mm at 5 mm of motion); an actuator is a rod in
+a sleeve, each with one end on its node.
+
+A result stores the nodes at rest and moved. The voxels follow from the nodes: one is
+where all six of its nodes are. Only a hole of one voxel inside a lattice looks the same
+as no hole.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,18 +29,9 @@ from drakebots.view.lattice.page import LATTICE, draw_rest, rod_colours, strut_r
 from drakebots.view.motion import check_playback, play
 from drakebots.view.scene import Stage, make_stage
 
-# A lattice's motion in Meshcat: every strut, node and actuator moves.
-#
-#     stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
-#     write_html(stage, "gait.html")
-#
-# Meshcat records transforms only: a strut keeps its length at rest and is centred
-# between its nodes, which hide the rest (0.4 mm at 5 mm of motion); an actuator is a
-# rod in a sleeve, each with one end on its node.
-
 MAX_TRANSFORMS = 60_000
-"""A recording has at most so many, some 8 MB. Meshcat interpolates between them. The
-objects come on top: some 17 MB for 8x8x8 voxels, 1 MB for the walking robot."""
+"""Largest number of transforms in a recording, about 8 MB; Meshcat interpolates between
+them. The objects add about 17 MB for 8x8x8 voxels, 1 MB for the walking robot."""
 
 MIN_FRAMES = 2
 
@@ -51,9 +49,10 @@ def record_nodes(
     """Records a result that holds positions of nodes, such as a plan of actuators.
 
     Args:
-        result: with data.node_position (T, N, 3), at rest first.
+        result: of kind "voxels.plan": data.node_position (T, N, 3), at rest first.
         slow: how many times slower than the result's own time; None for 2.
-        frames_per_second, port: as in :func:`record_lattice`.
+        frames_per_second: frame rate of the playback.
+        port: port of the server.
 
     Raises:
         InvalidInput: for another result, or a speed or rate that is not > 0.
@@ -86,19 +85,19 @@ def record_lattice(
     """Records the motion of a lattice's nodes in a new Meshcat scene.
 
     Args:
-        lattice: the voxels; drawn thin as they are at rest.
-        node_positions: (T, N, 3) in the order of the lattice's nodes [m].
-        times: (T,), rising [s]; straight in between.
-        actuators: drawn as rods that slide in sleeves.
-        trails: places of nodes [half pitches] whose way is drawn.
-        thickness: of the struts [m]; thin ones are drawn thicker.
+        lattice: the voxels; also drawn at rest, as thin lines.
+        node_positions: positions (T, N, 3) in the order of the lattice's nodes [m].
+        times: increasing times (T,) [s]; motion is linear in between.
+        actuators: actuators, drawn as rods that slide in sleeves.
+        trails: places of nodes [half pitches] whose paths are drawn.
+        thickness: thickness of the struts [m]; thin ones are drawn thicker.
         slow: how many times slower than `times` to play.
-        magnify: of the displacements as drawn.
-        frames_per_second: of the playback, as far as `MAX_TRANSFORMS` goes.
-        port: of the server.
+        magnify: factor of the drawn displacements.
+        frames_per_second: frame rate of the playback, limited by `MAX_TRANSFORMS`.
+        port: port of the server.
 
     Raises:
-        InvalidInput: for arrays of another shape, not finite or not rising, a
+        InvalidInput: for arrays of another shape, not finite or not increasing, a
             speed, rate or magnification that is not > 0, or no such node.
     """
     times, places = _checked(lattice, node_positions, times)
@@ -113,9 +112,9 @@ def record_lattice(
     )
     draw_rest(stage.meshcat, lattice, _REST)
     for i, place in enumerate(trails):
-        way = places[:, lattice.node(place)]
+        path = places[:, lattice.node(place)]
         stage.meshcat.SetLine(
-            f"{LATTICE}/trails/{i}", np.asfortranarray(way.T), 4.0, _TRAIL
+            f"{LATTICE}/trails/{i}", np.asfortranarray(path.T), 4.0, _TRAIL
         )
     body = _Body(stage.meshcat, lattice, actuators, radius)
     length = slow * (times[-1] - times[0])
@@ -136,7 +135,7 @@ def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.nd
     if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all():
         raise InvalidInput(f"times must be (T,), T >= 2, finite, got {times.shape}")
     if (np.diff(times) <= 0).any():
-        raise InvalidInput("times must rise from one to the next")
+        raise InvalidInput("times must increase")
     shape = (len(times), len(lattice.nodes), 3)
     if places.shape != shape or not np.isfinite(places).all():
         raise InvalidInput(
@@ -167,7 +166,7 @@ class _Body:
             meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), _NODE)
         for i, colour in enumerate(rod_colours([a.name for a in actuators])):
             pale = tuple(0.45 * c + 0.55 for c in colour)
-            # Together longer than the pitch, by more than any stroke.
+            # Sleeve and rod overlap at any stroke.
             for part, size, tone in (("sleeve", 4.0, colour), ("rod", 2.6, pale)):
                 shape = Cylinder(size * radius, 0.65 * lattice.pitch)
                 meshcat.SetObject(f"{LATTICE}/{part}/{i}", shape, Rgba(*tone))
@@ -175,7 +174,7 @@ class _Body:
         self.show(lattice.positions, None)
 
     def show(self, places: np.ndarray, time: float | None) -> None:
-        """Places all for nodes at (N, 3) [m]; recorded at `time` [s] if recording."""
+        """Moves everything to nodes at (N, 3) [m]; recorded at `time` [s] if given."""
         middles = places[self.beams].mean(axis=1)
         for i, (turn, at) in enumerate(zip(self.struts.at(places), middles)):
             self._move(f"strut/{i}", turn, at, time)
@@ -194,9 +193,10 @@ class _Body:
 
 
 class _Turned:
-    """Turns cylinders from where they stand at rest, the shortest way.
+    """Rotates cylinders from their directions at rest by the least rotation.
 
-    A turn that is found anew in each frame may spin about the axis in between.
+    A rotation found independently for each frame could spin about the axis between
+    two frames.
     """
 
     def __init__(self, rest: np.ndarray, pairs: np.ndarray):
@@ -220,14 +220,8 @@ class _Turned:
         ]
 
 
-_NAMED = re.compile(r"\((\d+), (\d+), (\d+)\) ([xyz])")
 _ROUND = 0.02
-"""A node may be this far from the grid at rest [half pitches]."""
-
-
-def is_node_motion(result: Result) -> bool:
-    """Whether a result holds the motion of a lattice's nodes and nothing else."""
-    return "node_position" in result.data and "position" not in result.data
+"""Largest distance of a node from the grid at rest [half pitches]."""
 
 
 def lattice_of(result: Result) -> Lattice:
@@ -236,7 +230,7 @@ def lattice_of(result: Result) -> Lattice:
     Raises:
         InvalidInput: when its first positions are no lattice's at rest.
     """
-    if not is_node_motion(result):
+    if "node_position" not in result.data:
         raise InvalidInput("the result holds no nodes of a lattice")
     return lattice_of_nodes(result.data.node_position.values[0])
 
@@ -277,24 +271,14 @@ def lattice_of_nodes(positions: np.ndarray) -> Lattice:
 
 
 def actuators_of(result: Result, lattice: Lattice) -> list[Control]:
-    """The actuators a plan moves, as far as their names tell where they are.
-
-    Names are the walking robot's (blue, ...), or "(x, y, z) axis".
-    """
-    # The robot reads its parameters, which other lattices do without.
-    from drakebots.robots.voxels.model import ACTUATORS
-
-    known = {actuator.name: actuator for actuator in ACTUATORS}
+    """The actuators that a plan moves, where it says at which nodes they are."""
+    data = result.data
+    if "actuator_node" not in data.coords:
+        return []
+    names, axes = data.actuator.values, data.actuator_axis.values
+    found = [
+        Control(tuple(node), str(axis), str(name))
+        for node, axis, name in zip(data.actuator_node.values.tolist(), axes, names)
+    ]
     there = {tuple(node) for node in lattice.nodes.tolist()}
-    found = []
-    for name in map(str, result.data.actuator.values):
-        written = _NAMED.fullmatch(name)
-        if written:
-            actuator = Control(tuple(map(int, written.groups()[:3])), written[4])
-        elif result.model == "voxel" and name in known:
-            actuator = known[name]
-        else:
-            continue
-        if {actuator.node, actuator.other} <= there:
-            found.append(actuator)
-    return found
+    return [a for a in found if {a.node, a.other} <= there]

@@ -29,7 +29,7 @@ from drakebots.robots.voxels.model import (
     FEET,
     FRONT,
     MARKERS,
-    WISHES,
+    TARGETS,
     VoxelRobot,
 )
 from drakebots.robots.voxels.walk import paper_gait
@@ -251,10 +251,10 @@ def robot_templates(strut: Strut = Strut()) -> RobotTemplates:
     return RobotTemplates(robot, poses, frame, planes, force)
 
 
-def wishes_recovered() -> float:
+def targets_recovered() -> float:
     """Largest error of the gait found from its node motions [m]; Fig. 5's inverse."""
     robot, gait = VoxelRobot(), paper_gait()
-    rows = [robot.lattice.node(w.node) for w in WISHES]
+    rows = [robot.lattice.node(w.node) for w in TARGETS]
     moved = robot.displacements(gait.poses)
-    wishes = {w.name: moved[:, row, w.axis] for w, row in zip(WISHES, rows)}
-    return float(np.abs(robot.inverse(wishes).controls - gait.poses).max())
+    targets = {w.name: moved[:, row, w.axis] for w, row in zip(TARGETS, rows)}
+    return float(np.abs(robot.inverse(targets).controls - gait.poses).max())

@@ -22,7 +22,7 @@ from voxel_numbers import (
     loss_rows,
     neighbours_max,
     robot_templates,
-    wishes_recovered,
+    targets_recovered,
 )
 from voxel_planes import groups, plot_layers, plot_numbering, plot_pair
 from voxel_robot import plot_robot, plot_templates
@@ -106,7 +106,7 @@ def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
             },
         },
         "fig3": plane_facts(cube) | layer_facts(cube),
-        "fig5": {"gait_from_its_node_motions_error_m": wishes_recovered()},
+        "fig5": {"gait_from_its_node_motions_error_m": targets_recovered()},
         "fig6": template_facts(templates),
         "files": {name: str(path) for name, path in files.items()},
     }

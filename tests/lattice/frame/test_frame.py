@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.lattice.frame.all import (
+from drakebots.lattice.frame import (
     Frame,
     Load,
     Supports,
@@ -166,7 +166,7 @@ def test_bad_supports_and_loads_are_named():
     pair = (lattice.node((2, 1, 1)), lattice.node((2, 1, 3)))
     held = np.zeros((len(frame), 6), bool)
     held[0, :3] = True
-    with pytest.raises(InvalidInput, match="3 ways"):
+    with pytest.raises(InvalidInput, match="3 rigid motions"):
         FactoredFrame(frame, Supports(held))
     held[0] = True
     with pytest.raises(InvalidInput, match=r"held must be \(36, 6\)"):
@@ -202,5 +202,5 @@ def test_bad_supports_and_loads_are_named():
     both = lattice_frame(apart)
     held = np.zeros((12, 6), bool)
     held[0] = True
-    with pytest.raises(InvalidInput, match=r"piece with node \d+ can still move"):
+    with pytest.raises(InvalidInput, match=r"piece with node \d+ is still free"):
         FactoredFrame(both, Supports(held))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.frame.all import (
+from drakebots.lattice.frame import (
     CONVENTIONS,
     Load,
     Supports,

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from drakebots.lattice.frame.all import lattice_frame
+from drakebots.lattice.frame import lattice_frame
 from drakebots.lattice.shape.lattice import block
 from tests.helpers.scripts import load_script
 

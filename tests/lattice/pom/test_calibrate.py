@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.calibrate import body_frame, calibrate, projected
+from drakebots.lattice.pom.calibrate import _projected, body_frame, calibrate
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.lattice import block
+from drakebots.robots.voxels.gait import paper_gait
 from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS
-from drakebots.robots.voxels.walk.gait import paper_gait
 
 MODEL = PlanesOfMotion(block(2, 2, 2), ACTUATORS, list(MARKERS.values()))
 REST = MODEL.lattice.positions[MODEL.effector_nodes]
@@ -55,7 +55,7 @@ def test_gains_come_back_exactly(gains, size, turn, seed):
 def test_offsets_and_noise():
     u, rng = controls(), np.random.default_rng(3)
     gains = np.array([0.9, 0.8, 0.7, 1.0])
-    off = projected(rng.normal(size=(4, 2)) * 5e-4, REST[:, :2])
+    off = _projected(rng.normal(size=(4, 2)) * 5e-4, REST[:, :2])
     lab, _ = walked(MODEL.positions(u * gains)[..., :2] + off)
     noise = 1e-4
     fit = calibrate(MODEL, u, lab + rng.normal(size=lab.shape) * noise)

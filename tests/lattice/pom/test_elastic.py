@@ -11,7 +11,7 @@ from drakebots.lattice.pom.placement import candidates
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import compare, frame_motion
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
-from drakebots.lattice.shape.mechanisms import find
+from drakebots.lattice.shape.mechanisms import find_mechanisms
 from tests.helpers.random_lattices import grown
 
 CORE = ElasticPOM(block(2, 2, 2))
@@ -109,7 +109,9 @@ def test_too_stiff_never_too_soft(seed):
     found = candidates(lattice)
     if found:
         actuator = [found[seed % len(found)]]
-        model = ElasticPOM(lattice, mechanisms=find(lattice), mounts=actuator)
+        model = ElasticPOM(
+            lattice, mechanisms=find_mechanisms(lattice), mounts=actuator
+        )
         push = abs(model.move(actuator, [1e-3]).force[0, 0])
         true = abs(frame_motion(lattice, actuator, [1e-3]).actuator_force[0])
         assert true * (1 - 1e-6) <= push <= 1.1 * true
@@ -133,7 +135,7 @@ def test_fifty_random_shapes_against_the_frame():
 def test_refused():
     with pytest.raises(InvalidInput, match="lone voxel is rigid"):
         ElasticPOM(block(1, 1, 1))
-    with pytest.raises(InvalidInput, match="settled by 'blue'"):
+    with pytest.raises(InvalidInput, match="determined by 'blue'"):
         CORE.move([BLUE, Control((1, 1, 2), 0)], [1e-3, 1e-3])
     with pytest.raises(InvalidInput, match="moves no mechanism"):
         CORE.move([Control((0, 1, 1), 0)], [1e-3])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.lattice.pom import placement
 from drakebots.lattice.pom.elastic import ElasticPOM
-from drakebots.lattice.pom.placement import candidates, place
+from drakebots.lattice.pom.placement import candidates, place_actuators
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import frame_motion, without_rigid_motion
 from drakebots.lattice.shape.lattice import Lattice, block
@@ -19,7 +19,7 @@ CORE = block(2, 2, 2)
 ROBOT = Lattice(np.vstack([CORE.voxels, [(2, 1, 0), (1, 2, 0)]]))
 FL = np.array([0, 1, 1, 1, 0, -1, -1, -1]) * 5e-3
 BLY = np.array([1, 1, 0, -1, -1, -1, 0, 1]) * 5e-3
-WISHES = [
+TARGETS = [
     Control((3, 4, 1), 2, "FL"),
     Control((4, 3, 1), 2, "FR"),
     Control((1, 3, 4), 1, "BL y"),
@@ -32,27 +32,27 @@ GAIT = np.stack([FL, -FL, BLY, -BLY], axis=1)
 @pytest.mark.parametrize("lattice", [CORE, ROBOT], ids=["core", "robot"])
 def test_the_papers_four_actuators_come_out(lattice, elastic):
     model = ElasticPOM(lattice) if elastic else lattice
-    found = place(model, WISHES, GAIT, axes="z", stroke=5e-3)
+    found = place_actuators(model, TARGETS, GAIT, axes="z", stroke=5e-3)
     nodes = {a.node for a in found.actuators}
     assert nodes == {(2, 1, 1), (1, 2, 1), (2, 3, 1), (3, 2, 1)}
     assert found.exact and found.residual < 1e-12
     assert found.stroke == pytest.approx(5e-3)
-    # Played forward by planes of motion they do what was wished.
-    forward = PlanesOfMotion(CORE, found.actuators, [w.node for w in WISHES])
+    # Played forward by planes of motion they do what was requested.
+    forward = PlanesOfMotion(CORE, found.actuators, [w.node for w in TARGETS])
     moved = forward.displacements(found.controls)
-    got = np.stack([moved[:, i, w.axis] for i, w in enumerate(WISHES)], axis=1)
+    got = np.stack([moved[:, i, w.axis] for i, w in enumerate(TARGETS)], axis=1)
     assert np.allclose(got, GAIT, atol=1e-12)
 
 
 def test_other_axes_do_as_well():
-    found = place(CORE, WISHES, GAIT, stroke=5e-3)
+    found = place_actuators(CORE, TARGETS, GAIT, stroke=5e-3)
     assert len(found.actuators) == 4 and found.residual < 1e-12
     planes = {PlanesOfMotion(CORE, [a]).driven[0] for a in found.actuators}
     assert {(p.axis, p.coordinate) for p in planes} == {(0, 1), (0, 3), (1, 1), (1, 3)}
 
 
 def test_alternatives_do_the_same():
-    found = place(CORE, WISHES, GAIT, axes="z")
+    found = place_actuators(CORE, TARGETS, GAIT, axes="z")
     for actuator, others in zip(found.actuators, found.alternatives):
         plane = PlanesOfMotion(CORE, [actuator]).driven
         assert len(others) == 3
@@ -63,8 +63,8 @@ def test_a_hanging_foot_needs_the_elastic_model():
     """One actuator lifts the front foot by 10 mm; the frame agrees."""
     foot = Control((3, 5, 0), 2, "foot")
     with pytest.raises(NoSolution, match="'foot'"):
-        place(ROBOT, [foot], [10e-3], axes="z", stroke=5e-3)
-    found = place(ElasticPOM(ROBOT), [foot], [10e-3], stroke=6e-3)
+        place_actuators(ROBOT, [foot], [10e-3], axes="z", stroke=5e-3)
+    found = place_actuators(ElasticPOM(ROBOT), [foot], [10e-3], stroke=6e-3)
     assert len(found.actuators) == 1 and found.stroke < 5e-3
     model = ElasticPOM(ROBOT, mounts=found.actuators)
     wanted = model.move(found.actuators, found.controls).displacement[0]
@@ -84,33 +84,33 @@ def test_no_more_than_planes_that_are_asked_for(seed):
         for c in candidates(lattice)
     ]
     driven = {low for low, high in ends if low == high}
-    wishes, asked = [], set()
+    targets, asked = [], set()
     for n in rng.permutation(len(lattice.nodes))[:6]:
         for axis in range(3):
-            if axis != lattice.even_axis[n] and len(wishes) < 3:
+            if axis != lattice.even_axis[n] and len(targets) < 3:
                 plane = planes.driven(lattice.nodes[n], axis)
                 if plane in driven and plane not in asked:
                     asked.add(plane)
-                    wishes.append(Control(tuple(lattice.nodes[n]), axis))
-    if not wishes:
+                    targets.append(Control(tuple(lattice.nodes[n]), axis))
+    if not targets:
         return
-    values = rng.normal(size=(6, len(wishes)))
-    found = place(lattice, wishes, values, tolerance=1e-9)
+    values = rng.normal(size=(6, len(targets)))
+    found = place_actuators(lattice, targets, values, tolerance=1e-9)
     assert len(found.actuators) == len(asked)
-    model = PlanesOfMotion(lattice, found.actuators, [w.node for w in wishes])
+    model = PlanesOfMotion(lattice, found.actuators, [w.node for w in targets])
     moved = model.displacements(found.controls)
-    got = np.stack([moved[:, i, w.axis] for i, w in enumerate(wishes)], axis=1)
+    got = np.stack([moved[:, i, w.axis] for i, w in enumerate(targets)], axis=1)
     assert np.allclose(got, values)
 
 
 def test_greedy_search_agrees(monkeypatch):
     lattice, rng = block(4, 4, 4), np.random.default_rng(1)
     nodes = [(3, 5, 4), (1, 1, 2), (7, 3, 8)]
-    wishes = [Control(n, a) for n in nodes for a in range(2)]
+    targets = [Control(n, a) for n in nodes for a in range(2)]
     values = rng.normal(size=(10, 6)) * 1e-3
-    full = place(lattice, wishes, values)
+    full = place_actuators(lattice, targets, values)
     monkeypatch.setattr(placement, "MOST_SETS", 20)
-    greedy = place(lattice, wishes, values)
+    greedy = place_actuators(lattice, targets, values)
     assert full.exact and not greedy.exact
     assert len(full.actuators) == len(greedy.actuators) == 6
     assert greedy.residual < 1e-12
@@ -118,27 +118,27 @@ def test_greedy_search_agrees(monkeypatch):
 
 def test_stroke_limits_the_choice():
     with pytest.raises(NoSolution, match="allow more actuators") as caught:
-        place(CORE, WISHES, GAIT, axes="z", stroke=3e-3)
+        place_actuators(CORE, TARGETS, GAIT, axes="z", stroke=3e-3)
     assert caught.value.worst["residual_m"] == pytest.approx(2e-3)
     assert caught.value.worst["stroke_m"] == pytest.approx(3e-3)
 
 
 def test_refused():
     with pytest.raises(InvalidInput, match="not zero"):
-        place(CORE, WISHES, [0, 0, 0, 0])
+        place_actuators(CORE, TARGETS, [0, 0, 0, 0])
     with pytest.raises(InvalidInput, match="values must be"):
-        place(CORE, WISHES, [1, 2])
+        place_actuators(CORE, TARGETS, [1, 2])
     with pytest.raises(InvalidInput, match="no node at"):
-        place(CORE, [Control((9, 9, 8), 0)], [1e-3])
+        place_actuators(CORE, [Control((9, 9, 8), 0)], [1e-3])
     with pytest.raises(InvalidInput, match="stroke"):
-        place(CORE, WISHES, GAIT, stroke=0)
+        place_actuators(CORE, TARGETS, GAIT, stroke=0)
     with pytest.raises(InvalidInput, match="most"):
-        place(CORE, WISHES, GAIT, most=0)
+        place_actuators(CORE, TARGETS, GAIT, most=0)
     with pytest.raises(InvalidInput, match="allow another axis"):
-        place(block(1, 1, 1), [Control((0, 1, 1), 1)], [1e-3])
+        place_actuators(block(1, 1, 1), [Control((0, 1, 1), 1)], [1e-3])
     with pytest.raises(UnknownName):
-        place(CORE, WISHES, GAIT, axes="w")
+        place_actuators(CORE, TARGETS, GAIT, axes="w")
     with pytest.raises(NoSolution, match=r"no actuator .* moves z of 'up'"):
-        place(CORE, [Control((1, 1, 2), 2, "up")], [1e-3])
+        place_actuators(CORE, [Control((1, 1, 2), 2, "up")], [1e-3])
     with pytest.raises(NoSolution, match="no 3 actuators"):
-        place(CORE, WISHES, GAIT, most=3, axes="z")
+        place_actuators(CORE, TARGETS, GAIT, most=3, axes="z")

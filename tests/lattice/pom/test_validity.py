@@ -123,7 +123,7 @@ def test_a_rod_is_reported_as_wrong():
     assert result.missed and result.planes.slope < 0.8
     assert result.elastic.slope == pytest.approx(1, abs=0.03)
     assert "use the elastic model" in result.report()
-    assert "WRONG WAY" in check_plane(lattice, actuator).report()
+    assert "WRONG DIRECTION" in check_plane(lattice, actuator).report()
 
 
 def test_rigid_motion_is_taken_out():

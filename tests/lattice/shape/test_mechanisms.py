@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control, actuation
 from drakebots.lattice.shape import rigidity
 from drakebots.lattice.shape.lattice import Lattice, block
-from drakebots.lattice.shape.mechanisms import find
+from drakebots.lattice.shape.mechanisms import find_mechanisms
 from drakebots.lattice.shape.planes import Planes
 from drakebots.lattice.shape.rigidity import null_space, rigid_motions, rigidity_matrix
 from tests.helpers.random_lattices import grown
@@ -33,7 +32,7 @@ TABLE = {  # bars, node dof, zero modes, self-stress, missed
 @pytest.mark.parametrize("size", TABLE)
 def test_counts_of_the_table(size):
     lattice = block(*size)
-    m = find(lattice)
+    m = find_mechanisms(lattice)
     bars, dof, modes, stress, missed = TABLE[size]
     assert len(lattice.beams) == bars and 3 * len(lattice.nodes) == dof
     assert (m.zero_modes, m.self_stress, len(m.missed)) == (modes, stress, missed)
@@ -61,7 +60,7 @@ def test_null_space_as_dense_svd(seed, size):
     lattice = grown(seed, size)
     R = rigidity_matrix(lattice).toarray()
     rank = np.linalg.matrix_rank(R, tol=1e-9)
-    m = find(lattice)
+    m = find_mechanisms(lattice)
     assert m.zero_modes == R.shape[1] - rank
     assert m.self_stress == R.shape[0] - rank
     assert len(m.all) == m.zero_modes - 6
@@ -69,7 +68,7 @@ def test_null_space_as_dense_svd(seed, size):
 
 
 def test_the_robots_front_voxels_hang():
-    m = find(ROBOT)
+    m = find_mechanisms(ROBOT)
     assert m.zero_modes == 18 and not m.complete
     assert {x.kind for x in m.missed} == {"hanging"}
     text = m.report()
@@ -81,7 +80,7 @@ def test_the_robots_front_voxels_hang():
 
 def test_a_slabs_modes_are_local():
     """13 beyond the planes in 4x1x4: none turns more than a square of voxels."""
-    missed = find(block(4, 1, 4)).missed
+    missed = find_mechanisms(block(4, 1, 4)).missed
     assert sorted(len(x.voxels) for x in missed)[:4] == [1, 1, 1, 1]
     assert max(len(x.voxels) for x in missed) == 4
     corners = {(0, 0, 0), (3, 0, 0), (0, 0, 3), (3, 0, 3)}
@@ -92,7 +91,7 @@ def test_a_slabs_modes_are_local():
 
 def test_a_hanging_part_of_two_voxels():
     voxels = np.vstack([block(2, 2, 2).voxels, [(2, 0, 0), (3, 0, 0)]])
-    text = find(Lattice(voxels)).report()
+    text = find_mechanisms(Lattice(voxels)).report()
     assert "2 voxels with (2, 0, 0) hang on node (4, 1, 1)" in text
     assert "voxel (3, 0, 0) is singly attached, at node (6, 1, 1)" in text
 
@@ -100,33 +99,13 @@ def test_a_hanging_part_of_two_voxels():
 def test_pieces_move_on_their_own():
     core = block(2, 2, 2).voxels
     two = Lattice(np.vstack([core, core + np.array([5, 0, 0])]))
-    m = find(two)
+    m = find_mechanisms(two)
     assert m.rigid == 12 and m.zero_modes == 24 and m.complete
 
 
 def test_large_lattices_are_sparse_or_refused(monkeypatch):
-    assert find(block(8, 8, 8)).zero_modes == 30
+    assert find_mechanisms(block(8, 8, 8)).zero_modes == 30
     assert null_space(block(60, 2, 2)).shape[1] == 70
     monkeypatch.setattr(rigidity, "MAX_VOXELS", 7)
     with pytest.raises(InvalidInput, match="8 voxels: at most 7"):
         null_space(block(2, 2, 2))
-
-
-def test_actuators_are_ranked():
-    m = find(block(2, 2, 2))
-    four = [Control(n, 2) for n in ((2, 1, 1), (1, 2, 1), (2, 3, 1), (3, 2, 1))]
-    found = actuation(m, four)
-    assert (found.rank, found.free, found.conflicts) == (4, 2, ())
-    assert [x.name for x in found.idle] == ["plane z = 1", "plane z = 3"]
-    again = actuation(m, [*four, Control((1, 1, 2), 0, "fifth")])
-    assert again.rank == 4
-    assert "'fifth' is settled by '(2, 1, 1) z'" in again.conflicts[0]
-    assert "2 left to elasticity" in again.report()
-
-
-def test_actuators_on_bars_and_off_the_lattice():
-    m = find(block(2, 2, 2))
-    stiff = actuation(m, [Control((0, 1, 1), 0, "stiff")])
-    assert stiff.rank == 0 and "moves no mechanism" in stiff.conflicts[0]
-    with pytest.raises(InvalidInput, match=r"actuator 'out'.*no node at"):
-        actuation(m, [Control((2, 1, 3), 2, "out")])

@@ -13,9 +13,9 @@ from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import block
+from drakebots.robots.voxels.gait import paper_gait
 from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
 from drakebots.robots.voxels.plan import plan_robot
-from drakebots.robots.voxels.walk.gait import paper_gait
 from drakebots.view.lattice.page import (
     LATTICE,
     Colours,

@@ -1,4 +1,10 @@
-"""TODO: what this room is."""
+"""The walking robot's kinematics, and any voxel lattice as rigid octahedra in Drake.
+
+:class:`VoxelRobot` is the paper's robot by planes of motion, with its named actuators,
+feet and markers; `walker` writes its model folder. :class:`Octahedra` cuts any lattice
+into a tree and loops, :func:`octahedra_sdf` writes it as SDF, and
+:func:`find_octahedra` finds it again in the plant that has read the SDF.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +12,9 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.voxels.model.octahedra import (
+        Octahedra,
         OctahedraPlant,
-        found_octahedra,
+        find_octahedra,
         node_positions,
         place_at_rest,
     )
@@ -16,11 +23,16 @@ if TYPE_CHECKING:
         FEET,
         FRONT,
         MARKERS,
-        WISHES,
+        MODEL,
+        TARGETS,
         VoxelRobot,
-        scalar,
     )
-    from drakebots.robots.voxels.model.sdf import NODE_RADIUS, STRUT_RADIUS, FootSphere
+    from drakebots.robots.voxels.model.sdf import (
+        NODE_RADIUS,
+        STRUT_RADIUS,
+        Foot,
+        octahedra_sdf,
+    )
     from drakebots.robots.voxels.model.walker import (
         walker_lattice,
         walker_scene,

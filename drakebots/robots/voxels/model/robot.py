@@ -2,41 +2,43 @@
 
 It faces +x+y. Each front voxel hangs on one node of the core and carries a foot that
 can be lifted; the back feet stand under the core. Planes of motion hold for the core.
-A front voxel follows the core's voxel it hangs on, as one rigid part with it:
+A front voxel moves as one rigid part with the voxel of the core it hangs on:
 
     x(node) = x(attachment) + w x (node - attachment),
 
-w being the tilt of the core's voxel: turning with it costs least, since the four
+with the tilt w of the core's voxel. This motion has the least energy, since the four
 beams on either side of the shared node then keep their shape. Source: Tebyani et al.
-(2022), section 3 and Fig. 5; the voxels' places follow from the authors' nodes, the
-"geometric extension" of the front voxels is ours (the frame gives the foot 10.3 mm,
-this 10 mm, at 5 mm of the attachment).
+(2022), section 3 and Fig. 5; the places of the voxels follow from the authors' nodes,
+the extension to the front voxels is ours (the frame gives the foot 10.3 mm, this model
+10 mm, at 5 mm of the attachment).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-import yaml
 
+from drakebots.core.checks import check, positive
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.core.units import quantity
 from drakebots.lattice.pom import (
     Conflict,
     Control,
     Kinematics,
     PlanesOfMotion,
-    bounded,
+    bounded_controls,
+    inverse_kinematics,
     place_of,
-    solve,
     stroke_conflicts,
     table,
 )
 from drakebots.lattice.shape import AXES, Lattice, Planes, block, rotations
-from drakebots.model import package_root
+from drakebots.model import parameters_of
+
+MODEL = "voxel"
+"""The name of the robot's model in the models folder."""
 
 Place = tuple[int, int, int]
 
@@ -46,7 +48,7 @@ ACTUATORS = (
     Control((2, 3, 1), 2, "red"),
     Control((3, 2, 1), 2, "green"),
 )
-"""Vertical ones, in the order of every gait table."""
+"""The four vertical actuators, in the order of every gait table."""
 
 MARKERS: Mapping[str, Place] = {
     "yr": (1, 3, 4),
@@ -54,7 +56,7 @@ MARKERS: Mapping[str, Place] = {
     "gb": (3, 1, 4),
     "gr": (3, 3, 4),
 }
-"""Nodes on top, each named for the two actuators that move it."""
+"""Nodes on top, each named after the two actuators that move it."""
 
 FRONT: Mapping[str, tuple[Place, Place]] = {
     "FR": ((2, 1, 0), (4, 3, 1)),
@@ -68,23 +70,20 @@ FEET: Mapping[str, Place] = {
     "BL": (1, 3, 0),
     "BR": (3, 1, 0),
 }
-"""Lowest nodes that stand on the ground."""
+"""Lowest nodes, which stand on the ground."""
 
-WISHES = (
+TARGETS = (
     Control((3, 4, 1), 2, "FL"),
     Control((4, 3, 1), 2, "FR"),
     Control((1, 3, 4), 1, "BL y"),
     Control((3, 1, 4), 0, "BR x"),
 )
-"""Node motions that settle the actuators: both front nodes' height, and of the
-back feet the component no other wish settles."""
+"""Node motions that determine the actuators: the heights of both front attachments,
+and for each back foot the component that no other target determines."""
 
 
-@cache
-def scalar(name: str) -> float:
-    """A scalar of models/voxel/params.yaml in SI."""
-    path = package_root() / "voxel" / "params.yaml"
-    return quantity(yaml.safe_load(path.read_text())[name], name)
+def _given(name: str):
+    return field(default_factory=lambda: parameters_of("voxel").number(name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,24 +91,24 @@ class VoxelRobot:
     """The robot's kinematics.
 
     Attributes:
-        pitch: edge of a voxel [m].
-        stroke: of an actuator's lower node either way [m]; the actuator changes
-            its length by twice that.
-        ideality: share of the motion that reaches the nodes without actuator.
+        pitch: edge of a voxel [m]; by default that of params.yaml.
+        stroke: largest displacement of an actuator's lower node in either direction
+            [m]; the actuator changes its length by twice that. By default that of
+            params.yaml.
+        ideality: share of the motion that reaches the nodes without an actuator.
 
     Raises:
         InvalidInput: for a pitch or stroke that is not > 0, or an ideality outside
             (0, 1].
     """
 
-    pitch: float = field(default_factory=lambda: scalar("pitch"))
-    stroke: float = field(default_factory=lambda: scalar("stroke"))
+    pitch: float = _given("pitch")
+    stroke: float = _given("stroke")
     ideality: float = 1.0
 
     def __post_init__(self):
-        if not (np.isfinite(self.stroke) and self.stroke > 0):
-            raise InvalidInput(f"stroke must be > 0 m, got {self.stroke}")
-        self.core_model  # noqa: B018  bad values must be found now
+        check(self, "", pitch=positive("m"), stroke=positive("m"))
+        self.core_model  # noqa: B018  refuses a bad ideality now
 
     @cached_property
     def core(self) -> Lattice:
@@ -124,7 +123,7 @@ class VoxelRobot:
 
     @cached_property
     def core_model(self) -> PlanesOfMotion:
-        """Planes of motion of the core; all its nodes as effectors."""
+        """Planes of motion of the core, with all its nodes as effectors."""
         return PlanesOfMotion(self.core, ACTUATORS, ideality=self.ideality)
 
     @cached_property
@@ -154,11 +153,11 @@ class VoxelRobot:
         return rotations(self.core, fields).reshape(-1, 3, len(ACTUATORS))
 
     def displacements(self, u, nodes: Sequence[Place] | None = None) -> np.ndarray:
-        """Of nodes, in the body's frame.
+        """Displacements of nodes in the body's frame.
 
         Args:
             u: displacements of the actuators' lower nodes (T, 4) or (4,) [m].
-            nodes: their places (E, 3); by default all of `lattice`.
+            nodes: places of the nodes (E, 3) [half pitches]; by default all.
 
         Returns:
             (T, E, 3) [m].
@@ -183,65 +182,70 @@ class VoxelRobot:
     def _by_node(self, u, nodes) -> np.ndarray:
         return self.displacements(u, tuple(nodes)).transpose(1, 0, 2)
 
-    def inverse(self, wishes: Mapping[str, Sequence[float]]) -> Kinematics:
-        """Actuators for wished node motions, and the markers that follow.
+    def inverse(self, targets: Mapping[str, Sequence[float]]) -> Kinematics:
+        """Actuators for requested node motions, with the markers as effectors.
 
         Args:
-            wishes: trajectories (T,) [m] by the names of `WISHES`: "FL" and "FR",
-                heights of the nodes the front feet hang on, "BL y" and "BR x". Any
-                left out leaves its actuator at rest.
+            targets: trajectories (T,) [m] by the names of `TARGETS`: "FL" and "FR",
+                heights of the nodes the front feet hang on, "BL y" and "BR x". An
+                actuator whose target is left out stays at rest.
 
         Raises:
             UnknownName: for another name.
-            InvalidInput: for no wish, or trajectories of different length.
+            InvalidInput: for no target, or trajectories of different length.
         """
-        by_name = {wish.name: wish for wish in WISHES}
-        for name in wishes:
+        by_name = {target.name: target for target in TARGETS}
+        for name in targets:
             if name not in by_name:
-                raise UnknownName("wish", name, by_name)
-        columns = [np.atleast_1d(np.asarray(v, float)) for v in wishes.values()]
+                raise UnknownName("target", name, by_name)
+        columns = [np.atleast_1d(np.asarray(v, float)) for v in targets.values()]
         if len({c.shape for c in columns}) != 1:
             raise InvalidInput(
-                "wishes must be trajectories of one length, at least one"
+                "targets must be trajectories of one length, at least one"
             )
-        return solve(
+        return inverse_kinematics(
             self.core,
             ACTUATORS,
-            [by_name[name] for name in wishes],
+            [by_name[name] for name in targets],
             np.stack(columns, axis=1),
             list(MARKERS.values()),
             stroke=self.stroke,
             ideality=self.ideality,
         )
 
-    def reach(self, wishes: Sequence[Control], values) -> Kinematics:
-        """Actuators for wished motions of any nodes, the front feet included.
+    def reach(self, targets: Sequence[Control], values) -> Kinematics:
+        """Actuators for requested motions of any nodes, the front feet included.
 
         Args:
-            wishes: components of node motions, W of them, such as
-                Control(FEET["FL"], "z", "FL"). The parts of a front foot's motion
-                depend on each other: what cannot be met is met in least squares.
-            values: their trajectories (T, W), or one pose (W,) [m].
+            targets: components of node motions, W of them, such as
+                Control(FEET["FL"], "z", "FL"). The components of a front foot's
+                motion depend on each other; targets that contradict each other are
+                met in least squares.
+            values: displacements of the targets (T, W), or (W,) for one pose [m].
 
         Returns:
             All nodes of `lattice` as effectors; conflicts of kind "stroke", and
-            "unreachable" for a wish that stays unmet by 1 % of the largest or more,
-            strokes aside.
+            "unreachable" for a target that is missed by more than 1 % of the largest
+            target even without strokes.
 
         Raises:
             InvalidInput: for no such node, or a table of another shape or not finite.
         """
-        w = table(values, len(wishes), "values", "wish")
+        w = table(values, len(targets), "values", "target")
         J = self.J.reshape(-1, 3, len(ACTUATORS))
-        S = np.array([J[self.lattice.node(c.node), c.axis] for c in wishes])
-        wanted, u, limit = bounded(S.reshape(-1, len(ACTUATORS)), w, self.stroke)
-        gap = np.abs(wanted @ S.T - w)
-        found = stroke_conflicts(ACTUATORS, wanted, limit)
-        for i, wish in enumerate(wishes):
+        S = np.array([J[self.lattice.node(c.node), c.axis] for c in targets])
+        unbounded, u, limit = bounded_controls(
+            S.reshape(-1, len(ACTUATORS)), w, self.stroke
+        )
+        gap = np.abs(unbounded @ S.T - w)
+        found = stroke_conflicts(ACTUATORS, unbounded, limit)
+        for i, target in enumerate(targets):
             poses = np.flatnonzero(gap[:, i] > 0.01 * np.abs(w).max())
             if len(poses):
-                what = f"{AXES[wish.axis]} of {wish.name!r}"
-                why = "no actuator moves it" if not S[i].any() else "others ask against"
+                what = f"{AXES[target.axis]} of {target.name!r}"
+                why = "no actuator moves it"
+                if S[i].any():
+                    why = "it contradicts other targets"
                 text = f"{what} is missed by {gap[:, i].max():.4g} m: {why}"
                 found.append(Conflict("unreachable", text, int(poses[0])))
         return Kinematics(u, self.displacements(u), w, u @ S.T, tuple(found))

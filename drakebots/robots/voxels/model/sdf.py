@@ -1,7 +1,7 @@
 """Rigid octahedra as SDF: bodies, ball joints, bushings, ball constraints, feet.
 
-All but distance constraints (the actuators) can be said in SDF; those are added
-through Drake's API, see :mod:`drakebots.robots.voxels.walk.actuators`.
+SDF can state everything but the actuators (distance constraints), which are added
+through Drake's API by :func:`drakebots.robots.voxels.plant.add_actuators`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 from pydrake.math import RotationMatrix
 
+from drakebots.core.checks import array, check, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import place_of
 from drakebots.lattice.shape import BEAMS, OFFSETS
@@ -23,22 +24,22 @@ from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
 _DRAKE = "{http://drake.mit.edu}"
 
 STRUT_RADIUS, NODE_RADIUS = 1.4e-3, 3.2e-3
-"""As drawn [m]; a thinner strut would not be seen."""
+"""Radii as drawn [m]; thinner struts would not be visible."""
 
 _CORE = (0.36, 0.47, 0.62, 1.0)
 _RUBBER = (0.16, 0.17, 0.19, 1.0)
 
 
 @dataclass(frozen=True)
-class FootSphere:
+class Foot:
     """A sphere that may touch the ground, fixed to a voxel.
 
     Attributes:
-        name: of the sphere.
+        name: name of the sphere.
         node: place of the lattice node it belongs to [half pitches].
-        offset: of its centre from the node, in the lattice's axes (3,) [m].
-        radius: [m].
-        friction: mu against a ground of mu 1, see :func:`surface_friction`.
+        offset: position of its centre from the node, in the lattice's axes (3,) [m].
+        radius: radius of the sphere [m].
+        friction: mu against a ground of mu 1; see :func:`surface_friction`.
 
     Raises:
         InvalidInput: for a radius that is not > 0 (Drake takes 0 as 1 m), or a
@@ -53,42 +54,38 @@ class FootSphere:
 
     def __post_init__(self):
         object.__setattr__(self, "node", place_of(self.node))
-        offset = np.asarray(self.offset, float)
-        if offset.shape != (3,) or not np.isfinite(offset).all():
-            raise InvalidInput(f"foot {self.name}: offset must be 3 finite numbers [m]")
-        object.__setattr__(self, "offset", offset)
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise InvalidInput(f"foot {self.name}: radius must be > 0 m")
+        what = f"foot {self.name}"
+        check(self, what, offset=array((3,), "m"), radius=positive("m"))
         surface_friction(self.friction)
 
     def place(self, cut: Octahedra) -> tuple[int, np.ndarray]:
-        """The voxel that carries it and its centre there (3,) [m]."""
+        """The voxel that carries the foot, and its centre in that body (3,) [m]."""
         node = cut.lattice.node(self.node)
         voxel, _ = cut.lattice.voxel_of(node)
         return voxel, cut.in_body(voxel, node) + self.offset
 
     def point(self, cut: Octahedra) -> Point:
-        """It as a model's foot."""
+        """The foot as a point of a model."""
         voxel, p = self.place(cut)
         return Point(self.name, cut.names[voxel], p, self.radius)
 
 
 def surface_friction(pair: float) -> float:
-    """A body's own mu that gives a pair's mu on a ground of mu 1.
+    """The mu of a body's surface that gives the mu of a pair on a ground of mu 1.
 
-    Drake combines by 2 m n/(m + n), so m = mu/(2 - mu).
+    Drake combines two surfaces by 2 m n/(m + n), so m = mu/(2 - mu).
 
     Raises:
         InvalidInput: outside 0 <= mu < 2.
     """
     if not 0 <= pair < 2:
-        raise InvalidInput(f"friction must be within 0..2 (not 2 itself), got {pair}")
+        raise InvalidInput(f"friction must be >= 0 and < 2, got {pair}")
     return float(pair / (2 - pair))
 
 
 def octahedra_sdf(
     cut: Octahedra,
-    feet: Sequence[FootSphere] = (),
+    feet: Sequence[Foot] = (),
     *,
     name: str = "lattice",
     colors: Sequence[Sequence[float]] | None = None,
@@ -97,8 +94,8 @@ def octahedra_sdf(
 
     Args:
         cut: the lattice.
-        feet: its collision geometry; voxels do not collide.
-        name: of the model.
+        feet: its only collision geometry.
+        name: name of the model.
         colors: rgba of the voxels' struts (V, 4); None for blue.
     """
     model = SdfModel(name)
@@ -143,7 +140,7 @@ def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
     return drawn
 
 
-def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: FootSphere) -> None:
+def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: Foot) -> None:
     voxel, p = foot.place(cut)
     drawn = links[cut.names[voxel]].geometries
     ball = {"radius": foot.radius}
@@ -159,8 +156,8 @@ def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: FootSphere) -> No
         )
 
 
-def _finished(text: str, cut: Octahedra, feet: Sequence[FootSphere]) -> str:
-    """Adds what the writer does not know: ball joints and drake: tags."""
+def _finished(text: str, cut: Octahedra, feet: Sequence[Foot]) -> str:
+    """Adds what the SDF writer does not know: ball joints and drake: tags."""
     ET.register_namespace("drake", _DRAKE.strip("{}"))
     sdf = ET.fromstring(text)
     root = sdf.find("model")
@@ -215,11 +212,13 @@ def _vec(values) -> str:
 
 
 def octahedra_sidecar(
-    cut: Octahedra, feet: Sequence[FootSphere], points: dict[str, tuple] | None = None
+    cut: Octahedra, feet: Sequence[Foot], points: dict[str, tuple] | None = None
 ) -> str:
-    """The YAML beside the SDF: feet, named nodes, and the loops it closes.
+    """The YAML beside the SDF: feet, named nodes, and the loops that the SDF closes.
 
     Args:
+        cut: the lattice.
+        feet: its feet.
         points: places of nodes by name [half pitches].
     """
 
@@ -235,7 +234,7 @@ def octahedra_sidecar(
             "radius": foot.radius,
         }
     for name, place in (points or {}).items():
-        voxel, p = FootSphere(name, place).place(cut)
+        voxel, p = Foot(name, place).place(cut)
         lines["points"][name] = {"body": cut.names[voxel], "p": numbers(p)}
     for shared in cut.loops:
         lines["loops"][f"node_{shared.node}"] = {
@@ -247,6 +246,3 @@ def octahedra_sidecar(
             "in_file": True,
         }
     return yaml.safe_dump(lines, sort_keys=False, default_flow_style=None)
-
-
-__all__ = ["FootSphere", "octahedra_sdf", "octahedra_sidecar", "surface_friction"]

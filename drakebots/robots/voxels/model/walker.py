@@ -1,66 +1,42 @@
-"""The walking robot as a Drake plant sees it: voxels, weights, feet, actuators.
+"""The walking robot's model folder: its voxels, masses and feet, and the files made
+from them.
 
-The core is 2x2x2 voxels with the actuators' weight spread over it; a voxel hangs
-at either side of the front. The robot faces +x+y. Each back foot is a bar with a
-heel and a toe: with points for back feet the core's weight lies on the line between
-them, only 2 % rest on the front, and the robot tips over unless it moves slowly
-(it falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et
-al. (2022), section 3, and the authors' code for the nodes; the feet's sizes are ours
+The core is 2x2x2 voxels with the actuators' mass spread over it; one more voxel hangs
+on either side of the front. The robot faces +x+y. Each back foot is a bar with a heel
+and a toe: with points for back feet the core's weight lies on the line between them,
+only 2 % of it rest on the front, and the robot tips over unless it moves slowly (it
+falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et al.
+(2022), section 3, and the authors' code for the nodes; the sizes of the feet are ours
 (params.yaml).
 """
 
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import numpy as np
-import yaml
 
-from drakebots.core.units import si_factor
 from drakebots.lattice.shape import Strut
-from drakebots.model import package_root
+from drakebots.model import parameters_of
 from drakebots.robots.voxels.model.octahedra import Octahedra
 from drakebots.robots.voxels.model.robot import FEET, MARKERS, VoxelRobot
-from drakebots.robots.voxels.model.sdf import (
-    FootSphere,
-    octahedra_sdf,
-    octahedra_sidecar,
-)
+from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf, octahedra_sidecar
 
 HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
+"""The direction the robot faces, in the lattice's axes."""
 
 _ORANGE = (0.86, 0.52, 0.20, 1.0)
 _BLUE = (0.36, 0.47, 0.62, 1.0)
 
 
-@cache
-def _raw() -> dict:
-    return yaml.safe_load((package_root() / "voxel" / "params.yaml").read_text())
-
-
-def value(name: str):
-    """An entry of params.yaml in SI: a number, or numbers by name."""
-    node = _raw()[name]
-    unit, given = node["unit"], node["value"]
-    if isinstance(given, dict):
-        units = unit if isinstance(unit, dict) else dict.fromkeys(given, unit)
-        return {k: float(v) * si_factor(units[k]) for k, v in given.items()}
-    return float(given) * si_factor(unit)
-
-
-def strut() -> Strut:
-    """The robot's."""
-    d = value("strut")
-    return Strut(d, d, **value("material"))
-
-
 def walker() -> Octahedra:
     """The robot's ten voxels."""
-    robot = VoxelRobot()
-    masses = np.full(len(robot.lattice.voxels), value("voxel_mass"))
-    masses[: len(robot.core.voxels)] = value("core_voxel_mass")
-    return Octahedra(robot.lattice, strut(), masses, value("damping_ratio"))
+    robot, given = VoxelRobot(), parameters_of("voxel")
+    masses = np.full(len(robot.lattice.voxels), given.number("voxel_mass"))
+    masses[: len(robot.core.voxels)] = given.number("core_voxel_mass")
+    d = given.number("strut")
+    strut = Strut(d, d, **given.table("material"))
+    return Octahedra(robot.lattice, strut, masses, given.number("damping_ratio"))
 
 
 def walker_feet(
@@ -68,32 +44,31 @@ def walker_feet(
     friction_back: float | None = None,
     *,
     point_feet: bool = False,
-) -> tuple[FootSphere, ...]:
+) -> tuple[Foot, ...]:
     """The spheres under the robot: FL, FR, and heel and toe of BL and BR.
 
     Args:
-        friction_front, friction_back: mu on the ground; None for the file's.
+        friction_front, friction_back: mu on the ground; None for that of params.yaml.
         point_feet: whether the back feet are points instead of bars.
     """
-    default = value("friction")
+    given = parameters_of("voxel")
+    default, size = given.table("friction"), given.table("foot")
     front = default["front"] if friction_front is None else friction_front
     back = default["back"] if friction_back is None else friction_back
-    size = value("foot")
     feet = []
     for name, node in FEET.items():
         if name[0] == "F" or point_feet:
             mu = front if name[0] == "F" else back
-            feet.append(FootSphere(name, node, np.zeros(3), size["radius"], mu))
+            feet.append(Foot(name, node, np.zeros(3), size["radius"], mu))
             continue
         for end, sign in (("heel", -1), ("toe", 1)):
             offset = sign * size["heel_and_toe"] * HEADING
-            sphere = FootSphere(f"{name}_{end}", node, offset, size["radius"], back)
-            feet.append(sphere)
+            feet.append(Foot(f"{name}_{end}", node, offset, size["radius"], back))
     return tuple(feet)
 
 
-def walker_sdf(feet: tuple[FootSphere, ...] | None = None) -> str:
-    """The SDF text of the robot."""
+def walker_sdf(feet: tuple[Foot, ...] | None = None) -> str:
+    """The SDF text of the robot, with its own feet or the given ones."""
     robot = VoxelRobot()
     core, all_voxels = len(robot.core.voxels), len(robot.lattice.voxels)
     colors = [_BLUE] * core + [_ORANGE] * (all_voxels - core)
@@ -111,9 +86,10 @@ def walker_sidecar() -> str:
 
 
 def rest_pose() -> np.ndarray:
-    """p_WL of the lattice's corner with the feet on z = 0, the core over 0 (3,)."""
-    middle = value("pitch")
-    return np.array([-middle, -middle, value("foot")["radius"]])
+    """p_WL of the lattice's corner (3,) [m]: feet on z = 0, core over the origin."""
+    given = parameters_of("voxel")
+    pitch = given.number("pitch")
+    return np.array([-pitch, -pitch, given.table("foot")["radius"]])
 
 
 def walker_scene() -> str:
@@ -150,17 +126,3 @@ def walker_lattice() -> str:
   ]
 }}
 """
-
-
-__all__ = [
-    "HEADING",
-    "rest_pose",
-    "strut",
-    "value",
-    "walker",
-    "walker_feet",
-    "walker_lattice",
-    "walker_scene",
-    "walker_sdf",
-    "walker_sidecar",
-]

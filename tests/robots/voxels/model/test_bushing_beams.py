@@ -8,7 +8,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots import InvalidInput
-from drakebots.lattice.frame.all import Load, Supports, lattice_frame
+from drakebots.lattice.frame import Load, Supports, lattice_frame
 from drakebots.lattice.frame.solve import solve_frame
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
 from tests.helpers.bushing_beams import (

@@ -9,15 +9,15 @@ from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import agreement, frame_motion, without_rigid_motion
 from drakebots.lattice.shape.lattice import Strut
-from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, VoxelRobot
-from drakebots.robots.voxels.walk.gait import (
+from drakebots.robots.voxels.gait import (
     NAMES,
-    PAPER_WISHES,
+    PAPER_TARGETS,
     Gait,
-    gait,
+    find_gait,
     paper_gait,
     read_gait,
 )
+from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, VoxelRobot
 
 ROBOT = VoxelRobot()
 GAIT = paper_gait()
@@ -54,8 +54,8 @@ def test_gait_template():
         name: ROBOT.displacements(GAIT.poses, [FRONT[name][1]])[:, 0, 2]
         for name in FRONT
     }
-    assert np.allclose(lift["FL"], D * PAPER_WISHES["FL"])
-    assert np.allclose(lift["FR"], D * PAPER_WISHES["FR"])
+    assert np.allclose(lift["FL"], D * PAPER_TARGETS["FL"])
+    assert np.allclose(lift["FR"], D * PAPER_TARGETS["FR"])
     assert (np.flatnonzero(lift["FL"] > 0) + 1).tolist() == [2, 3, 4]
     assert (np.flatnonzero(lift["FR"] > 0) + 1).tolist() == [6, 7, 8]
 
@@ -67,7 +67,7 @@ def test_back_feet_move_as_the_markers_above():
 
 
 def test_inverse_kinematics_recovers_the_gait():
-    found = ROBOT.inverse({name: D * w for name, w in PAPER_WISHES.items()})
+    found = ROBOT.inverse({name: D * w for name, w in PAPER_TARGETS.items()})
     assert np.abs(found.controls - GAIT.poses).max() < 1e-15
     assert not found.conflicts
     markers = np.stack(list(ROBOT.markers(GAIT.poses).values()), axis=1)
@@ -87,20 +87,23 @@ def test_inverse_reports():
 
 
 def test_reaching_with_the_feet():
-    wishes = [Control(FEET[n], a, f"{n} {a}") for n, a in (("FL", "z"), ("BR", "x"))]
-    found = ROBOT.reach(wishes, [[0.01, 0.0], [0.0, -2e-3]])
+    targets = [Control(FEET[n], a, f"{n} {a}") for n, a in (("FL", "z"), ("BR", "x"))]
+    found = ROBOT.reach(targets, [[0.01, 0.0], [0.0, -2e-3]])
     assert found.residual < 1e-15 and not found.conflicts
-    again = ROBOT.displacements(found.controls, [w.node for w in wishes])
+    again = ROBOT.displacements(found.controls, [w.node for w in targets])
     assert np.allclose(again[:, 0, 2], [0.01, 0]) and np.allclose(
         again[:, 1, 0], [0, -2e-3]
     )
     up = ROBOT.reach([Control(FEET["BR"], "z", "heel")], [1e-3])
     assert "z of 'heel' is missed by 0.001 m: no actuator" in up.conflicts[0].text
-    far = ROBOT.reach(wishes[:1], [[0.0], [0.02]])
+    far = ROBOT.reach(targets[:1], [[0.0], [0.02]])
     assert far.conflicts[0].kind == "stroke" and far.conflicts[0].pose == 1
     # The foot's height and its forward swing are one motion of one plane.
     both = [Control(FEET["FL"], "z", "up"), Control(FEET["FL"], "y", "swing")]
-    assert "others ask against" in ROBOT.reach(both, [0.01, -0.01]).conflicts[-1].text
+    assert (
+        "it contradicts other targets"
+        in ROBOT.reach(both, [0.01, -0.01]).conflicts[-1].text
+    )
 
 
 def test_front_feet_carry_their_lever():
@@ -156,11 +159,11 @@ def test_lattice_and_bad_robots():
 
 
 def test_gaits_by_name():
-    assert np.array_equal(gait("backward").poses, gait("forward").poses[::-1])
-    assert np.array_equal(GAIT.reversed.poses, gait("backward").poses)
+    assert np.array_equal(find_gait("backward").poses, find_gait("forward").poses[::-1])
+    assert np.array_equal(GAIT.reversed.poses, find_gait("backward").poses)
     assert len(GAIT) == 8 and paper_gait(2e-3).poses.max() == 2e-3
     with pytest.raises(UnknownName, match="forward"):
-        gait("forwards")
+        find_gait("forwards")
 
 
 def test_between_poses():
@@ -187,7 +190,7 @@ def test_files_round_trip(tmp_path):
 
 
 BAD = {
-    "over.csv": ("blue [mm],yellow,red,green\n1,0,0,0\n6,0,0,0\n", "pose 2 asks blue"),
+    "over.csv": ("blue [mm],yellow,red,green\n1,0,0,0\n6,0,0,0\n", "pose 2 moves blue"),
     "name.csv": ("blue,yellow,red,gren\n0,0,0,0\n", "did you mean 'green'"),
     "twice.csv": ("blue,blue,red,green\n0,0,0,0\n", "two columns"),
     "missing.csv": ("blue,red,green\n0,0,0\n", "no column for yellow"),
@@ -197,11 +200,11 @@ BAD = {
     "unit.csv": ("blue [s],yellow,red,green\n0,0,0,0\n", "unit of length 's'"),
     "empty.csv": ("", "a line for each pose"),
     "head.csv": ("blue [mm,yellow,red,green\n0,0,0,0\n", "head"),
-    "list.yaml": ("- 1\n", "needs a mapping"),
+    "list.yaml": ("- 1\n", "needs `name: value`"),
     "row.yaml": ("poses: [[1, 2]]\n", "pose 1 must be"),
     "none.yaml": ("poses: []\n", "at least one pose"),
     "broken.yaml": ("poses: [[1,\n", "is not YAML"),
-    "names.yaml": ("poses: [[1]]\nactuators: 3\n", "list of names"),
+    "names.yaml": ("poses: [[1]]\nactuators: 3\n", "needs a list"),
     "kind.txt": ("", ".csv, .yaml or .yml"),
 }
 
@@ -219,7 +222,7 @@ def test_missing_file_and_stroke(tmp_path):
     with pytest.raises(FileProblem, match="cannot be read"):
         read_gait(tmp_path / "none.csv")
     GAIT.write(tmp_path / "walk.csv")
-    with pytest.raises(FileProblem, match=r"pose 1 asks blue for 5 mm.*4 mm"):
+    with pytest.raises(FileProblem, match=r"pose 1 moves blue by 5 mm.*4 mm"):
         read_gait(tmp_path / "walk.csv", stroke=4e-3)
     with pytest.raises(InvalidInput, match="stroke must be"):
         Gait(GAIT.poses, stroke=0.0)

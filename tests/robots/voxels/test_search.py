@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from drakebots.robots.voxels import search as gait_search
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
-from drakebots.robots.voxels.walk import search as gait_search
-from drakebots.robots.voxels.walk.search import BOUNDS, PAPER, GaitSearch, search, wave
+from drakebots.robots.voxels.search import (
+    BOUNDS,
+    PAPER,
+    GaitSearch,
+    search_gait,
+    wave,
+)
 
 
 class Walked:
@@ -25,7 +31,7 @@ class Walked:
 
 @pytest.fixture
 def walked(monkeypatch):
-    monkeypatch.setattr(gait_search, "run", Walked)
+    monkeypatch.setattr(gait_search, "simulate", Walked)
 
 
 def test_waves_stay_within_the_stroke():
@@ -39,8 +45,8 @@ def test_waves_stay_within_the_stroke():
 
 
 def test_the_search_finds_what_travels(walked):
-    few = search(GaitSearch(walks=12))
-    many = search(GaitSearch(walks=400))
+    few = search_gait(GaitSearch(walks=12))
+    many = search_gait(GaitSearch(walks=400))
     assert many.verdict is Verdict.SUCCESS
     assert many.metrics["walks"] == 400
     assert many.metrics["travel_mm_per_cycle"] > few.metrics["travel_mm_per_cycle"]
@@ -50,12 +56,12 @@ def test_the_search_finds_what_travels(walked):
 
 
 def test_a_seed_repeats(walked):
-    a, b = (search(GaitSearch(walks=40, seed=3)) for _ in range(2))
+    a, b = (search_gait(GaitSearch(walks=40, seed=3)) for _ in range(2))
     assert np.array_equal(a.data.control, b.data.control)
 
 
 def test_a_time_limit_keeps_the_best(walked):
-    result = search(GaitSearch(walks=10**6, time_limit=0.2))
+    result = search_gait(GaitSearch(walks=10**6, time_limit=0.2))
     assert result.verdict is Verdict.TIME_LIMIT
     assert result.metrics["walks"] > 10
 
@@ -64,12 +70,12 @@ def test_an_interruption_keeps_the_best(monkeypatch):
     def interrupted(problem):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gait_search, "run", interrupted)
-    assert search(GaitSearch()).verdict is Verdict.INTERRUPTED
+    monkeypatch.setattr(gait_search, "simulate", interrupted)
+    assert search_gait(GaitSearch()).verdict is Verdict.INTERRUPTED
 
 
 def test_a_real_walk():
-    result = search(GaitSearch(walks=1))
+    result = search_gait(GaitSearch(walks=1))
     assert result.metrics["walks"] == 1
     assert abs(result.metrics["travel_mm_per_cycle"]) < 30
 

@@ -1,20 +1,19 @@
-"""A gait for forward travel, searched on the Drake plant (derivative-free).
+"""A gait for forward travel, searched on the Drake plant without derivatives.
 
 The four actuators follow waves of the same period and a bounded stroke,
 
     u_i(k) = stroke clip(g cos(2 pi k/K - phi_i), -1, 1),   k = 1..K,
 
-with phi_blue = 0; searched are the other three phases and the squareness g. The
-paper's gait is phi = (0, pi, pi/2 or so, ...), squared. Travel jumps with contacts
-and has no useful gradient: differential evolution (SciPy) looks for the most travel
-a cycle, once settled, less `turn_weight` times the turn: the gait of most travel
-alone walks in a circle. Ours; the paper's outlook names optimization.
+with phi_blue = 0; the search varies the other three phases and the squareness g. The
+paper's gait is nearly phi = (0, pi, pi/4, -3 pi/4), squared. Travel jumps with
+contacts and has no useful gradient: differential evolution (SciPy) maximises the
+travel per cycle, once settled, less `turn_weight` times the turn, because the gait of
+most travel alone walks in a circle. Ours; the paper's outlook names optimization.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
@@ -22,12 +21,12 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import differential_evolution
 
-from drakebots.core.errors import InvalidInput
-from drakebots.core.run import CtrlC, Verdict
-from drakebots.model import package_root
+from drakebots.core.checks import check, non_negative, optional, positive, whole
+from drakebots.core.run import CtrlC, Progress, Verdict
+from drakebots.model import parameters_of
 from drakebots.results import Result, provenance
-from drakebots.robots.voxels.model import ACTUATORS
-from drakebots.robots.voxels.walk.walk import VoxelWalk, run
+from drakebots.robots.voxels.model import ACTUATORS, MODEL
+from drakebots.robots.voxels.simulate import VoxelSimulation, simulate
 
 BOUNDS = ((-np.pi, np.pi),) * 3 + ((1.0, 3.0),)
 """Phases of yellow, red, green against blue [rad], and squareness."""
@@ -35,25 +34,22 @@ BOUNDS = ((-np.pi, np.pi),) * 3 + ((1.0, 3.0),)
 PAPER = (np.pi, np.pi / 4, -3 * np.pi / 4, 1.5)
 """The paper's gait in these numbers, nearly."""
 
-Progress = Callable[[int, float], None]
-"""Called with the walks done and the best score so far [m]."""
-
 
 @dataclass(frozen=True)
 class GaitSearch:
-    """What to search.
+    """A search for the gait of most travel.
 
     Attributes:
-        walk: how gaits are walked; its own gait is not used.
-        poses: K, of a cycle.
-        walks: simulations at most.
-        population: gaits at a time.
-        turn_weight: what a turn a cycle costs, either way [m/rad].
-        seed: of the search.
-        time_limit: of wall time [s]; the best so far is kept.
+        walk: the simulation that each gait is tried in; its own gait is not used.
+        poses: number of poses in a cycle.
+        walks: largest number of simulations.
+        population: number of gaits in a generation.
+        turn_weight: cost of a turn per cycle in either direction [m/rad].
+        seed: seed of the random numbers.
+        time_limit: limit of the wall time [s]; the best gait so far is kept.
     """
 
-    walk: VoxelWalk = field(default_factory=lambda: VoxelWalk(cycles=2))
+    walk: VoxelSimulation = field(default_factory=lambda: VoxelSimulation(cycles=2))
     poses: int = 8
     walks: int = 120
     population: int = 12
@@ -62,18 +58,20 @@ class GaitSearch:
     time_limit: float | None = None
 
     def __post_init__(self):
-        for name, least in (("poses", 3), ("walks", 1), ("population", 5)):
-            value = getattr(self, name)
-            if int(value) != value or value < least:
-                raise InvalidInput(f"{name} must be whole, >= {least}, got {value}")
-        if not (np.isfinite(self.turn_weight) and self.turn_weight >= 0):
-            raise InvalidInput(f"turn_weight must be >= 0, got {self.turn_weight}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidInput(f"time_limit must be > 0 s, got {self.time_limit}")
+        check(
+            self,
+            "",
+            poses=whole(3),
+            walks=whole(1),
+            population=whole(5),
+            turn_weight=non_negative("m/rad"),
+            seed=whole(0),
+            time_limit=optional(positive("s")),
+        )
 
 
 class Trial(NamedTuple):
-    """A walk: its gait's parameters, travel [m], turn [rad] a cycle, and score."""
+    """A walk: its gait's parameters, travel [m] and turn [rad] per cycle, and score."""
 
     parameters: np.ndarray
     travel: float
@@ -82,7 +80,7 @@ class Trial(NamedTuple):
 
 
 class _Over(Exception):
-    """The search ends: walks or time are used up."""
+    """Ends the search: walks or time are used up."""
 
 
 def wave(parameters, poses: int = 8) -> np.ndarray:
@@ -93,18 +91,22 @@ def wave(parameters, poses: int = 8) -> np.ndarray:
     return np.clip(parameters[3] * np.cos(turns), -1, 1)
 
 
-def search(
+def search_gait(
     problem: GaitSearch = GaitSearch(), *, progress: Progress | None = None
 ) -> Result:
-    """Searches; the best gait so far is returned even when cut short.
+    """Searches for a gait; a search that is cut short returns the best gait so far.
 
-    Raises:
-        InvalidInput: for a walk that cannot be simulated.
+    Args:
+        problem: the search.
+        progress: called with the walks done and their largest number.
+
+    Returns:
+        A result of kind "voxels.gait_search", with the best gait's poses over time.
     """
     began = time.perf_counter()
     tried: list[Trial] = []
 
-    def travel(parameters) -> float:
+    def cost(parameters) -> float:
         stop.check()
         spent = time.perf_counter() - began
         if len(tried) >= problem.walks or (
@@ -113,7 +115,7 @@ def search(
             raise _Over
         table = wave(parameters, problem.poses) * problem.walk.stroke
         walk = replace(problem.walk, gait=tuple(map(tuple, table.tolist())))
-        metrics = run(walk).metrics
+        metrics = simulate(walk).metrics
         turn = abs(np.radians(metrics.get("turn_deg_per_cycle", 0.0)))
         found = metrics.get("travel_mm_per_cycle", 0.0) * 1e-3
         score = found - problem.turn_weight * turn
@@ -122,7 +124,7 @@ def search(
             score = -1.0
         tried.append(Trial(np.array(parameters), found, turn, score))
         if progress is not None:
-            progress(len(tried), max(trial.score for trial in tried))
+            progress("walks", len(tried), problem.walks)
         return -score
 
     verdict, message = Verdict.SUCCESS, f"{problem.walks} walks"
@@ -133,7 +135,7 @@ def search(
             first = random.uniform(low, high, (problem.population, len(BOUNDS)))
             first[0] = PAPER
             differential_evolution(
-                travel, BOUNDS, init=first, seed=problem.seed, polish=False, tol=0
+                cost, BOUNDS, init=first, seed=problem.seed, polish=False, tol=0
             )
         except _Over:
             if len(tried) < problem.walks:
@@ -162,7 +164,7 @@ def _result(problem, tried, verdict, message, seconds) -> Result:
     )
     return Result(
         kind="voxels.gait_search",
-        model="voxel",
+        model=MODEL,
         verdict=verdict,
         message=message,
         data=data,
@@ -176,7 +178,5 @@ def _result(problem, tried, verdict, message, seconds) -> Result:
             "squareness": float(best[3]),
             "travel_mm_of_each_walk": [1e3 * t.travel for t in tried],
         },
-        provenance=provenance(
-            package_root() / "voxel" / "params.yaml", asdict(problem), problem.seed
-        ),
+        provenance=provenance(parameters_of(MODEL).path, asdict(problem), problem.seed),
     )

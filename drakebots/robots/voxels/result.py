@@ -1,4 +1,4 @@
-"""What a walk of the voxel robot left behind, as a labelled result."""
+"""The result of a walk: its dataset in SI, and the measures of the walk."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from drakebots.results import Result, provenance
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MARKERS,
+    MODEL,
     VoxelRobot,
     node_positions,
     walker,
 )
 
 
-def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
-    """The result of a run.
+def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
+    """The result of a simulation.
 
     Args:
-        problem: the :class:`VoxelWalk`.
-        options: it, for the provenance.
-        walk, log, end: of the run.
+        problem: the :class:`drakebots.robots.voxels.simulate.VoxelSimulation`.
+        options: its fields, for the provenance.
+        walk: the built diagram.
+        log: the monitor.
+        end: how the simulation ended.
     """
     data = walk_dataset(walk, log, end.time)
     worst = {
@@ -43,7 +46,7 @@ def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
     }
     return Result(
         kind="voxels.simulation",
-        model="voxel",
+        model=MODEL,
         verdict=end.verdict,
         message=end.message,
         data=data,
@@ -55,7 +58,7 @@ def make_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
 
 
 def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
-    """All that a run logged up to a time [s], in SI."""
+    """The log of a simulation up to a time [s], in SI."""
     times, states = np.array(log.times), np.array(log.states)
     keep = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
     times, states = times[keep], states[keep]
@@ -108,7 +111,7 @@ def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
 
 def _pose(R: np.ndarray) -> np.ndarray:
     X = np.eye(4)
-    # Drake refuses rotations that rounding has bent.
+    # Drake refuses rotations that rounding has made inexact.
     U, _, Vt = np.linalg.svd(R)
     X[:3, :3] = U @ Vt
     return X
@@ -117,14 +120,14 @@ def _pose(R: np.ndarray) -> np.ndarray:
 def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The core's mean pose: the rigid motion nearest to that of its nodes.
 
-    Planes of motion have no part in it: they are orthogonal to rigid motions.
+    Planes of motion do not contribute to it: they are orthogonal to rigid motions.
 
     Args:
         nodes: p_WN over time (T, N, 3) [m], at rest in the first sample.
 
     Returns:
-        p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), which is
-        one in the first sample.
+        p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), the identity in
+        the first sample.
     """
     cut = walker.walker()
     core = np.unique(cut.lattice.voxel_nodes[: len(VoxelRobot().core.voxels)])
@@ -138,14 +141,15 @@ def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
-    """Motion per cycle, over all full cycles but the first where there are two.
+    """Mean motion per cycle; with two or more full cycles the first does not count.
 
-    Forward is where the robot faces in the mean over a cycle: its heading swings
-    within one. The spread over the cycles says how regular the walk is.
+    Forward is the robot's mean heading over a cycle, within which the heading
+    oscillates. The spread over the cycles measures how regular the walk is.
 
     Args:
-        data: of a walk.
-        settle, cycle: durations before the gait and of a cycle [s].
+        data: dataset of a walk.
+        settle: time at rest before the gait [s].
+        cycle: duration of a cycle [s].
     """
     done = int(np.floor((float(data.time[-1]) - settle) / cycle + 1e-6))
     if done < 1:
@@ -172,7 +176,7 @@ def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
 
 
 def front_share(data: xr.Dataset, settle: float) -> float:
-    """Of the load that the front feet carry, in the mean over the gait."""
+    """Share of the load that the front feet carry, in the mean over the gait."""
     load = data.foot_force.sel(time=slice(settle, None))[..., 2].sum("time")
     front = [str(name) for name in data.foot.values if str(name).startswith("F")]
     return float(load.sel(foot=front).sum() / max(float(load.sum()), 1e-12))
@@ -181,9 +185,9 @@ def front_share(data: xr.Dataset, settle: float) -> float:
 def marker_agreement(data: xr.Dataset, settle: float) -> dict[str, float]:
     """The markers in the body frame against the planes of motion.
 
-    Slope (least squares through the origin) and error are of the directions that
-    a camera from above sees, as in the paper. The third one has the sinking of
-    tilted voxels, pitch (1 - cos(tilt)), which the linear model leaves out.
+    The slope is a least squares fit through the origin. The error is that of x and y,
+    which a camera above sees, as in the paper. Along z tilted voxels sink by
+    pitch (1 - cos(tilt)), which the linear model neglects.
     """
     moving = data.sel(time=slice(settle, None))
     if moving.sizes["time"] < 2:
@@ -199,6 +203,3 @@ def marker_agreement(data: xr.Dataset, settle: float) -> dict[str, float]:
         "marker_max_error_mm": 1e3 * float(abs(shown - pom)[..., :2].max()),
         "marker_max_sinking_mm": 1e3 * float(abs(shown - pom)[..., 2].max()),
     }
-
-
-__all__ = ["body_frame", "make_result", "marker_agreement", "travel", "walk_dataset"]

@@ -1,0 +1,280 @@
+"""What a walk adds to a lattice's plant: actuators, and feet with directional friction.
+
+**Actuators** are springs of commanded length between two nodes of the lattice. Drake's
+distance constraint with stiffness k and damping d pulls along the line through its two
+points with
+
+    f = -k (length - commanded) - d (dlength/dt)
+
+and SAP integrates it implicitly. The commanded length is a parameter of the plant's
+Context, which no other system of a diagram may write: the Simulator's monitor sets it
+between two steps (:mod:`drakebots.robots.voxels.simulate`).
+
+**Feet** may slide more easily forward than backward. Drake's friction is isotropic: the
+force f_t on a foot lies in a disc of radius mu N. For a foot with mu_f against sliding
+forward and mu_b against sliding backward the disc is shifted along the forward
+direction d,
+
+    |f_t - b N d| <= m N,    m = (mu_b + mu_f)/2,   b = (mu_b - mu_f)/2
+
+Sliding forward, the ground resists with (m - b) N = mu_f N; sliding backward, with
+mu_b N; and any slip v dissipates: f_t . v <= -mu_f N |v|. A foot that slides sideways
+is also pushed forward, as on slanted bristles. Drake provides the disc of radius m N;
+the shift b N d is a force applied to the foot, with N of the step before (a lag of one
+step). The law is ours; the paper only says that feet were sticky or printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.geometry import SceneGraph
+from pydrake.multibody.math import SpatialForce
+from pydrake.multibody.plant import (
+    DistanceConstraintParams,
+    ExternallyAppliedSpatialForce,
+    MultibodyPlant,
+)
+from pydrake.multibody.tree import (
+    JacobianWrtVariable,
+    MultibodyConstraintId,
+    RigidBody,
+)
+from pydrake.systems.framework import Context
+
+from drakebots.core.checks import array, check_value, non_negative, positive
+from drakebots.core.errors import InvalidInput
+from drakebots.lattice.pom import Control
+from drakebots.robots.voxels.model import Foot, OctahedraPlant
+
+# --- actuators --------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rod:
+    """One distance constraint between points P of body A and Q of body B."""
+
+    id: MultibodyConstraintId
+    body_A: RigidBody
+    p_AP: np.ndarray
+    body_B: RigidBody
+    p_BQ: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Actuators:
+    """The actuators in a plant.
+
+    Attributes:
+        built: the lattice they act on.
+        controls: the nodes each of them connects.
+        rods: their distance constraints in the plant.
+        stiffness: of each actuator [N/m].
+        damping: of each actuator [N s/m].
+    """
+
+    built: OctahedraPlant
+    controls: tuple[Control, ...]
+    rods: tuple[_Rod, ...]
+    stiffness: float
+    damping: float
+
+    @property
+    def rest(self) -> float:
+        """The length of every actuator at rest, the pitch [m]."""
+        return self.built.octahedra.lattice.pitch
+
+    def command(self, context: Context, lengths) -> None:
+        """Sets the commanded lengths (M,) [m] in the plant's Context."""
+        for rod, length in zip(self.rods, lengths, strict=True):
+            parameters = DistanceConstraintParams(
+                rod.body_A.index(),
+                rod.p_AP,
+                rod.body_B.index(),
+                rod.p_BQ,
+                float(length),
+                self.stiffness,
+                self.damping,
+            )
+            self.built.plant.SetDistanceConstraintParams(context, rod.id, parameters)
+
+    def lengths(self, context: Context) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (M,) [m] and their rates (M,) [m/s]."""
+        plant = self.built.plant
+        world = plant.world_frame()
+        v = plant.GetVelocities(context)
+        found = np.zeros((2, len(self.rods)))
+        for k, rod in enumerate(self.rods):
+            ends, rates = [], []
+            for body, p in ((rod.body_A, rod.p_AP), (rod.body_B, rod.p_BQ)):
+                frame = body.body_frame()
+                ends.append(plant.CalcPointsPositions(context, frame, p, world).ravel())
+                J = plant.CalcJacobianTranslationalVelocity(
+                    context, JacobianWrtVariable.kV, frame, p, world, world
+                )
+                rates.append(J @ v)
+            line = ends[1] - ends[0]
+            found[0, k] = np.linalg.norm(line)
+            found[1, k] = line @ (rates[1] - rates[0]) / found[0, k]
+        return found[0], found[1]
+
+    def forces(self, commanded, length, rate) -> np.ndarray:
+        """Forces (M,) [N] at these lengths; > 0 pushes the nodes apart."""
+        return self.stiffness * (np.asarray(commanded) - length) - self.damping * rate
+
+
+def add_actuators(
+    built: OctahedraPlant,
+    controls: Sequence[Control],
+    *,
+    stiffness: float = 5e4,
+    damping: float = 50.0,
+) -> Actuators:
+    """Adds actuators to a lattice's plant before Finalize.
+
+    Args:
+        built: the lattice.
+        controls: actuators, each between its node and the node one pitch further.
+        stiffness: of each actuator [N/m].
+        damping: of each actuator [N s/m].
+
+    Raises:
+        InvalidInput: for a node that is not in the lattice, two nodes of one voxel,
+            or a stiffness or damping out of range.
+    """
+    check_value("an actuator's stiffness", stiffness, positive("N/m"))
+    check_value("an actuator's damping", damping, non_negative("N s/m"))
+    cut, rods = built.octahedra, []
+    for control in controls:
+        ends = []
+        for place in (control.node, control.other):
+            node = cut.lattice.node(place)
+            voxel, _ = cut.lattice.voxel_of(node)
+            ends.append((built.bodies[voxel], cut.in_body(voxel, node)))
+        (A, p_A), (B, p_B) = ends
+        if A is B:
+            raise InvalidInput(
+                f"actuator {control.name}: both nodes belong to one rigid voxel; "
+                "put it between two voxels"
+            )
+        length = float(cut.lattice.pitch)
+        key = built.plant.AddDistanceConstraint(
+            A, p_A, B, p_B, length, stiffness, damping
+        )
+        rods.append(_Rod(key, A, p_A, B, p_B))
+    return Actuators(built, tuple(controls), tuple(rods), stiffness, damping)
+
+
+# --- feet -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FeetContact:
+    """The feet's contacts with the ground in a plant, and their directional friction.
+
+    Attributes:
+        plant: the finalized plant with the lattice in it.
+        feet: the spheres that touch the ground.
+        bodies: the voxel that carries each foot.
+        centres: centre of each sphere in its body (F, 3) [m].
+        geometries: row of the foot by the identifier of its collision geometry.
+        bias: coefficient b of each foot (F,).
+        forward: direction d in the carrying body's frame at rest (3,); it turns with
+            the body.
+    """
+
+    plant: MultibodyPlant
+    feet: tuple[Foot, ...]
+    bodies: tuple[RigidBody, ...]
+    centres: np.ndarray
+    geometries: dict
+    bias: np.ndarray
+    forward: np.ndarray
+
+    def forces(self, context: Context) -> np.ndarray:
+        """Forces of the ground on the feet in the world (F, 3) [N], without shift."""
+        port = self.plant.get_contact_results_output_port()
+        results = port.Eval(context)
+        found = np.zeros((len(self.feet), 3))
+        for k in range(results.num_point_pair_contacts()):
+            info = results.point_pair_contact_info(k)
+            pair = info.point_pair()
+            # contact_force acts on body B.
+            for key, sign in ((pair.id_A, -1.0), (pair.id_B, 1.0)):
+                foot = self.geometries.get(key)
+                if foot is not None:
+                    found[foot] += sign * info.contact_force()
+        return found
+
+    def shift(self, context: Context, normal: np.ndarray) -> np.ndarray:
+        """The shift b N d of each foot along the ground (F, 3) [N].
+
+        Args:
+            context: the plant's.
+            normal: normal force N on each foot (F,) [N].
+        """
+        shifts = np.zeros((len(self.feet), 3))
+        for k in np.flatnonzero(self.bias):
+            R = self.bodies[k].EvalPoseInWorld(context).rotation().matrix()
+            d = R @ self.forward
+            d[2] = 0.0
+            shifts[k] = self.bias[k] * normal[k] * d / max(np.linalg.norm(d), 1e-9)
+        return shifts
+
+    def apply(self, context: Context, shifts: np.ndarray) -> None:
+        """Applies forces (F, 3) [N] at the feet's lowest points from now on."""
+        applied = []
+        for k in np.flatnonzero(self.bias):
+            R = self.bodies[k].EvalPoseInWorld(context).rotation().matrix()
+            down = R.T @ np.array([0.0, 0.0, -self.feet[k].radius])
+            force = ExternallyAppliedSpatialForce()
+            force.body_index = self.bodies[k].index()
+            force.p_BoBq_B = self.centres[k] + down
+            force.F_Bq_W = SpatialForce(np.zeros(3), shifts[k])
+            applied.append(force)
+        port = self.plant.get_applied_spatial_force_input_port()
+        port.FixValue(context, applied)
+
+
+def find_feet(
+    built: OctahedraPlant,
+    feet: Sequence[Foot],
+    bias,
+    forward,
+    scene_graph: SceneGraph,
+) -> FeetContact:
+    """Finds the feet in a finalized plant that has read their SDF.
+
+    Args:
+        built: the lattice in the plant.
+        feet: the spheres; their friction is m.
+        bias: coefficient b of each foot (F,).
+        forward: direction d at rest (3,).
+        scene_graph: the plant's.
+
+    Raises:
+        InvalidInput: when `bias` is not one finite number for each foot.
+    """
+    plant, inspector = built.plant, scene_graph.model_inspector()
+    bias = check_value("bias, one number per foot,", bias, array((len(feet),)))
+    names = {foot.name: k for k, foot in enumerate(feet)}
+    geometries, bodies, centres = {}, [], []
+    for foot in feet:
+        voxel, p = foot.place(built.octahedra)
+        bodies.append(built.bodies[voxel])
+        centres.append(p)
+        for key in plant.GetCollisionGeometriesForBody(built.bodies[voxel]):
+            name = inspector.GetName(key).split("::")[-1]
+            if name in names:
+                geometries[key] = names[name]
+    return FeetContact(
+        plant,
+        tuple(feet),
+        tuple(bodies),
+        np.array(centres),
+        geometries,
+        bias,
+        np.asarray(forward, float),
+    )
