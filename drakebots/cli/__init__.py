@@ -1,5 +1,5 @@
 """The command `drakebots`: models, show, simulate, plan, track, export, limbs,
-attach, design, view, report.
+attach, design, calibrate, view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
@@ -41,6 +41,7 @@ COMMANDS = {
     "limbs": ("put soft, actuated limbs on any robot", "design:LIMBS"),
     "attach": ("glue an elastic skin to a skeleton", "skin:ATTACH"),
     "design": ("design a skinned robot from a surface", "design:DESIGN"),
+    "calibrate": ("fit a lattice's kinematics to markers", "voxels:CALIBRATE"),
     "view": ("show a result or a model in Meshcat", "look:VIEW"),
     "report": ("summarize a result", "look:REPORT"),
 }

@@ -1,4 +1,5 @@
-"""`drakebots simulate voxel`, `plan voxel`, `plan LATTICE`: parsing only."""
+"""Voxel robots and lattices on the command line: `simulate`, `plan`, `show` and
+`calibrate`, parsing only."""
 
 from __future__ import annotations
 
@@ -7,19 +8,19 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from drakebots.cli.command import Variant
+from drakebots.cli.command import Command, Variant
+from drakebots.cli.generic import attribute_texts
 from drakebots.cli.inputs import length
 from drakebots.cli.options import (
     field_options,
     given,
     output_argument,
     output_arguments,
-    switch,
 )
 from drakebots.cli.output import finish, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom import Control
+from drakebots.lattice.pom import Control, calibrate, read_measurements
 from drakebots.lattice.shape import (
     ENDINGS,
     check_lattice,
@@ -27,52 +28,50 @@ from drakebots.lattice.shape import (
     load_lattice,
 )
 from drakebots.plots import plot_lattice
-from drakebots.robots.voxels import plan_lattice, plan_robot
-from drakebots.robots.voxels.walk import VoxelWalk, read_gait, run
+from drakebots.robots.voxels import (
+    Problem,
+    Simulation,
+    Target,
+    plan,
+    read_gait,
+    simulate,
+)
 from drakebots.view.lattice import show_lattice
+
+_LATTICE = f"a lattice's file ({', '.join(ENDINGS)})"
+_STROKE = "largest displacement of an actuator's lower node, e.g. 5mm"
 
 # --- simulate ---------------------------------------------------------------
 
-_WALK = {
-    "cycles": "of the gait",
-    "pose_time": "of each pose [s]",
-    "friction_front": "mu of the front feet",
-    "friction_back": "mu of the back feet",
-    "directional": "share by which feet slide easier forward",
-    "time_step": "of the plant [s]",
-    "log_period": "between samples [s]",
-    "time_limit": "of wall time [s]; the best is kept",
+_FIELDS = {
+    name: text
+    for name, text in attribute_texts(Simulation).items()
+    if name not in ("gait", "stroke")
 }
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="voxel")
     parser.add_argument(
-        "--gait", default="forward", help="forward, reverse, or a table (.csv, .yaml)"
+        "--gait",
+        default="forward",
+        help="forward, backward, or a table of poses (.csv, .yaml)",
     )
-    parser.add_argument("--stroke", help="of a node either way, e.g. 5mm")
-    switch(
-        parser,
-        "--point-feet",
-        "point_feet",
-        "back feet without heel and toe: it tips over",
-    )
-    field_options(parser, VoxelWalk, _WALK)
+    parser.add_argument("--stroke", help=_STROKE)
+    field_options(parser, Simulation, _FIELDS)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    options = given(args, ("point_feet", *_WALK))
+    options = given(args, _FIELDS)
     if args.stroke is not None:
-        options["stroke"] = _stroke(args)
-    if Path(args.gait).suffix:
-        table = read_gait(args.gait, options.get("stroke"))
-        options["gait"] = tuple(map(tuple, table.poses.tolist()))
-    else:
-        options["gait"] = args.gait
-    problem = VoxelWalk(**options)
+        options["stroke"] = length(args.stroke, "--stroke")
+    gait = args.gait
+    if Path(gait).suffix:
+        gait = read_gait(gait, options.get("stroke"))
+    problem = Simulation(gait=gait, **options)
     with progress_bar("voxel") as progress:
-        result = run(problem, progress=progress)
+        result = simulate(problem, progress=progress)
     return finish(args, result)
 
 
@@ -85,91 +84,38 @@ VOXEL_SIMULATE = Variant(
 
 # --- plan -------------------------------------------------------------------
 
-_WISH = re.compile(r"(.+):([xyz])=(.+)")
-_PUSH = re.compile(r"(.+):([xyz])")
+_TARGET = re.compile(r"(.+):([xyz])=(.+)")
+_ACTUATOR = re.compile(r"(.+):([xyz])")
 
 
-def target(text: str) -> tuple[str, str, float]:
-    """An effector "NAME:x=5mm": its name, axis and displacement [m].
+def target(text: str) -> Target:
+    """The target that "NAME:x=5mm" or "X,Y,Z:x=5mm" names.
 
     Raises:
-        InvalidInput: when it is not written so.
+        InvalidInput: for text of another form, or a length that is none.
+        UnknownName: for an unknown effector.
     """
-    found = _WISH.fullmatch(text)
+    found = _TARGET.fullmatch(text)
     if found is None:
         raise InvalidInput(
-            f"--effector: {text!r} is none; write NAME:AXIS=LENGTH, e.g. BL:x=5mm"
+            f"--effector: {text!r} must be NAME:AXIS=LENGTH, e.g. BL:x=5mm"
         )
-    return found[1], found[2], length(found[3], f"--effector {found[1]}")
-
-
-def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="voxel")
-    _effectors(parser, "foot (the back left one), FL, FR, BL, BR, a marker, or x,y,z")
-    output_arguments(parser)
-
-
-def _effectors(parser: argparse.ArgumentParser, names: str) -> None:
-    parser.add_argument(
-        "--effector",
-        action="append",
-        required=True,
-        metavar="NAME:AXIS=LENGTH",
-        help=f"a node and how it is to move; several are met at once ({names})",
-    )
-    parser.add_argument("--stroke", help="most of a node either way, e.g. 5mm")
-
-
-def _stroke(args: argparse.Namespace) -> float | None:
-    return None if args.stroke is None else length(args.stroke, "--stroke")
-
-
-def _plan(args: argparse.Namespace) -> int:
-    result = plan_robot([target(w) for w in args.effector], stroke=_stroke(args))
-    return finish(args, result)
-
-
-VOXEL_PLAN = Variant(
-    "actuator displacements of the voxel robot for requested node motions",
-    "drakebots plan voxel --effector foot:x=5mm",
-    _plan_arguments,
-    _plan,
-)
-
-
-def _lattice_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help=f"a lattice's file ({', '.join(ENDINGS)})")
-    parser.add_argument(
-        "--actuator",
-        action="append",
-        metavar="X,Y,Z:AXIS",
-        help="lower node (half pitches) and push axis; left out, the fewest that "
-        "do it are looked for",
-    )
-    _effectors(parser, "x,y,z in half pitches")
-    output_arguments(parser)
+    return Target(found[1], found[2], length(found[3], f"--effector {found[1]}"))
 
 
 def actuator(text: str) -> Control:
-    """An actuator "x,y,z:axis".
+    """The actuator that "X,Y,Z:AXIS" names.
 
     Raises:
-        InvalidInput: when it is not written so.
+        InvalidInput: for text of another form.
     """
-    found = _PUSH.fullmatch(text)
+    found = _ACTUATOR.fullmatch(text)
     if found is None:
-        raise InvalidInput(
-            f"--actuator: {text!r} is none; write X,Y,Z:AXIS, e.g. 2,1,1:z"
-        )
-    return Control(place(found[1]), found[2])
+        raise InvalidInput(f"--actuator: {text!r} must be X,Y,Z:AXIS, e.g. 2,1,1:z")
+    return Control(_place(found[1]), found[2])
 
 
-def place(text: str) -> tuple[int, int, int]:
-    """A node "x,y,z" [half pitches].
-
-    Raises:
-        InvalidInput: when it is none.
-    """
+def _place(text: str) -> tuple[int, int, int]:
     try:
         x, y, z = map(int, text.split(","))
     except ValueError:
@@ -179,20 +125,69 @@ def place(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _plan_lattice(args: argparse.Namespace) -> int:
-    spec = load_lattice(args.model)
-    targets = [
-        (place(name), axis, value) for name, axis, value in map(target, args.effector)
-    ]
-    actuators = [actuator(text) for text in args.actuator or ()]
-    result = plan_lattice(
-        spec, targets, actuators, path=args.model, stroke=_stroke(args)
+def _target_arguments(parser: argparse.ArgumentParser, names: str) -> None:
+    parser.add_argument(
+        "--effector",
+        action="append",
+        required=True,
+        metavar="NAME:AXIS=LENGTH",
+        help=f"requested displacement of a node ({names}); give one or more",
     )
+    parser.add_argument("--stroke", help=_STROKE)
+    output_arguments(parser)
+
+
+def _run_plan(args: argparse.Namespace, **options) -> int:
+    if args.stroke is not None:
+        options["stroke"] = length(args.stroke, "--stroke")
+    problem = Problem([target(text) for text in args.effector], **options)
+    with progress_bar(args.model) as progress:
+        result = plan(problem, progress=progress)
     return finish(args, result)
 
 
+def _plan_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="voxel")
+    _target_arguments(
+        parser, "foot (the back left one), FL, FR, BL, BR, a marker, or x,y,z"
+    )
+
+
+VOXEL_PLAN = Variant(
+    "find actuator displacements of the voxel robot for requested node motions",
+    "drakebots plan voxel --effector foot:x=5mm",
+    _plan_arguments,
+    _run_plan,
+)
+
+
+def _lattice_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help=_LATTICE)
+    parser.add_argument(
+        "--actuator",
+        action="append",
+        metavar="X,Y,Z:AXIS",
+        help="lower node (half pitches) and push axis of an actuator; without any, the "
+        "fewest actuators that meet the targets are placed",
+    )
+    _target_arguments(parser, "x,y,z in half pitches")
+
+
+def _plan_lattice(args: argparse.Namespace) -> int:
+    for text in args.effector:
+        found = _TARGET.fullmatch(text)
+        if found is not None:
+            _place(found[1])
+    return _run_plan(
+        args,
+        lattice=load_lattice(args.model),
+        actuators=[actuator(text) for text in args.actuator or ()],
+        path=args.model,
+    )
+
+
 LATTICE_PLAN = Variant(
-    "actuators of a lattice for requested node motions",
+    "find actuators of a lattice for requested node motions",
     "drakebots plan lattice.json --effector 1,3,4:x=5mm --actuator 2,3,1:z",
     _lattice_arguments,
     _plan_lattice,
@@ -202,12 +197,16 @@ LATTICE_PLAN = Variant(
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help=f"a lattice's file ({', '.join(ENDINGS)})")
+    parser.add_argument("model", help=_LATTICE)
     parser.add_argument(
-        "--mechanisms", action="store_true", help="list what moves without stretching"
+        "--mechanisms",
+        action="store_true",
+        help="list all motions that stretch no beam",
     )
-    output_argument(parser, "--html", help="draw it as a Meshcat page")
-    output_argument(parser, "--plot", picture=True, help="draw it as a picture (.png)")
+    output_argument(parser, "--html", help="draw the lattice as a Meshcat page")
+    output_argument(
+        parser, "--plot", picture=True, help="draw the lattice as a picture (.png)"
+    )
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -243,8 +242,40 @@ def _show(args: argparse.Namespace) -> int:
 
 
 LATTICE_SHOW = Variant(
-    "check a lattice and say what it contains, and how it can move",
+    "check a lattice, and print what it contains and how it can move",
     "drakebots show lattice.json --mechanisms",
     _show_arguments,
     _show,
+)
+
+# --- calibrate --------------------------------------------------------------
+
+
+def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lattice", help=_LATTICE)
+    parser.add_argument(
+        "measurements",
+        help="table of actuator displacements and marker positions (.csv), with the "
+        "heads `actuator X Y Z AXIS [unit]` and `marker X Y Z AXIS [unit]`",
+    )
+    output_argument(parser, "-o", "--output", help="file of the calibration (.json)")
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    measured = read_measurements(args.measurements)
+    model = measured.model(load_lattice(args.lattice).lattice)
+    found = calibrate(model, measured.u, measured.markers)
+    print(found.report())
+    written = [] if args.output is None else [found.save(args.output)]
+    return tell(args, found.facts(), *written)
+
+
+CALIBRATE = Command(
+    "calibrate",
+    Variant(
+        "fit the gains of a lattice's planes of motion to measured markers",
+        "drakebots calibrate lattice.json walk.csv -o gains.json",
+        _calibrate_arguments,
+        _calibrate,
+    ),
 )

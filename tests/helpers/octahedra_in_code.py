@@ -1,4 +1,4 @@
-"""Rigid octahedra added to a plant through Drake's API, beside the SDF of the package."""
+"""Rigid octahedra added to a plant through Drake's API, without the SDF."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from voxel_figures import FIGURES, draw_figures
 from voxel_loss import plot_dissipation, plot_loss_table
 from voxel_planes import plot_numbering
-from voxel_plots import FIGURES, draw_figures
 
 from drakebots import plot
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -18,7 +18,8 @@ from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.plots.lattice import draw_nodes, plot_lattice
 from drakebots.robots.voxels.model.robot import ACTUATORS, VoxelRobot
-from drakebots.robots.voxels.plan import plan_lattice, plan_robot
+from drakebots.robots.voxels.plan import ReachProblem, Target
+from drakebots.robots.voxels.plan import plan as plan_reach
 from drakebots.view.lattice.record import actuators_of, lattice_of, lattice_of_nodes
 from tests.helpers.scripts import is_picture, load_script
 
@@ -27,7 +28,9 @@ CENTRE = Control((4, 3, 3), 2)
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_robot([("foot", "x", 5e-3), ("FL", "z", 8e-3)])
+    return plan_reach(
+        ReachProblem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)])
+    )
 
 
 def test_quick_figures_by_the_script(tmp_path, capsys):
@@ -83,7 +86,7 @@ def test_lattice_pictures(tmp_path):
 def test_plan_pictures(tmp_path, plan):
     assert is_picture(plot(plan, tmp_path / "plan.png"))
     spec = LatticeSpec(block(2, 2, 2))
-    free = plan_lattice(spec, [((1, 3, 4), "x", 5e-3)])
+    free = plan_reach(ReachProblem([Target((1, 3, 4), "x", 5e-3)], spec))
     assert is_picture(plot(free, tmp_path / "lattice.png"))
 
 
@@ -98,9 +101,11 @@ def test_lattice_of_a_plan(plan):
 
 
 def test_actuators_of_a_lattices_plan():
-    asked = [Control((2, 3, 1), 2), Control((1, 2, 1), 2)]
-    result = plan_lattice(LatticeSpec(block(2, 2, 2)), [((1, 3, 4), "x", 5e-3)], asked)
-    assert actuators_of(result, lattice_of(result)) == asked
+    actuators = [Control((2, 3, 1), 2), Control((1, 2, 1), 2)]
+    target = Target((1, 3, 4), "x", 5e-3)
+    spec = LatticeSpec(block(2, 2, 2))
+    result = plan_reach(ReachProblem([target], spec, actuators))
+    assert actuators_of(result, lattice_of(result)) == actuators
 
 
 def test_gaps_between_voxels_stay_gaps():

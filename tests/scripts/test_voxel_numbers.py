@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import voxel_numbers as numbers
+import voxel_loss as numbers
 from voxel_planes import groups
+from voxel_robot import robot_templates, targets_recovered
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape.lattice import block
@@ -72,7 +73,7 @@ def test_dissipation_starts_at_the_actuator():
 @pytest.mark.parametrize(("ratio", "slope"), [(42.43, 0.998), (27, 0.994), (18, 0.987)])
 def test_robot_templates(ratio, slope):
     length = block(1, 1, 1).beam_length
-    found = numbers.robot_templates(numbers.strut_of(ratio, length)).agreement
+    found = robot_templates(numbers.strut_of(ratio, length)).agreement
     assert found.slope == pytest.approx(slope, abs=6e-4)
     if ratio == 42.43:
         assert found.max == pytest.approx(0.63e-3, abs=1e-5)
@@ -80,7 +81,7 @@ def test_robot_templates(ratio, slope):
 
 
 def test_gait_is_its_own_inverse():
-    assert numbers.targets_recovered() < 1e-12
+    assert targets_recovered() < 1e-12
 
 
 @pytest.mark.parametrize(

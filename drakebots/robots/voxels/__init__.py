@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from drakebots.robots.voxels.plan import ReachProblem as Problem
     from drakebots.robots.voxels.plan import Target, plan
     from drakebots.robots.voxels.plots import (
+        draw_markers,
         plot_actuator_plan,
         plot_gait_search,
         plot_walk,

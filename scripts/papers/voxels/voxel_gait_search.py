@@ -14,14 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.cli.progress import counter
+from drakebots.cli.progress import progress_bar
 from drakebots.core.files import check_output
-from drakebots.robots.voxels.walk import Gait, GaitSearch, VoxelWalk, run, search
+from drakebots.robots.voxels import (
+    Gait,
+    GaitSearch,
+    Simulation,
+    search_gait,
+    simulate,
+)
 
 
 def walked(gait, cycles: int) -> dict:
     """Travel of a gait over several cycles."""
-    metrics = run(VoxelWalk(gait=gait, cycles=cycles)).metrics
+    metrics = simulate(Simulation(gait=gait, cycles=cycles)).metrics
     return {
         "travel_mm_per_cycle": metrics["travel_mm_per_cycle"],
         "travel_mm_of_each_cycle": list(metrics["travel_mm_of_each_cycle"]),
@@ -41,16 +47,16 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--turn-weight",
         type=float,
         default=GaitSearch.turn_weight,
-        help="what a turn a cycle costs [m/rad]; 0 looks for travel alone",
+        help="cost of a turn per cycle [m/rad]; 0 searches for travel alone",
     )
     args = parser.parse_args(argv)
     if args.output is not None:
         check_output(args.output)
     walks, cycles = (3, 1) if args.quick else (args.walks, 6)
-    with counter("gait search", "walks") as bar:
-        result = search(
+    with progress_bar("gait search") as progress:
+        result = search_gait(
             GaitSearch(walks=walks, seed=args.seed, turn_weight=args.turn_weight),
-            progress=lambda done, best: bar(done, walks),
+            progress=progress,
         )
     poses = tuple(map(tuple, result.data.control.values.tolist()))
     if args.output is not None:

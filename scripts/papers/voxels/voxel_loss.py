@@ -1,27 +1,191 @@
-"""How far planes of motion carry: Fig. 2, its map over size and slenderness.
+"""Fig. 2: how far planes of motion carry, over size and slenderness of a block.
 
-Source of Fig. 2: Tebyani et al., "A Geometric Kinematic Model for Flexible
-Voxel-Based Robots" (2022), which shows one block and says "up to 4.9 %".
+Source: Tebyani et al., "A Geometric Kinematic Model for Flexible Voxel-Based Robots"
+(2022), which shows one block and says "up to 4.9 %". The table of losses was measured
+before, with another program (frame elements of SciPy, PFEA's sections).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from voxel_numbers import PAPER_LOSS, LossMap, dissipation, strut_of
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom import PlaneCheck, rule_radius
+from drakebots.lattice.pom import Control, PlaneCheck, check_plane, rule_radius
 from drakebots.lattice.shape import PRESETS, Strut, block
 from drakebots.plots import check_ending, save
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7a4fa3", "#5f6673")
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)
+
+PAPER_LOSS = 0.049
+""""Only up to 4.9 % of displacement is lost to other modes", Fig. 2."""
+
+Size = tuple[int, int, int]
+Place = tuple[int, int, int]
+
+LOSS_TABLE: dict[Size, tuple[Place, tuple[float | None, ...]]] = {
+    (2, 1, 2): ((2, 1, 1), (0.0033, 0.0022, 0.001, 0.002)),
+    (3, 1, 3): ((2, 1, 1), (0.0408, 0.0185, 0.012, None)),
+    (4, 1, 4): ((4, 1, 3), (0.0461, 0.029, 0.012, 0.028)),
+    (6, 1, 6): ((6, 1, 5), (0.114, 0.089, 0.024, None)),
+    (8, 1, 8): ((8, 1, 7), (0.213, 0.177, 0.036, 0.17)),
+    (12, 1, 12): ((12, 1, 11), (0.438, 0.38, 0.058, 0.37)),
+    (2, 2, 2): ((2, 1, 1), (0.0040, 0.0027, 0.162, 0.002)),
+    (4, 2, 4): ((4, 1, 3), (0.0467, 0.032, 0.123, None)),
+    (4, 4, 4): ((4, 3, 3), (0.0442, 0.033, 0.124, 0.031)),
+    (6, 6, 6): ((6, 5, 5), (0.117, 0.102, 0.103, None)),
+    (8, 4, 8): ((8, 3, 7), (0.227, 0.20, 0.101, 0.19)),
+}
+"""Blocks, the actuator's lower node (it pushes z), and what was measured before at
+L/d 42.4: largest and mean loss, largest motion of other layers, axial energy."""
+
+FACTS = ("max_loss", "mean_loss", "neighbours_max", "axial_energy")
+
+CANDIDATES: tuple[tuple[Size, Place], ...] = (
+    ((4, 1, 4), (4, 1, 3)),
+    ((4, 4, 4), (4, 3, 3)),
+    ((4, 3, 3), (4, 1, 1)),
+    ((4, 4, 3), (4, 1, 1)),
+    ((4, 4, 3), (4, 3, 1)),
+    ((4, 2, 3), (4, 1, 1)),
+)
+"""Blocks some four voxels wide, for the paper's 4.9 %."""
+
+
+def strut_of(ratio: float, length: float) -> Strut:
+    """A square strut of FERVOR's material with L/d = ratio, for L in m.
+
+    Raises:
+        InvalidInput: for a ratio that is not > 1.
+    """
+    if not (np.isfinite(ratio) and ratio > 1):
+        raise InvalidInput(f"L/d must be > 1, got {ratio}")
+    return Strut(length / ratio, length / ratio)
+
+
+def checked(size: Size, node: Place, ratio: float | None = None) -> PlaneCheck:
+    """A block with one actuator along z; ratio L/d, FERVOR's if None."""
+    lattice = block(*size)
+    strut = Strut() if ratio is None else strut_of(ratio, lattice.beam_length)
+    return check_plane(lattice, Control(node, 2), strut)
+
+
+def neighbours_max(check: PlaneCheck) -> float:
+    """Largest component of a motion off the plane, as a share of the actuator's."""
+    return float(np.abs(check.actual[np.isnan(check.loss)]).max(initial=0.0))
+
+
+def loss_rows(sizes: Sequence[Size] | None = None) -> list[dict]:
+    """The table of losses, ours beside what was measured before.
+
+    Args:
+        sizes: of `LOSS_TABLE`; None for all.
+
+    Raises:
+        InvalidInput: for a block that is not in the table.
+    """
+    rows = []
+    for size in LOSS_TABLE if sizes is None else sizes:
+        if tuple(size) not in LOSS_TABLE:
+            raise InvalidInput(f"the table has no block {size}")
+        node, facts = LOSS_TABLE[tuple(size)]
+        check = checked(size, node)
+        ours = (
+            check.max_loss,
+            check.mean_loss,
+            neighbours_max(check),
+            check.shares["axial"],
+        )
+        row: dict = {"block": "x".join(map(str, size)), "signs": check.signs_right}
+        for name, value, fact in zip(FACTS, ours, facts):
+            row[name], row[f"{name}_facts"] = value, fact
+        rows.append(row)
+    return rows
+
+
+def candidate_rows() -> list[dict]:
+    """Largest loss of blocks some four voxels wide at L/d 42.4, and of one large."""
+    rows = [
+        {
+            "block": "x".join(map(str, size)),
+            "actuator": list(node),
+            "slenderness": 42.43,
+            "max_loss": checked(size, node).max_loss,
+        }
+        for size, node in CANDIDATES
+    ]
+    large = checked((8, 4, 8), (8, 3, 7), 100.0)
+    last = {"block": "8x4x8", "actuator": [8, 3, 7], "slenderness": 100.0}
+    return [*rows, last | {"max_loss": large.max_loss}]
+
+
+def dissipation(check: PlaneCheck) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Displacement left by distance from the actuator, as in Fig. 2.
+
+    Returns:
+        Distances (D,) [voxels]; mean and least share of the planes' displacement
+        that nodes at that distance make (D,).
+    """
+    inside = ~np.isnan(check.loss)
+    steps = np.unique(check.distance[inside])
+    left = [1 - check.loss[inside & (check.distance == d)] for d in steps]
+    return steps, np.array([v.mean() for v in left]), np.array([v.min() for v in left])
+
+
+@dataclass(frozen=True, eq=False)
+class LossMap:
+    """Largest loss in blocks n x 1 x n, their actuator as central as it can be.
+
+    Attributes:
+        widths: n (W,) [voxels].
+        ratios: L/d (R,), rising.
+        loss: (W, R).
+    """
+
+    widths: np.ndarray
+    ratios: np.ndarray
+    loss: np.ndarray
+
+    def ratio_at(self, loss: float) -> np.ndarray:
+        """L/d at which each width's loss is that (W,); NaN outside the map."""
+        found = []
+        for row in self.loss:
+            # Falls about as (L/d)^-2: straight on logarithmic axes.
+            x, y = np.log(row[::-1]), np.log(self.ratios[::-1])
+            found.append(np.interp(np.log(loss), x, y, np.nan, np.nan))
+        return np.exp(found)
+
+    def width_at(self, loss: float) -> np.ndarray:
+        """The widest block of the map whose loss is at most that (R,); 0 if none."""
+        good = self.loss <= loss
+        return np.where(good, self.widths[:, None], 0).max(axis=0)
+
+
+def loss_map(widths: Sequence[int], ratios: Sequence[float]) -> LossMap:
+    """Losses of blocks over size and slenderness, by the frame.
+
+    Raises:
+        InvalidInput: for a width < 2 or an L/d that is not > 1.
+    """
+    if min(widths, default=0) < 2 or not len(ratios):
+        raise InvalidInput("the map needs widths >= 2 voxels, and some L/d")
+    ratios = np.sort(np.asarray(ratios, float))
+    loss = []
+    for n in map(int, widths):
+        middle = 2 * (n // 2)
+        node = (middle, 1, middle - 1)
+        loss.append([checked((n, 1, n), node, r).max_loss for r in ratios])
+    return LossMap(np.array(widths, int), ratios, np.array(loss))
+
+
+# --- pictures ---------------------------------------------------------------
 
 
 def plot_dissipation(

@@ -1,4 +1,4 @@
-"""What an actuator moves in a small block: Figs. 1, 3 and 4.
+"""Figs. 1, 3 and 4: what an actuator moves in a small block.
 
 Source of the layouts: Tebyani et al., "A Geometric Kinematic Model for Flexible
 Voxel-Based Robots" (2022). Displacements are drawn larger than they are.

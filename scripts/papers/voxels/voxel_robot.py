@@ -1,17 +1,25 @@
-"""The walking robot: where its actuators and nodes are, its gait, what nodes do.
+"""Figs. 5 to 7: the walking robot, its gait, and its nodes' motion by both models.
 
 Source of the layouts: Tebyani et al., "A Geometric Kinematic Model for Flexible
-Voxel-Based Robots" (2022), Figs. 5 to 7.
+Voxel-Based Robots" (2022).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from voxel_numbers import RobotTemplates
 
+from drakebots.lattice.pom import (
+    Agreement,
+    agreement,
+    frame_motion,
+    without_rigid_motion,
+)
+from drakebots.lattice.shape import Strut
 from drakebots.plots import (
     MM,
     check_ending,
@@ -21,7 +29,15 @@ from drakebots.plots import (
     rod_colour,
     save,
 )
-from drakebots.robots.voxels.model import ACTUATORS, FEET, FRONT, MARKERS
+from drakebots.robots.voxels import paper_gait
+from drakebots.robots.voxels.model import (
+    ACTUATORS,
+    FEET,
+    FRONT,
+    MARKERS,
+    TARGETS,
+    VoxelRobot,
+)
 
 _STYLES = {
     "frame": {"color": "#8fb3de", "lw": 5, "solid_capstyle": "round"},
@@ -29,6 +45,74 @@ _STYLES = {
 }
 _MARKER = "#7a2fa0"
 _FEET_COLOURS = {"FL": "#e08e26", "FR": "#2a9d6f", "BL": "#1f5fa8", "BR": "#d1495b"}
+
+
+@dataclass(frozen=True, eq=False)
+class RobotTemplates:
+    """The robot's gait by planes of motion and by the frame (Fig. 6).
+
+    Attributes:
+        robot: it.
+        poses: of the actuators (K, 4) [m].
+        frame: displacements of all nodes by the frame (K, N, 3) [m], without the
+            rigid motion that brings the core nearest to the planes of motion.
+        planes: by planes of motion (K, N, 3) [m].
+        force: that the actuators push with (K, 4) [N].
+    """
+
+    robot: VoxelRobot
+    poses: np.ndarray
+    frame: np.ndarray
+    planes: np.ndarray
+    force: np.ndarray
+
+    @cached_property
+    def effectors(self) -> dict[str, int]:
+        """Rows of the nodes compared: markers, back feet, the front's attachments."""
+        named = {f"marker {name}": at for name, at in MARKERS.items()}
+        named |= {f"foot {name}": FEET[name] for name in ("BL", "BR")}
+        named |= {f"node {name}": at for name, (_, at) in FRONT.items()}
+        return {name: self.robot.lattice.node(at) for name, at in named.items()}
+
+    @property
+    def agreement(self) -> Agreement:
+        """Over poses and effectors."""
+        rows = list(self.effectors.values())
+        return agreement(self.planes[:, rows], self.frame[:, rows])
+
+    def path(self, row: int, model: str) -> np.ndarray:
+        """Of a node through the poses and back to the first (K + 1, 3) [m]."""
+        path = getattr(self, model)[:, row]
+        return np.vstack([path, path[:1]])
+
+
+def robot_templates(strut: Strut = Strut()) -> RobotTemplates:
+    """The paper's gait by planes of motion and by the frame of all ten voxels."""
+    robot = VoxelRobot()
+    lattice, poses = robot.lattice, paper_gait(robot.stroke).poses
+    # The frame is linear: four solutions make all poses.
+    units = [frame_motion(lattice, ACTUATORS, e, strut) for e in np.eye(len(ACTUATORS))]
+    moved = np.array([unit.displacement[:, :3] for unit in units])
+    frame = np.einsum("pm,mnk->pnk", poses, moved)
+    planes = robot.displacements(poses)
+    core = [lattice.node(n) for n in robot.core.nodes]
+    frame = np.array(
+        [without_rigid_motion(lattice, f, p, core) for f, p in zip(frame, planes)]
+    )
+    force = poses @ np.array([unit.actuator_force for unit in units])
+    return RobotTemplates(robot, poses, frame, planes, force)
+
+
+def targets_recovered() -> float:
+    """Largest error of the gait found from its node motions [m]; Fig. 5's inverse."""
+    robot, gait = VoxelRobot(), paper_gait()
+    rows = [robot.lattice.node(w.node) for w in TARGETS]
+    moved = robot.displacements(gait.poses)
+    targets = {w.name: moved[:, row, w.axis] for w, row in zip(TARGETS, rows)}
+    return float(np.abs(robot.inverse(targets).controls - gait.poses).max())
+
+
+# --- pictures ---------------------------------------------------------------
 
 
 def plot_robot(templates: RobotTemplates, path: str | Path) -> Path:
@@ -162,7 +246,7 @@ def _draw_pose(axis, templates: RobotTemplates, k: int) -> None:
 
 
 def plot_templates(templates: RobotTemplates, path: str | Path) -> Path:
-    """Figs. 6 and 7: ways of the nodes, by planes of motion and by the frame.
+    """Figs. 6 and 7: paths of the nodes by planes of motion and by the frame.
 
     Args:
         templates: of `robot_templates`.
@@ -180,8 +264,8 @@ def plot_templates(templates: RobotTemplates, path: str | Path) -> Path:
             # From the side where they stray most.
             a, b = int(np.ptp(templates.frame[:, row, :2], axis=0).argmax()), 2
         for model, style in _STYLES.items():
-            way = MM * templates.path(row, model)
-            axis.plot(way[:, a], way[:, b], **style)
+            path_mm = MM * templates.path(row, model)
+            axis.plot(path_mm[:, a], path_mm[:, b], **style)
         axis.set_xlim(-reach, reach)
         axis.set_ylim(-reach, reach)
         axis.set_aspect("equal")

@@ -12,8 +12,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from matplotlib.figure import Figure
+
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.voxels.walk import VoxelWalk, run
+from drakebots.plots import check_ending, save
+from drakebots.results import Result
+from drakebots.robots.voxels import Simulation, draw_markers, simulate
 
 FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
 STEPS = (3e-3, 2e-3, 1e-3, 5e-4)
@@ -50,7 +55,7 @@ SHOWN = (
 
 
 def cases(quick: bool) -> dict[str, dict]:
-    """What to simulate, by a name."""
+    """The options of each walk, by a name."""
     if quick:
         return {"default, 2 ms": {"time_step": 2e-3, "cycles": 2}}
     grid = {
@@ -65,6 +70,55 @@ def cases(quick: bool) -> dict[str, dict]:
     return grid | VARIATIONS
 
 
+def plot_walks(path: str | Path, rows: Sequence[dict], result: Result) -> Path:
+    """Travel per cycle over friction, a line per step size, and the markers' paths.
+
+    Args:
+        path: file to write.
+        rows: rows of :func:`main`, with `options` and `travel_mm_per_cycle`.
+        result: a walk, whose markers are drawn.
+
+    Raises:
+        InvalidInput: for another ending of the file.
+    """
+    path = check_ending(path)
+    lines = _lines(rows)
+    wide = 10 if lines else 5
+    figure = Figure(figsize=(wide, 4.4), layout="constrained")
+    *travel, markers = np.atleast_1d(figure.subplots(1, 2 if lines else 1))
+    if lines:
+        _draw_travel(travel[0], lines)
+    draw_markers(markers, result)
+    return save(figure, path)
+
+
+def _lines(rows: Sequence[dict]) -> dict[float, list]:
+    """(friction, travel) of the walks with one friction for all feet, by step."""
+    lines: dict[float, list] = {}
+    for row in rows:
+        options = row["options"]
+        mu, step = options.get("friction_front"), options.get("time_step")
+        if mu is None or step is None or mu != options.get("friction_back"):
+            continue
+        lines.setdefault(step, []).append((mu, row["travel_mm_per_cycle"]))
+    return lines
+
+
+def _draw_travel(axes, lines: dict[float, list]) -> None:
+    for k, (step, points) in enumerate(sorted(lines.items())):
+        shade = str(0.75 * k / max(len(lines) - 1, 1))
+        mu, mm = np.array(points, float).T
+        axes.plot(mu, mm, "o-", color=shade, label=f"step {1e3 * step:g} ms")
+    axes.axhline(3.9, color="#c2571a", ls="--", lw=1)
+    axes.annotate(
+        "experiment 3.9 mm", (0.02, 3.9), (0, 3), textcoords="offset points",
+        xycoords=("axes fraction", "data"), color="#c2571a",
+    )  # fmt: skip
+    axes.axhline(0, color="0.7", lw=0.8)
+    axes.set(xlabel="friction of all feet", ylabel="travel [mm a cycle]")
+    axes.legend(frameon=False)
+
+
 def main(argv: Sequence[str] | None = None) -> list[dict]:
     """Runs the walks; prints a table and one JSON object, returns the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -73,14 +127,12 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
     args = parser.parse_args(argv)
     rows, results = [], {}
     for name, options in cases(args.quick).items():
-        result = results[name] = run(VoxelWalk(**options))
+        result = results[name] = simulate(Simulation(**options))
         found = {key: result.metrics.get(key) for key in SHOWN}
         rows.append({"case": name, "options": options, **found})
     table = {r["case"]: {k: r[k] for k in SHOWN} for r in rows}
     print_table("Voxel robot, travel per cycle", table)
     if args.plot is not None:
-        from drakebots.robots.voxels import plot_walks
-
         plot_walks(args.plot, rows, next(iter(results.values())))
     print(json.dumps(plain({"walks": rows})))
     return rows

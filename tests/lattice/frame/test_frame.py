@@ -180,7 +180,7 @@ def test_bad_supports_and_loads_are_named():
         (Load(force=np.zeros(3)), "force must be"),
         (Load(gravity=[0, 0, np.nan]), "gravity must be"),
         (Load(extension=[0.1, 0.2]), "extension must be"),
-        (Load(displacement=frame.at_nodes({3: [0, 1, 0, 0, 0, 0]})), "node 3 .* y"),
+        (Load(displacement=frame.at_nodes({3: [0, 1, 0, 0, 0, 0]})), "y of node 3"),
     ):
         with pytest.raises(InvalidInput, match=words):
             factored.solve(load)

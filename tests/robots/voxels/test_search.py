@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from drakebots.robots.voxels import search as gait_search
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
+from drakebots.robots.voxels import search as gait_search
 from drakebots.robots.voxels.search import (
     BOUNDS,
     PAPER,

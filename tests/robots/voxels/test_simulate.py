@@ -93,7 +93,9 @@ def test_forward_and_reverse_have_opposite_signs(forward, reverse):
 def test_loops_stay_closed(forward):
     # SAP's gap goes with the step squared: 5 um at 2 ms, 0.4 um at 0.5 ms.
     assert forward.residuals["loop_gap [m]"] < 1e-5
-    fine = simulate(VoxelSimulation(gait=paper_gait().poses[:2], cycles=1, time_step=5e-4))
+    fine = simulate(
+        VoxelSimulation(gait=paper_gait().poses[:2], cycles=1, time_step=5e-4)
+    )
     assert fine.residuals["loop_gap [m]"] < 1e-6
 
 
@@ -150,7 +152,9 @@ def test_point_feet_stay_up_when_slow_but_get_nowhere():
 
 def test_directional_feet_walk_farther():
     plain = simulate(VoxelSimulation(**QUICK)).metrics["travel_mm_per_cycle"]
-    bristles = simulate(VoxelSimulation(directional=0.5, **QUICK)).metrics["travel_mm_per_cycle"]
+    bristles = simulate(VoxelSimulation(directional=0.5, **QUICK)).metrics[
+        "travel_mm_per_cycle"
+    ]
     assert bristles > plain + 3.0
 
 

@@ -15,7 +15,8 @@ from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import block
 from drakebots.robots.voxels.gait import paper_gait
 from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
-from drakebots.robots.voxels.plan import plan_robot
+from drakebots.robots.voxels.plan import ReachProblem, Target
+from drakebots.robots.voxels.plan import plan as plan_reach
 from drakebots.view.lattice.page import (
     LATTICE,
     Colours,
@@ -29,7 +30,9 @@ from drakebots.view.lattice.record import _Body, record_lattice
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_robot([("foot", "x", 5e-3), ("FL", "z", 8e-3)])
+    return plan_reach(
+        ReachProblem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)])
+    )
 
 
 def test_meshes_are_where_they_should_be():
