@@ -19,17 +19,17 @@ from drakebots.cli.output import finish, tell
 from drakebots.cli.progress import progress_bar, stages
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.model import load
-from drakebots.robots.quads import QuadPlan, plan_quad, plot_contacts
+from drakebots.robots.quads import QuadProblem, plan_quad, plot_contacts
 from drakebots.robots.quads.motion import MOTIONS
 from drakebots.robots.quads.track import (
     UNITS,
     Replay,
-    SapReplay,
+    SapTracking,
     model_channels,
     plan_model,
     read_channels,
     replay,
-    replay_sap,
+    track_sap,
     servo_table,
     write_servos,
 )
@@ -63,7 +63,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         default="walk",
         help=f"{', '.join(MOTIONS)}, or a file (.yaml, .csv) (default walk)",
     )
-    field_options(parser, QuadPlan, _PLAN)
+    field_options(parser, QuadProblem, _PLAN)
     output_arguments(parser)
     picture_argument(
         parser, "--contacts", plot_contacts, "also the contact bars and forces (.png)"
@@ -71,7 +71,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    problem = QuadPlan(model=args.model, motion=args.motion, **given(args, _PLAN))
+    problem = QuadProblem(model=args.model, motion=args.motion, **given(args, _PLAN))
     model = load(args.model)
     with stages(model.name) as progress:
         result = plan_quad(problem, path=args.output, progress=progress)
@@ -120,7 +120,7 @@ def _track(args: argparse.Namespace) -> int:
     options = given(args, ("model", *_BOTH))
     if args.sap:
         refuse(args, _TRACK, "--sap")
-        problem, run = SapReplay(plan, **options), replay_sap
+        problem, run = SapTracking(plan, **options), track_sap
     else:
         problem, run = Replay(plan, **options, **given(args, _TRACK)), replay
     with progress_bar(f"track {plan.model}") as progress:

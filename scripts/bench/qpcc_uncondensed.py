@@ -30,10 +30,10 @@ from drakebots.robots.quads.frames import (
     FrameWeights,
     LabelledQp,
     QpPoint,
-    flips_of,
     frame_objective,
+    requested_flips,
 )
-from drakebots.robots.quads.robot import Feet, FeetFrame
+from drakebots.robots.quads.robot import Feet, FeetKinematics
 from drakebots.skin.frame import CoupledFrame
 
 LEAST = 1e-7
@@ -55,7 +55,7 @@ class UncondensedQp(LabelledQp):
     Args:
         frame: the QPCC; of it the limits, labels and COP rows are used.
         coupled: the frame it was condensed from.
-        feet, feet_frame: the feet, and where they are.
+        feet, feet_kinematics: the feet, and where they are.
         anchors: of the patches (P, 3) [m].
         targets, weights, units: of the objective.
         tolerance: of Clarabel, on gap and feasibility.
@@ -72,7 +72,7 @@ class UncondensedQp(LabelledQp):
         frame: FrameQpcc,
         coupled: CoupledFrame,
         feet: Feet,
-        feet_frame: FeetFrame,
+        feet_kinematics: FeetKinematics,
         anchors: np.ndarray,
         targets: FrameTargets,
         weights: FrameWeights,
@@ -81,15 +81,15 @@ class UncondensedQp(LabelledQp):
         tolerance: float = 1e-9,
     ):
         super().__init__(frame)
-        if len(feet_frame.p) != self.P:
+        if len(feet_kinematics.p) != self.P:
             raise InvalidInput("uncondensed QPCC: contacts on the skin are left out")
         skeleton, n = coupled.skeleton, len(coupled.b_d)
         g, (nv, m) = len(coupled.glue_dofs), skeleton.B.shape
         self.solved = self.iterations = 0
-        self._y0 = (feet_frame.p - anchors).ravel()
-        self._J = feet_frame.J
+        self._y0 = (feet_kinematics.p - anchors).ravel()
+        self._J = feet_kinematics.J
         view = _Unknowns(m, np.zeros(nv), np.eye(nv, m + nv, m))
-        self._E = frame_objective(view, feet, feet_frame, targets, weights, units)
+        self._E = frame_objective(view, feet, feet_kinematics, targets, weights, units)
         prog = self._prog = MathematicalProgram()
         self._tau = prog.NewContinuousVariables(m, "tau")
         self._f = prog.NewContinuousVariables(3 * self.P, "f")
@@ -189,7 +189,7 @@ class UncondensedQp(LabelledQp):
         y = self._y0 + self._J @ dq + self.frame.compliance * f
         y, f = y.reshape(-1, 3), f.reshape(-1, 3)
         energy = self._E(np.concatenate([tau, dq]))
-        flips = flips_of(pull, beyond, labels, y, LEAST)
+        flips = requested_flips(pull, beyond, labels, y, LEAST)
         return QpPoint(tau, f, y, energy, flips)
 
 

@@ -38,15 +38,15 @@ from drakebots.robots.quads.frames import (
     FREE,
     STICK,
     FrameOptions,
-    FramePlan,
     FramePlanner,
+    FrameProblem,
     FrameTargets,
     LabelledQp,
     make_planner,
     position_error,
 )
 from drakebots.robots.quads.motion import library_motion
-from drakebots.robots.quads.robot import feet_frame, load_planned, settled_state
+from drakebots.robots.quads.robot import feet_kinematics, load_planned, settled_state
 from drakebots.robots.quads.space_time import nearest_poses
 from drakebots.skin.frame import solve_right_sides
 
@@ -56,7 +56,7 @@ RATIO = 50.0
 DT = 5e-3
 
 
-def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FramePlan]:
+def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameProblem]:
     """A robot and the frames of its lift about the moment the foot leaves."""
     robot = load_planned(name)
     quad = robot.quad
@@ -69,10 +69,10 @@ def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameP
     some = np.arange(first, first + frames + 1)
     poses = nearest_poses(quad, motion, some, inertia)
     planner = make_planner(robot.skinned, DT, FrameOptions(), threads=threads)
-    return planner, FramePlan(robot.coordinates.positions(poses.q), contact[some])
+    return planner, FrameProblem(robot.coordinates.positions(poses.q), contact[some])
 
 
-def timed(planner: FramePlanner, plan: FramePlan) -> dict:
+def timed(planner: FramePlanner, plan: FrameProblem) -> dict:
     """Seconds of each frame after the first, and how its QPCCs went."""
     state = settled_state(planner.stepper, plan.q_ref[0])
     memory, spent, parts, qps = planner.start(state), [], [], []
@@ -105,7 +105,7 @@ def timed(planner: FramePlanner, plan: FramePlan) -> dict:
     }
 
 
-def comparison(planner: FramePlanner, plan: FramePlan) -> dict:
+def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     """One frame three ways: condensed, all unknowns, eq. (10) for every QP."""
     stepper = planner.stepper
     state = settled_state(stepper, plan.q_ref[0])
@@ -125,7 +125,7 @@ def comparison(planner: FramePlanner, plan: FramePlan) -> dict:
 
     start = time.perf_counter()
     coupled = stepper.frame(state)
-    feet = feet_frame(stepper.plant, stepper.context, planner.feet)
+    feet = feet_kinematics(stepper.plant, stepper.context, planner.feet)
     error = position_error(stepper.plant, stepper.context, goal.q)
     engine = UncondensedQp(
         ready.qpcc,

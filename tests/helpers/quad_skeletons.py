@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
-from drakebots.model.load import load
-from drakebots.robots.quads.robot.links_skin import nearest_links, vertices_on_links
+from drakebots.model import find_body, load
+from drakebots.robots.quads.robot.links_skin import vertices_on_links
 from drakebots.robots.quads.robot.quad import Quad, load_quad
 from drakebots.skin.file.description import Patches
 
@@ -133,6 +134,47 @@ def _loaded(folder: Path, name: str, text: str, feet) -> Quad:
         for leg, p in feet.items()
     ]
     return load_quad(load(path), patches)
+
+
+def nearest_links(quad: Quad, positions: np.ndarray, q=None):
+    """Assigns each vertex to the link whose segments to its joints are nearest.
+
+    Returns:
+        weights (n, links) of ones, and the links' names.
+    """
+    plant = quad.robot.plant
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, quad.rest if q is None else q)
+    origin, ends = {}, {}
+    for name in quad.tree.bodies:
+        body = find_body(plant, name)
+        X_WB = plant.EvalBodyPoseInWorld(context, body)
+        origin[name] = X_WB.translation()
+        inertia = body.default_spatial_inertia()
+        ends[name] = [X_WB.multiply(inertia.get_com())]
+    for sole, p in zip(quad.soles, quad.rest_feet):
+        ends[sole.body].append(p)
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        parent = joint.parent_body().name()
+        if parent in ends and joint.child_body().name() in origin:
+            ends[parent].append(origin[joint.child_body().name()])
+    distance = []
+    for name in quad.tree.bodies:
+        a = origin[name]
+        nearest = np.full(len(positions), np.inf)
+        for b in ends[name]:
+            ab, ap = b - a, positions - a
+            t = np.clip(ap @ ab / max(ab @ ab, 1e-12), 0, 1)
+            off = np.linalg.norm(ap - t[:, None] * ab, axis=1)
+            nearest = np.minimum(nearest, off)
+        distance.append(nearest)
+    chosen = np.argmin(distance, axis=0)
+    n = len(positions)
+    weights = sp.csr_matrix(
+        (np.ones(n), (np.arange(n), chosen)), (n, len(quad.tree.bodies))
+    )
+    return weights, quad.tree.bodies
 
 
 def cloud_of_skin(quad, mass=1.1, seed=0):

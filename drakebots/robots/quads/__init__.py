@@ -6,7 +6,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.alternate import Alternation, alternate, skin_influence
-    from drakebots.robots.quads.plan import QuadPlan, plan_quad
+    from drakebots.robots.quads.plan import QuadProblem, plan_quad
     from drakebots.robots.quads.plots import (
         COLOURS,
         draw_bars,

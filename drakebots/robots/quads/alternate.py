@@ -25,12 +25,17 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.files import check_output
 from drakebots.core.run import Verdict
 from drakebots.results import Result
-from drakebots.robots.quads.alternate_result import (
+from drakebots.robots.quads.alternation import (
     Stage,
     alternation_result,
     best_stage,
 )
-from drakebots.robots.quads.frames import FrameOptions, FramePlan, make_planner, rollout
+from drakebots.robots.quads.frames import (
+    FrameOptions,
+    FrameProblem,
+    make_planner,
+    rollout,
+)
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import (
     PlannedRobot,
@@ -404,7 +409,7 @@ class _Run:
         )
         frames = rollout(
             self.planner,
-            FramePlan(
+            FrameProblem(
                 positions,
                 contact,
                 fall=problem.fall,

@@ -1,7 +1,7 @@
 """The outcome of an alternation, with all its stages.
 
 Variables over time are those of the best pass of frames (see
-:class:`~drakebots.robots.quads.frames.log.FrameLog`), and of the space-time motion
+:class:`~drakebots.robots.quads.frames.plan.FrameLog`), and of the space-time motion
 it followed: planned_position, planned_velocity, planned_torque, planned_com,
 planned_cop, planned_cop_margin, and what was asked: desired_com, desired_foot,
 desired_heading, contact. Over (stage, plan_time), every stage in turn: stage_position,
@@ -135,7 +135,7 @@ def alternation_result(
         "iterations": len(stages),
         "best_iteration": stages.index(best) + 1,
         "difference": float(best.difference),
-        "asked_speed_m_s": motion.speed,
+        "desired_speed_m_s": motion.speed,
         "speed_m_s": float(np.linalg.norm(way)) / time if time else 0.0,
         "peak_torque_share": _share(data, best),
         "cop_margin_m": least(data.get("cop_margin")),

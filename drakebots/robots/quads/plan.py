@@ -1,6 +1,6 @@
 """Plan a motion of a skinned quad-robot by name: what `drakebots plan` does.
 
-result = plan_quad(QuadPlan(model="beetle", motion="walk"))
+result = plan_quad(QuadProblem(model="beetle", motion="walk"))
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOTION_OPTIONS = ("speed", "turning_rate", "cycles", "duration", "lift")
 
 
 @dataclass(frozen=True)
-class QuadPlan:
+class QuadProblem:
     """A motion of the library, or of a file, for one robot.
 
     Attributes:
@@ -139,7 +139,7 @@ SPARE_FRICTION = 0.85
 
 
 def plan_quad(
-    problem: QuadPlan = QuadPlan(),
+    problem: QuadProblem = QuadProblem(),
     *,
     path: str | Path | None = None,
     progress: Progress | None = None,

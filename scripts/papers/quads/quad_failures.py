@@ -9,7 +9,7 @@ from quad_resample import samples, try_sample
 from quad_setting import Outcome, Setting, Trial, row, trial_facts
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.robots.quads import Alternation, QuadPlan, alternate
+from drakebots.robots.quads import Alternation, QuadProblem, alternate
 from drakebots.robots.quads.robot import load_planned, variant
 
 SPEED = 0.45
@@ -95,7 +95,7 @@ def _problem(setting, path, robot) -> Alternation | None:
     """With the first motion of the samples that can be made at all."""
     for duty, period in samples(robot, SPEED):
         try:
-            return QuadPlan(
+            return QuadProblem(
                 model=str(path),
                 motion="trot",
                 speed=SPEED,
@@ -110,7 +110,7 @@ def _problem(setting, path, robot) -> Alternation | None:
 def _attempt(setting, path, name, more) -> tuple[Trial | None, dict[str, Any]]:
     from quad_setting import trial
 
-    problem = QuadPlan(
+    problem = QuadProblem(
         model=str(path),
         motion="trot",
         speed=SPEED,

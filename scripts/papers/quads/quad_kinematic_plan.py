@@ -8,7 +8,7 @@ from quad_setting import Outcome, Setting, Trial, planned, row, trial_facts, tri
 from scipy.interpolate import CubicSpline
 
 from drakebots.results import Result, provenance
-from drakebots.robots.quads import QuadPlan
+from drakebots.robots.quads import QuadProblem
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.robots.quads.space_time import KinematicPlan, plan_kinematic
 from drakebots.robots.quads.track import Replay, replay
@@ -67,7 +67,7 @@ def kinematic(setting: Setting) -> Outcome:
     The paper drives the kinematic joints by constraint torques; here servos do.
     """
     ours = planned(setting, "walk", motion="walk")
-    problem = QuadPlan(model=setting.model, motion="walk")
+    problem = QuadProblem(model=setting.model, motion="walk")
     robot = load_planned(setting.model)
     alternation = problem.alternation(robot)
     solved = plan_kinematic(alternation.program())

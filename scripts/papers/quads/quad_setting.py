@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.results import Result, load_result
-from drakebots.robots.quads import QuadPlan, plan_quad
-from drakebots.robots.quads.track import Replay, SapReplay, replay, replay_sap
+from drakebots.robots.quads import QuadProblem, plan_quad
+from drakebots.robots.quads.track import Replay, SapTracking, replay, track_sap
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def row(what: str, paper: str, here: str, why: str = "") -> dict[str, str]:
 def trial(
     setting: Setting,
     name: str,
-    problem: QuadPlan,
+    problem: QuadProblem,
     *,
     replays: bool = True,
 ) -> Trial:
@@ -130,8 +130,8 @@ def trial(
     )
     sap = setting.stored(
         f"{name}_sap",
-        lambda _: replay_sap(
-            SapReplay(plan, model=problem.model, **limit),
+        lambda _: track_sap(
+            SapTracking(plan, model=problem.model, **limit),
             progress=setting.report(f"{name}, in SAP"),
         ),
     )
@@ -147,7 +147,7 @@ def trial_facts(found: Trial) -> dict[str, Any]:
         "iterations": m["iterations"],
         "difference": m["difference"],
         "frames": stage["frames_reached"],
-        "planned_speed_m_s": m["asked_speed_m_s"],
+        "planned_speed_m_s": m["desired_speed_m_s"],
         "speed_m_s": m["speed_m_s"],
         "space_time_s": stage["space_time_s"],
         "frames_s": stage["frames_s"],
@@ -229,12 +229,12 @@ def planned(setting: Setting, name: str, *, replays: bool = True, **options) -> 
         setting: robot, folder, time limit.
         name: of the files.
         replays: with skin and in SAP, of a plan that is whole.
-        options: of :class:`~drakebots.robots.quads.plan.QuadPlan`.
+        options: of :class:`~drakebots.robots.quads.plan.QuadProblem`.
 
     Raises:
         DrakebotsError: for a robot or a motion that cannot be.
     """
-    problem = QuadPlan(model=setting.model, time_limit=setting.time_limit, **options)
+    problem = QuadProblem(model=setting.model, time_limit=setting.time_limit, **options)
     return trial(setting, name, problem, replays=replays)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drakebots.robots.quads.alternation import Stage, best_stage
 from hypothesis import given
 from hypothesis import strategies as st
 from quad_planned_cop import needed_cop, needed_wrench
@@ -21,10 +22,9 @@ from drakebots.robots.quads.alternate import (
     rigid_forces,
     skin_influence,
 )
-from drakebots.robots.quads.alternate_result import Stage, best_stage
-from drakebots.robots.quads.frames.rollout import FramePlan, make_planner, rollout
+from drakebots.robots.quads.frames.plan import FrameProblem, make_planner, plan_frames
 from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.plan import QuadPlan
+from drakebots.robots.quads.plan import QuadProblem
 from drakebots.robots.quads.robot.planned_robot import (
     load_planned,
     moving_state,
@@ -46,7 +46,7 @@ def stood(robot):
     rows = 101
     planner = make_planner(robot.skinned, 5e-3, threads=1)
     q = np.tile(robot.skinned.rest_positions, (rows, 1))
-    return rollout(planner, FramePlan(q, np.ones((rows, 4), bool), skin_every=0))
+    return plan_frames(planner, FrameProblem(q, np.ones((rows, 4), bool), skin_every=0))
 
 
 @given(st.floats(-0.4, 0.4), st.integers(0, 8), st.integers(1, 5))
@@ -230,15 +230,15 @@ def test_bad_input(robot, lift, tmp_path):
 def test_what_a_motion_cannot_take():
     model = str(planned_lift()[0])
     with pytest.raises(UnknownName, match="gallop"):
-        QuadPlan(model=model, motion="gallop").alternation(small_robot())
+        QuadProblem(model=model, motion="gallop").alternation(small_robot())
     with pytest.raises(InvalidInput, match="speed"):
-        QuadPlan(model=model, motion="lift_single", speed=0.1).alternation(
+        QuadProblem(model=model, motion="lift_single", speed=0.1).alternation(
             small_robot()
         )
     with pytest.raises(InvalidInput, match="torque_limit"):
-        QuadPlan(torque_limit=-1.0)
+        QuadProblem(torque_limit=-1.0)
     with pytest.raises(InvalidInput, match="finite"):
-        QuadPlan(speed=np.inf)
+        QuadProblem(speed=np.inf)
 
 
 def test_feet_of_skin_and_skeleton_must_agree(robot):

@@ -1,15 +1,19 @@
-"""What a contact does: break, stick, or slide, eqs. (15)-(17), as linear rows.
+"""Contacts of the patches with the ground, as linear rows of a step's QP.
 
-Of one patch with force f = [f_x, f_y, f_n] and displacement y, the friction pyramid
-D_k = +x, +y, -x, -y. Complementarity of eq. (12) leaves ten linear pieces, each with
-as many free forces s (f = T s) as equations R y = 0, so torques determine the forces:
+1. States of a patch: it is free, sticks or slides, eqs. (15)-(17). For the force
+   f = [f_x, f_y, f_n] and displacement y of a patch and the four directions
+   D_k = +x, +y, -x, -y of the friction pyramid, the complementarity of eq. (12) has
+   ten linear pieces. Each has as many free forces s (f = T s) as equations R y = 0, so
+   torques determine the forces:
 
-    free      f = 0;                                        y_n >= 0
-    stick     y = 0;                                        mu f_n >= sum F
-    slide k   f = s (n + mu D_k), y_n = 0;                  s >= 0, l + D_j y >= 0
-    edge k    f along D_k and D_k+1, y_n = 0, D_k y = D_k+1 y;   F >= 0, l >= 0
+       free      f = 0;                                        y_n >= 0
+       stick     y = 0;                                        mu f_n >= sum F
+       slide k   f = s (n + mu D_k), y_n = 0;                  s >= 0, l + D_j y >= 0
+       edge k    f along D_k and D_k+1, y_n = 0, D_k y = D_k+1 y;   F >= 0, l >= 0
 
-with l = -D_k y. Each inequality names the piece on its other side.
+   with l = -D_k y. Each inequality refers to the piece on its other side.
+
+2. The centre of pressure (COP) stays inside the support polygon, eq. (5).
 """
 
 from __future__ import annotations
@@ -22,23 +26,24 @@ from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.errors import InvalidInput
 
-# The centre of pressure inside the support polygon, eq. (5), as linear rows.
+# --- centre of pressure -----------------------------------------------------
 #
 # COP = sum f_n p / sum f_n. An edge of the polygon with inward normal e and offset d
-# asks e . COP >= d + margin; times sum f_n > 0 that is linear in the forces:
+# requires e . COP >= d + margin; multiplied by sum f_n > 0 this is linear in the
+# forces:
 #
 #     sum_j f_nj (e . p_j - d - margin) >= 0
 #
-# The paper takes the COP out of the motion of the COM as Megaro et al. do; on flat
-# ground that is this one, by the balance of momentum, but for the change of angular
-# momentum that their formula leaves out.
+# The paper computes the COP from the motion of the COM as Megaro et al. do. On flat
+# ground both agree, by the balance of momentum, except for the rate of angular
+# momentum, which their formula neglects.
 
 
 def support_edges(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Edges of the convex hull of points on the ground.
 
     Args:
-        points: (k, 2) or (k, 3), whose z is left out [m].
+        points: (k, 2) or (k, 3) [m]; z is ignored.
 
     Returns:
         Inward normals (h, 2) and offsets (h,), e . x >= d inside [m].
@@ -52,19 +57,19 @@ def support_edges(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except (QhullError, ValueError) as error:
         raise InvalidInput(
             f"support polygon: {len(points)} points span no area; put a foot with "
-            "three patches or more on the ground"
+            "at least three patches on the ground"
         ) from error
     return -hull.equations[:, :2], hull.equations[:, 2]
 
 
 def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndarray:
-    """Rows C (h, 3 P) with C f >= 0 when the COP is inside.
+    """Rows C (h, 3 P) with C f >= 0 if the COP is inside the support polygon.
 
     Args:
-        p: all contacts (P, 3) [m].
-        bearing: which span the support polygon (P,).
-        margin: from its edges [m]; at most 0.9 of the largest one that leaves a
-            point inside every pair of opposite edges is used.
+        p: positions of all contacts (P, 3) [m].
+        bearing: contacts that span the support polygon (P,).
+        margin: smallest distance from its edges [m]; limited to 0.9 of the largest
+            margin that leaves a point between all opposite edges.
 
     Raises:
         InvalidInput: for a margin < 0, or a polygon without area.
@@ -88,9 +93,9 @@ def centre_of_pressure(p: np.ndarray, force: np.ndarray) -> np.ndarray:
 
 
 def cop_margin(p: np.ndarray, bearing: np.ndarray, force: np.ndarray) -> float:
-    """Distance of the COP to the nearest edge of the polygon, negative outside [m].
+    """Distance of the COP from the nearest edge of the polygon, negative outside [m].
 
-    NaN without normal force, or without a polygon.
+    NaN without normal force or without a polygon.
     """
     cop = centre_of_pressure(p, force)
     try:
@@ -100,9 +105,11 @@ def cop_margin(p: np.ndarray, bearing: np.ndarray, force: np.ndarray) -> float:
     return float((normals @ cop - offsets).min())
 
 
+# --- states of a patch ------------------------------------------------------
+
 FREE, STICK = 0, 1
 SLIDE, EDGE = 2, 6
-"""Slide along direction k is SLIDE + k; between k and k + 1, EDGE + k."""
+"""Sliding along direction k is SLIDE + k, between k and k + 1 it is EDGE + k."""
 NAMES = (
     *("free", "stick", "slide +x", "slide +y", "slide -x", "slide -y"),
     *("slide +x+y", "slide -x+y", "slide -x-y", "slide +x-y"),
@@ -118,9 +125,9 @@ class Piece:
     Attributes:
         T: f = T s (3, r).
         R: R y = 0 (r, 3).
-        on_f: rows with on_f f >= 0 (i, 3).
-        on_y: rows with on_y y >= 0 (j, 3).
-        beyond: the piece on the other side of each row, on_f's first (i + j,).
+        on_f: inequalities of the force, on_f f >= 0 (i, 3).
+        on_y: inequalities of the displacement, on_y y >= 0 (j, 3).
+        beyond: piece on the other side of each inequality, on_f's first (i + j,).
     """
 
     T: np.ndarray
@@ -132,7 +139,7 @@ class Piece:
 
 @lru_cache(maxsize=64)
 def pieces(friction: float) -> tuple[Piece, ...]:
-    """The ten, in the order of NAMES; mu = friction > 0."""
+    """The ten pieces in the order of NAMES, for a coefficient of friction mu > 0."""
     none, D, n = np.zeros((0, 3)), DIRECTIONS, NORMAL
     nxt = [D[(k + 1) % 4] for k in range(4)]
     faces = np.array([friction * n - D[k] - nxt[k] for k in range(4)])
@@ -163,9 +170,13 @@ def pieces(friction: float) -> tuple[Piece, ...]:
 
 
 def behind(here: int, other: int, y: np.ndarray) -> int:
-    """The piece behind a row for a patch that moves by y (3,).
+    """The piece that a patch with displacement y (3,) enters across an inequality.
 
-    A patch that comes to the ground while it moves along it slides.
+    Args:
+        here: present piece.
+        other: piece on the other side of the inequality.
+        y: displacement of the patch; a patch that touches down while it moves along
+            the ground slides.
     """
     if here == FREE and other == STICK:
         along = DIRECTIONS @ y
@@ -176,7 +187,7 @@ def behind(here: int, other: int, y: np.ndarray) -> int:
 
 
 def label(force: np.ndarray, friction: float) -> np.ndarray:
-    """Eq. (19): the piece of each patch by the force that holds it (P, 3) -> (P,)."""
+    """Eq. (19): piece of each patch from the force that holds it (P, 3) -> (P,)."""
     normal, side = force[:, 2], np.linalg.norm(force[:, :2], axis=1)
     k = np.argmax(force @ DIRECTIONS.T, axis=1)
     out = np.where(friction * normal > side, STICK, SLIDE + k)
@@ -184,7 +195,7 @@ def label(force: np.ndarray, friction: float) -> np.ndarray:
 
 
 def piece_of(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
-    """The piece of complementary forces and displacements (k, 3) -> (k,)."""
+    """Piece of each pair of complementary force and displacement (k, 3) -> (k,)."""
     small = 1e-9 * (1 + np.abs(force).max(initial=0.0))
     out = np.full(len(force), FREE)
     for i, (f, move) in enumerate(zip(force, y)):
@@ -205,15 +216,14 @@ def piece_of(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
 
 
 def residual(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
-    """Largest violation of eq. (12)'s complementarity by patch (P,) [N].
+    """Largest violation of the complementarity of eq. (12) of each patch (P,) [N].
 
     The natural residual |min(a, b)| of each pair a >= 0, b >= 0, a b = 0, with y
-    as a force (divided by the compliance) and the l of least violation, which is
-    max(0, -min D'y).
+    as a force and l = max(0, -min D'y), which violates least.
 
     Args:
         force: f (P, 3) [N].
-        y: over the compliance (P, 3) [N].
+        y: displacement divided by the compliance (P, 3) [N].
         friction: mu.
     """
     F = np.maximum(force @ DIRECTIONS.T, 0.0)

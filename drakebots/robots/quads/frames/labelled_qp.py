@@ -1,12 +1,13 @@
-"""The QPs of a frame's QPCC whose contacts have labels, eqs. (15)-(18).
+"""The QPs of a step once every contact has a label, eqs. (15)-(18).
 
-With the piece of every patch given
-(:mod:`~drakebots.robots.quads.frames.contact_state`), its forces follow from the
-torques through a small linear system,
+Given the piece of every patch
+(:mod:`~drakebots.robots.quads.frames.contact_state`), the contact forces follow from
+the torques through a small linear system,
 
     f = T s,  R (y_0 + Y_tau tau + Y_f T s) = 0
 
-and a QP in the torques alone remains. Only this changes from flip to flip.
+and a dense QP in the torques alone remains. Only this changes from flip to flip. The
+contacts under given torques, without labels, come from projected Gauss-Seidel sweeps.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ import daqp
 import numba
 import numpy as np
 
+from drakebots.core.checks import check, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.robots.quads.frames.contact_state import FREE, behind, piece_of, pieces
 from drakebots.robots.quads.frames.objective import Quadratic
 
-# min 1/2 x'H x + g'x subject to low <= A x <= high: a dense QP of a frame.
+# --- dense QPs: min 1/2 x'H x + g'x subject to low <= A x <= high ------------
 #
-# DAQP (MIT, dual active set) for its speed and exact active rows. On the 501 QPs of a
-# foot lift (12 torques, about 110 rows, no warm start) it took 0.03 ms each, PIQP 0.18,
-# ProxQP 0.26, Clarabel 1.3, OSQP 1.8 ms; PIQP and OSQP failed once at 1e-9. Taken once,
-# by hand.
+# DAQP (MIT licence, dual active set) is fast and has exact active sets. On the 501 QPs
+# of a foot lift (12 torques, about 110 rows, no warm start) it took 0.03 ms each, PIQP
+# 0.18, ProxQP 0.26, Clarabel 1.3, OSQP 1.8 ms; PIQP and OSQP failed once at 1e-9.
+# Measured once, by hand.
 
 INFEASIBLE = -1
 _MESSAGES = {
@@ -41,13 +43,13 @@ _MESSAGES = {
 
 @dataclass(frozen=True)
 class QpSolution:
-    """What a QP came to.
+    """Solution of a dense QP.
 
     Attributes:
-        x: (n,).
-        multipliers: of low <= x <= high, then of the rows; positive at an upper
-            limit, negative at a lower one (n + r,).
-        message: "" when solved.
+        x: minimizer (n,).
+        multipliers: of the limits of x, then of the rows (n + r,); positive at an
+            upper limit, negative at a lower one.
+        message: reason of a failure; "" if solved.
     """
 
     x: np.ndarray
@@ -56,7 +58,7 @@ class QpSolution:
 
     @property
     def ok(self) -> bool:
-        """Whether it is solved."""
+        """Whether the QP is solved."""
         return not self.message
 
 
@@ -69,20 +71,20 @@ def solve_qp(
     high: np.ndarray,
     start: np.ndarray | None = None,
 ) -> QpSolution:
-    """Solves it, scaled to a Hessian with a diagonal of ones and rows of length one.
+    """Solves a QP, scaled to a Hessian with unit diagonal and rows of unit length.
 
     Args:
-        H: positive definite (n, n).
-        g: (n,).
-        limits: lowest and highest x (n,), infinite where there is none.
+        H: positive definite Hessian (n, n).
+        g: gradient at 0 (n,).
+        limits: lower and upper limits of x (n,), infinite where there is none.
         A, low, high: rows (r, n), (r,), (r,).
-        start: x to start from.
+        start: x to start from (n,).
     """
     n = len(g)
     unit = 1 / np.sqrt(np.diag(H))
     rows = A * unit
     length = np.linalg.norm(rows, axis=1)
-    # A row of zeros limits nothing, or makes the QP infeasible.
+    # A row of zeros is redundant, or makes the QP infeasible.
     flat = length < 1e-13
     if np.any(low[flat] > 1e-9) or np.any(high[flat] < -1e-9):
         return QpSolution(np.zeros(n), np.zeros(n + len(A)), _MESSAGES[INFEASIBLE])
@@ -108,15 +110,15 @@ def solve_qp(
     return QpSolution(unit * np.asarray(x), multipliers, message)
 
 
-# Contacts of a frame under given torques, by projected Gauss-Seidel.
+# --- contacts under given torques, by projected Gauss-Seidel ----------------
 #
-# With y = Y f + y_0 (as forces) it looks for
+# With y = Y f + y_0 (as forces) find f such that
 #
 #     0 <= f_n  perp  y_n >= 0
 #     f_t = the point of |f_x| + |f_y| <= mu f_n nearest to f_t - y_t / d
 #
-# which is the complementarity of eq. (12) with its four directions. The compliance of
-# the patches makes Y positive definite, whatever the number of patches on a link.
+# This is the complementarity of eq. (12) with its four directions. The compliance of
+# the patches makes Y positive definite for any number of patches on a link.
 
 SWEEPS = 20_000
 
@@ -128,16 +130,17 @@ def contact_forces(
     start: np.ndarray | None = None,
     tolerance: float = 1e-11,
 ) -> np.ndarray:
-    """Forces f (k, 3) of a frame's contacts [N].
+    """Forces f (k, 3) of the contacts of a step [N].
 
     Args:
-        Y, y0: displacement as forces (3 k, 3 k), (3 k,) [N].
+        Y, y0: displacement divided by the compliance (3 k, 3 k), (3 k,) [N].
         friction: mu.
         start: forces to start from (k, 3) [N].
-        tolerance: largest change in a sweep, of the largest force.
+        tolerance: largest change of a force in a sweep, relative to the largest
+            force.
 
     Raises:
-        NoSolution: when the sweeps do not settle.
+        NoSolution: when the sweeps do not converge.
     """
     f = np.zeros(len(y0)) if start is None else np.array(start, float).ravel()
     change = _sweep(
@@ -145,7 +148,7 @@ def contact_forces(
     )
     if not np.isfinite(change) or change > 100 * tolerance:
         raise NoSolution(
-            f"contacts: {SWEEPS} sweeps did not settle; take a larger compliance",
+            f"contacts: {SWEEPS} sweeps did not converge; take a larger compliance",
             {"change of a force [N]": float(change)},
         )
     return f.reshape(-1, 3)
@@ -186,20 +189,24 @@ def _sweep(Y, y0, friction, f, tolerance):
     return worst
 
 
+# --- labelled QPs -----------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class FrameQpcc:
-    """Eq. (12) of one frame.
+    """The QPCC of one step, eq. (12).
 
     Attributes:
-        objective: E of w = [tau, f].
-        limits: |tau| <= U (m,) [N m].
-        y0, Y: displacement of the patches, compliance within (3 P,), (3 P, m + 3 P).
-        compliance: [m/N].
+        objective: objective as a function of w = [tau, f].
+        limits: torque limits, |tau| <= limits (m,) [N m].
+        y0, Y: displacement of the patches, y = y0 + Y w, compliance included (3 P,),
+            (3 P, m + 3 P).
+        compliance: compliance of a patch [m/N].
         friction: mu.
-        near: patches that can meet the ground within the frame (P,).
-        scheduled: held at first: those of feet on the ground by the footfall pattern
-            that are on it (P,).
-        cop: rows C f >= 0 (h, 3 P).
+        near: patches that can meet the ground within the step (P,).
+        scheduled: patches that are held at first: they are on the ground, and their
+            feet are so by the footfall pattern (P,).
+        cop: rows C with C f >= 0 (h, 3 P).
 
     Raises:
         InvalidInput: for shapes that do not fit, values not finite, or a friction
@@ -217,12 +224,10 @@ class FrameQpcc:
     cop: np.ndarray
 
     def __post_init__(self):
-        m, n = len(self.limits), self.Y.shape[1]
-        P = len(self.near)
+        check(self, "QPCC", friction=positive(), compliance=positive("m/N"))
+        m, n, P = len(self.limits), self.Y.shape[1], len(self.near)
         if self.Y.shape != (3 * P, m + 3 * P) or len(self.objective.g) != n:
             raise InvalidInput(f"QPCC: Y {self.Y.shape} for {m} torques, {P} patches")
-        if not (np.isfinite(self.friction) and self.friction > 0):
-            raise InvalidInput(f"friction = {self.friction} must be > 0")
         if np.isnan(self.limits).any() or self.limits.min(initial=1.0) <= 0:
             raise InvalidInput(f"torque limits {self.limits.tolist()}: must be > 0")
         for name in ("y0", "Y", "cop"):
@@ -236,8 +241,8 @@ class QpPoint:
 
     Attributes:
         torques, forces, y, energy: as in :class:`QpccSolution`.
-        flips: what its multipliers ask for, the largest first: multiplier, patch,
-            piece.
+        flips: flips that lower the energy by the multipliers, largest first:
+            multiplier, patch, new piece.
     """
 
     torques: np.ndarray
@@ -248,7 +253,7 @@ class QpPoint:
 
 
 class LabelledQp:
-    """The QPs of a frame's labels, contacts near the ground only."""
+    """Solves the QPs of a step for given labels of the contacts near the ground."""
 
     def __init__(self, frame: FrameQpcc):
         self.frame = frame
@@ -257,7 +262,7 @@ class LabelledQp:
         self.table = pieces(frame.friction)
 
     def affine(self, labels: np.ndarray):
-        """w = w0 + W tau and y = y1 + Y1 tau of the labels.
+        """w0, W, y1, Y1 of w = w0 + W tau and y = y1 + Y1 tau for given labels.
 
         Raises:
             NoSolution: when these contacts do not determine their forces.
@@ -286,12 +291,12 @@ class LabelledQp:
         return w0, W, frame.y0 + frame.Y @ w0, frame.Y @ W
 
     def solve(self, labels, *, rows=True, cop=True, start=None) -> QpPoint | None:
-        """The QP; None when it has no solution.
+        """Solves the QP of given labels; None if it has no solution.
 
         Args:
-            labels: pieces (P,).
-            rows: inequalities of the pieces; (18) leaves them out.
-            cop: rows of the COP.
+            labels: piece of each patch (P,).
+            rows: whether to include the inequalities of the pieces; (18) has none.
+            cop: whether to include the rows of the COP.
             start: torques to start from.
         """
         frame, m = self.frame, self.m
@@ -327,14 +332,14 @@ class LabelledQp:
         w = w0 + W @ found.x
         pull = -found.multipliers[m : m + len(beyond)]
         y = (frame.y0 + frame.Y @ w).reshape(-1, 3)
-        flips = flips_of(pull, beyond, labels, y)
+        flips = requested_flips(pull, beyond, labels, y)
         return QpPoint(found.x, w[m:].reshape(-1, 3), y, E(w), flips)
 
     def simulated(self, torques: np.ndarray) -> np.ndarray:
-        """Pieces the contacts are in under these torques (P,).
+        """Piece of each contact under given torques (P,).
 
         Raises:
-            NoSolution: when the contacts do not settle.
+            NoSolution: when the contact sweeps do not converge.
         """
         frame, m, k = self.frame, self.m, len(self.near)
         rows = (3 * self.near[:, None] + np.arange(3)).ravel()
@@ -349,8 +354,8 @@ class LabelledQp:
         return labels
 
 
-def flips_of(pull, beyond, labels, y, least: float = 0.0):
-    """Flips that multipliers ask for: (multiplier, patch, piece), largest first."""
+def requested_flips(pull, beyond, labels, y, least: float = 0.0):
+    """Flips that lower the energy: (multiplier, patch, new piece), largest first."""
     return sorted(
         (
             (float(s), i, behind(labels[i], other, y[i]))

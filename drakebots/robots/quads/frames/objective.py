@@ -1,22 +1,22 @@
-"""The objective of a frame, eqs. (13)-(14), quadratic in torques and patch forces.
+"""The objective of a step, eqs. (13)-(14), quadratic in torques and patch forces.
 
     E = a_S |dq - dq-|^2 + a_F |dq - e|^2 + a_O sum_feet |psi+ - n|^2
         + a_tau |tau - tau-|^2 + a_C sum_standing |J_tip dq|^2
 
-e = q_ref - q in velocity coordinates (a rotation vector for a floating base), or what
-`settling_step` leaves of it, psi+ = psi + J_psi dq the sole's direction. Each term is
-|A w + b|^2 with dq = dq_0 + Q w.
+e is q_ref - q in velocity coordinates (a rotation vector for a floating base), or the
+part of it that `settling_step` removes in this step; psi+ = psi + J_psi dq is the
+normal of the sole after the step. Each term is |A w + b|^2 with dq = dq_0 + Q w.
 
-The paper gives weights without units. In SI they let torques hardly change: 1e-3 rad
-of error is worth 1e-5, the 0.4 N m that mend it in 5 ms cost 0.08. Here angles count
-in `angle`, lengths in `length` and torques in `torque_unit`. The last is large: a
-torque held back is a torque that comes late, and a trot on two feet then falls
-behind. What keeps torques from jumping is `settling_step`.
+The paper gives weights without units. In SI they would hardly let torques change: an
+error of 1e-3 rad costs 1e-5, the 0.4 N m that correct it in 5 ms cost 0.08. Here angles
+are measured in `angle`, lengths in `length` and torques in `torque_unit`. The latter is
+large: penalised changes delay the torques, and a trot on two feet then falls behind.
+`settling_step` is what keeps torques from jumping.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from pydrake.common.eigen_geometry import Quaternion
@@ -24,42 +24,43 @@ from pydrake.math import RollPitchYaw, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
+from drakebots.core.checks import check, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.quads.robot import Feet, FeetFrame
+from drakebots.robots.quads.robot import Feet, FeetKinematics
 from drakebots.skin.frame import FrameSolution, ReducedSystem
 
-# A frame as affine maps of torques and patch forces, eq. (11).
+# --- a step as affine maps of torques and patch forces, eq. (11) -------------
 #
-# With w = [tau, f], f (P, 3) forces on the feet's links,
+# With w = [tau, f], f (P, 3) the forces on the links of the feet,
 #
-#     A dq = b + B tau + J_c' f      (skin condensed, see skin/coupled.py)
+#     A dq = b + B tau + J_c' f      (skin condensed, see skin/frame/coupled.py)
 #     dq = dq_0 + Q w
 #
-# and the ground is soft: a patch under force f stands at an anchor shifted by c f,
+# The ground is compliant: a patch under the force f is displaced from its anchor by
 #
 #     y = p + J_c dq + c f - anchor = y_0 + Y w
 #
-# For a patch that holds y = 0, one that slides moves its anchor by the tangential y,
-# one in the air has f = 0 and y_n > 0. c > 0 makes forces of five patches on one rigid
-# link unique and leaves nothing to drift. Contacts at vertices of the skin (kept by the
-# solver) follow those of the links in f.
+# A sticking patch has y = 0, a sliding one moves its anchor by the tangential y, one
+# in the air has f = 0 and y_n > 0. c > 0 makes the forces of five patches on one rigid
+# link unique and prevents drift. Contacts at vertices of the skin (kept by the solver)
+# follow those of the links in f.
 
 COMPLIANCE = 1e-6
-"""Of a patch [m/N]: 20 patches under 40 N sink by 2 um."""
+"""Compliance of a patch [m/N]: 20 patches under 40 N sink by 2 um."""
 
 
 @dataclass(frozen=True)
 class FrameMaps:
-    """dq and y of a frame.
+    """dq and y of a step as affine maps of w = [tau, f].
 
     Attributes:
-        system: where they come from; its solver must stay as it is until
-            `solution` is called.
-        torques: m.
-        z0, Z: the small system's unknowns [dq, skin contacts].
-        p: contact points, links' first, then the skin's (P, 3) [m].
-        y0, Y: (3 P,), (3 P, m + 3 P) [m].
-        compliance: c [m/N].
+        system: the factored system; its solver must not change before `solution` is
+            called.
+        torques: number of torques m.
+        z0, Z: unknowns [dq, skin contacts] of the small system, z0 + Z w.
+        p: contact points, those of links first, then the skin's (P, 3) [m].
+        y0, Y: displacement y0 + Y w (3 P,), (3 P, m + 3 P) [m].
+        compliance: compliance c of a patch [m/N].
     """
 
     system: ReducedSystem
@@ -73,21 +74,21 @@ class FrameMaps:
 
     @property
     def dq0(self) -> np.ndarray:
-        """(nv,) [m, rad]."""
+        """dq without torques and forces (nv,) [m, rad]."""
         return self.z0[: self.system.nv]
 
     @property
     def Q(self) -> np.ndarray:
-        """(nv, m + 3 P)."""
+        """Derivative of dq with respect to w (nv, m + 3 P)."""
         return self.Z[: self.system.nv]
 
     @property
     def contacts(self) -> int:
-        """P."""
+        """Number of contacts P."""
         return len(self.p)
 
     def solution(self, w: np.ndarray) -> FrameSolution:
-        """The whole frame for w: one backward sweep over the skin."""
+        """The whole solution of the step for w: one back substitution over the skin."""
         u_k = self.system.kept(self.z0 + self.Z @ w)
         nv = self.system.nv
         return FrameSolution(
@@ -99,26 +100,25 @@ class FrameMaps:
 
 def frame_maps(
     system: ReducedSystem,
-    feet: FeetFrame,
+    feet: FeetKinematics,
     anchors: np.ndarray,
     *,
     skin_contacts: np.ndarray | None = None,
     compliance: float = COMPLIANCE,
 ) -> FrameMaps:
-    """The maps of one factored frame: one solve of the small system.
+    """The maps of one factored step: one solve of the small system.
 
     Args:
-        system: factored.
-        feet: at the same q.
-        anchors: on the ground, of every contact (P, 3) [m].
-        skin_contacts: where the solver's contact vertices are (s, 3) [m].
-        compliance: c > 0 [m/N].
+        system: the factored system of the step.
+        feet: kinematics of the feet at the same q.
+        anchors: anchors of all contacts on the ground (P, 3) [m].
+        skin_contacts: positions of the solver's contact vertices (s, 3) [m].
+        compliance: compliance c > 0 of a patch [m/N].
 
     Raises:
         InvalidInput: for a compliance not > 0, or shapes that do not fit.
     """
-    if not (np.isfinite(compliance) and compliance > 0):
-        raise InvalidInput(f"contact compliance = {compliance} m/N must be > 0")
+    check_value("contact compliance", compliance, positive("m/N"))
     p = feet.p
     if system.contacts:
         skin = np.zeros((0, 3)) if skin_contacts is None else skin_contacts
@@ -142,18 +142,24 @@ def frame_maps(
     return FrameMaps(system, m, z0, Z, p, y0, Y, compliance)
 
 
+# --- the objective ----------------------------------------------------------
+
 TERMS = ("smooth", "follow", "flat", "torque", "stand")
 
 
 @dataclass(frozen=True)
 class FrameWeights:
-    """Weights of eq. (13), the paper's, and the units its terms are taken in.
+    """Weights of eq. (13), by default the paper's, and the units of its terms.
 
     Attributes:
-        smooth, follow, flat, torque, stand: alpha_S, _F, _O, _tau, _C.
-        angle: unit of angles, and of psi - n [rad].
-        length: unit of lengths [m].
-        torque_unit: of torques [N m].
+        smooth: weight alpha_S of changes of the velocity.
+        follow: weight alpha_F of deviations from the motion.
+        flat: weight alpha_O of soles that are not parallel to the ground.
+        torque: weight alpha_tau of changes of the torques.
+        stand: weight alpha_C of the motion of standing feet.
+        angle: unit in which angles and psi - n are measured [rad].
+        length: unit in which lengths are measured [m].
+        torque_unit: unit in which torques are measured [N m].
 
     Raises:
         InvalidInput: for a weight < 0, or torque = 0, or a unit not > 0.
@@ -169,27 +175,23 @@ class FrameWeights:
     torque_unit: float = 10.0
 
     def __post_init__(self):
-        for field in fields(self):
-            value = getattr(self, field.name)
-            free = field.name in ("smooth", "follow", "flat", "stand")
-            if not (np.isfinite(value) and (value > 0 or (free and value == 0))):
-                raise InvalidInput(
-                    f"frame weight {field.name} = {value}: must be finite and "
-                    f"{'>= 0' if free else '> 0'}"
-                )
+        what, weight = "step weights", non_negative()
+        check(self, what, smooth=weight, follow=weight, flat=weight, stand=weight)
+        check(self, what, torque=positive(), torque_unit=positive("N m"))
+        check(self, what, angle=positive("rad"), length=positive("m"))
 
 
 @dataclass(frozen=True)
 class FrameTargets:
-    """What a frame is compared with.
+    """Targets of one step's objective.
 
     Attributes:
-        error: e (nv,) [rad, m].
-        before: dq of the frame before (nv,) [rad, m].
-        torques: of the frame before (m,) [N m]; None leaves them free, but for a
-            trace of the term that keeps them bounded.
-        flat: feet whose soles shall face the ground (F,).
-        standing: feet that bear the robot (F,).
+        error: desired dq, e in eq. (14) (nv,) [rad, m].
+        before: dq of the previous step (nv,) [rad, m].
+        torques: torques of the previous step (m,) [N m]; None leaves them free except
+            for a tiny weight that keeps them bounded.
+        flat: feet whose soles shall be parallel to the ground (F,).
+        standing: feet that stand during the step (F,).
     """
 
     error: np.ndarray
@@ -204,8 +206,8 @@ class Quadratic:
     """E = 1/2 w'H w + g'w + c, and its terms |A w + b|^2 by name.
 
     Attributes:
-        H, g, c: (n, n), (n,), a number.
-        terms: A (r, n) and b (r,), the weight's root included.
+        H, g, c: Hessian (n, n), gradient at 0 (n,) and constant.
+        terms: A (r, n) and b (r,) of each term, including the root of its weight.
     """
 
     H: np.ndarray
@@ -225,10 +227,10 @@ class Quadratic:
 
 
 def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:
-    """The unit of each velocity's coordinate (nv,) [rad, m].
+    """Unit in which each coordinate is measured (nv,) [rad, m].
 
     Raises:
-        InvalidInput: for a joint whose coordinates are not known to be either.
+        InvalidInput: for a joint of another type than those known here.
     """
     units = np.empty(plant.num_velocities())
     kinds = {
@@ -245,8 +247,8 @@ def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.n
         start, n = joint.velocity_start(), joint.num_velocities()
         if n and joint.type_name() not in kinds:
             raise InvalidInput(
-                f"joint {joint.name()!r}: {joint.type_name()} joints are not known to "
-                "the frame objective; use revolute or prismatic ones"
+                f"joint {joint.name()!r}: {joint.type_name()} joints cannot be planned "
+                "step by step; use revolute or prismatic ones"
             )
         if n:
             units[start : start + n] = kinds[joint.type_name()]
@@ -256,9 +258,10 @@ def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.n
 def position_error(
     plant: MultibodyPlant, context: Context, q_ref: np.ndarray
 ) -> np.ndarray:
-    """e (nv,) that takes the context's q to q_ref (nq,) [rad, m].
+    """Displacement (nv,) from the context's q to q_ref (nq,) [rad, m].
 
-    A floating base by the rotation vector of R_ref R', in the world.
+    The orientation of a floating base differs by the rotation vector of R_ref R', in
+    the world.
     """
     q = plant.GetPositions(context)
     step = np.asarray(q_ref, float) - q
@@ -278,30 +281,33 @@ def position_error(
 
 def settling_step(
     error: np.ndarray,
-    away: np.ndarray,
+    deviation: np.ndarray,
     before: np.ndarray | None,
     dt: float,
     settling: float,
 ) -> np.ndarray:
-    """The dq (nv,) by which a deviation from a motion dies away, critically damped.
+    """The dq (nv,) with which a deviation from the motion decays, critically damped.
 
-    With d the deviation from the motion at its own time, the next frame's is to be
+    With d the deviation from the motion now and d- one step earlier, it shall be
 
         d+ = 2 p d - p^2 d-,  p = exp(-dt/settling),  dq = e - d+
 
-    a double root at p; p = 0 is eq. (14), which asks all of e of one frame. With
-    steps of 5 ms that answers 1 mm with 0.2 m/s, and torques jump between limits.
+    after the step, which has a double root at p. p = 0 is eq. (14), which removes all
+    of e in one step: at 5 ms a deviation of 1 mm causes 0.2 m/s, and torques jump
+    between their limits.
 
     Args:
-        error: e, to where the motion is after the frame (nv,) [rad, m].
-        away: d, to where it is before it (nv,) [rad, m].
-        before: d of the frame before (nv,); as `away` by default.
-        dt, settling: [s].
+        error: e, from q to the motion after the step (nv,) [rad, m].
+        deviation: d, from q to the motion before the step (nv,) [rad, m].
+        before: d of the previous step (nv,); by default as `deviation`.
+        dt: length of a step [s].
+        settling: time constant [s].
     """
     if settling == 0:
         return error
     p = np.exp(-dt / settling)
-    return error - 2 * p * away + p**2 * (away if before is None else before)
+    before = deviation if before is None else before
+    return error - 2 * p * deviation + p**2 * before
 
 
 def _rotation(joint, q):
@@ -313,19 +319,19 @@ def _rotation(joint, q):
 def frame_objective(
     maps: FrameMaps,
     feet: Feet,
-    frame: FeetFrame,
+    frame: FeetKinematics,
     targets: FrameTargets,
     weights: FrameWeights,
     units: np.ndarray,
 ) -> Quadratic:
-    """E of a frame.
+    """The objective of a step.
 
     Args:
-        maps: of the frame.
-        feet, frame: the feet, and where they are.
-        targets: of the frame.
-        weights: of the terms.
-        units: of the coordinates; see :func:`coordinate_units` (nv,).
+        maps: maps of the step.
+        feet, frame: the feet and their kinematics.
+        targets: targets of the step.
+        weights: weights of the terms.
+        units: units of the coordinates; see :func:`coordinate_units` (nv,).
 
     Raises:
         InvalidInput: for targets of another shape or not finite.
@@ -335,13 +341,13 @@ def frame_objective(
     last = np.zeros(m) if targets.torques is None else targets.torques
     for name, value, size in (
         ("error", targets.error, nv),
-        ("motion of the frame before", targets.before, nv),
-        ("torques of the frame before", last, m),
+        ("previous motion", targets.before, nv),
+        ("previous torques", last, m),
         ("flat feet", targets.flat, count),
         ("standing feet", targets.standing, count),
     ):
         if np.shape(value) != (size,) or not np.isfinite(value).all():
-            raise InvalidInput(f"frame objective: {name} need {size} finite numbers")
+            raise InvalidInput(f"step objective: {name} needs {size} finite numbers")
     dq0, Q = maps.dq0, maps.Q
     scale = 1 / units
     rows = np.repeat(np.asarray(targets.flat, bool), 3)

@@ -1,35 +1,42 @@
-"""One frame of the frame-by-frame optimization: factor, condense, QPCC, advance.
+"""One step of the plan: factor, condense, solve the QPCC, advance.
 
     state, memory ──▶ skin and skeleton factored ──▶ maps of (tau, f)
                   ──▶ objective, COP rows, contacts ──▶ QPCC ──▶ state+, memory+
 
-The flips of the QPCC use the maps only; the skin is factored once a frame.
+The contact flips of the QPCC use the maps only; the skin is factored once per step.
 """
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from drakebots.core.checks import check, non_negative, one_of, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem.assembly import worst_tet
 from drakebots.robots.quads.frames.contact_state import STICK, cop_rows
 from drakebots.robots.quads.frames.labelled_qp import FrameQpcc
 from drakebots.robots.quads.frames.objective import (
+    COMPLIANCE,
     FrameMaps,
     FrameTargets,
+    FrameWeights,
     coordinate_units,
     frame_maps,
     frame_objective,
     position_error,
     settling_step,
 )
-from drakebots.robots.quads.frames.problem import FrameGoal, FrameMemory, FrameOptions
-from drakebots.robots.quads.frames.qpcc import QpccSolution, solve_qpcc
-from drakebots.robots.quads.robot import Feet, feet_frame
+from drakebots.robots.quads.frames.qpcc import (
+    COP,
+    MAX_ITERATIONS,
+    QpccSolution,
+    solve_qpcc,
+)
+from drakebots.robots.quads.robot import Feet, feet_kinematics
 from drakebots.skin.frame import (
     CoupledState,
     CoupledStepper,
@@ -37,37 +44,129 @@ from drakebots.skin.frame import (
     ReducedSystem,
 )
 
+SETTLING = 0.025
+"""Default settling time of deviations [s]: the time from knot to knot. See
+:func:`~drakebots.robots.quads.frames.objective.settling_step`."""
+
 RISE = 0.05
-"""Speed at which patches that begin below the ground come up to it [m/s]. At once,
-in a frame, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
+"""Speed at which patches that begin below the ground come up to it [m/s]. Raised
+within one step, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
+
+
+@dataclass(frozen=True)
+class FrameOptions:
+    """How steps are optimized.
+
+    Attributes:
+        weights: weights of the objective's terms.
+        friction: coefficient of friction of the feet on the ground.
+        compliance: compliance of a patch [m/N].
+        reach: height below which a patch can meet the ground within a step [m].
+        touch: patches of scheduled feet are held at first, eq. (18), if they would
+            come below this height by moving on as in the previous step [m].
+        cop: "drop" the COP rows where they have no solution, "require" them or
+            "ignore" them everywhere.
+        cop_margin: smallest distance of the COP from the polygon's edges [m].
+        max_iterations: largest number of QPs per step.
+        settling: time constant [s] with which a deviation from the motion decays,
+            critically damped; 0 removes all of it in one step, as in the paper.
+
+    Raises:
+        InvalidInput: for a value out of range.
+        UnknownName: for an unknown treatment of the COP.
+    """
+
+    weights: FrameWeights = field(default_factory=FrameWeights)
+    friction: float = 0.8
+    compliance: float = COMPLIANCE
+    reach: float = 5e-3
+    touch: float = 2e-4
+    cop: str = "drop"
+    cop_margin: float = 0.0
+    max_iterations: int = MAX_ITERATIONS
+    settling: float = SETTLING
+
+    def __post_init__(self):
+        check(
+            self,
+            "step options",
+            friction=positive(),
+            compliance=positive("m/N"),
+            reach=positive("m"),
+            touch=positive("m"),
+            cop=one_of("treatment of the COP", COP),
+            cop_margin=non_negative("m"),
+            max_iterations=whole(2),
+            settling=non_negative("s"),
+        )
+
+
+@dataclass(frozen=True)
+class FrameMemory:
+    """Warm-start memory of a step: what it needs to know about the previous one.
+
+    Attributes:
+        dq: change of the coordinates in the previous step (nv,) [rad, m].
+        torques: torques of the previous step (m,) [N m]; None before the first.
+        anchors: points of the ground that the patches stick to (P, 3) [m].
+        deviation: from the motion before the previous step (nv,) [rad, m]; None
+            before the first.
+    """
+
+    dq: np.ndarray
+    torques: np.ndarray | None
+    anchors: np.ndarray
+    deviation: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class FrameGoal:
+    """Goal of one step.
+
+    Attributes:
+        q: positions to reach (nq,).
+        contact: feet on the ground at the end of the step (F,).
+        standing: feet on the ground both before and after the step (F,).
+        flat: feet whose soles shall be parallel to the ground (F,).
+        q_now: positions that the motion has before the step (nq,); if None, q is
+            to be reached within the step, eq. (14).
+    """
+
+    q: np.ndarray
+    contact: np.ndarray
+    standing: np.ndarray
+    flat: np.ndarray
+    q_now: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class PreparedFrame:
-    """A frame up to its QPCC.
+    """A step up to its QPCC.
 
     Attributes:
-        maps: of torques and patch forces.
-        qpcc: to solve.
-        away: from the motion now (nv,) [rad, m]; None without `q_now`.
+        maps: dq and patch displacements as affine maps of torques and forces.
+        qpcc: the program to solve.
+        deviation: from the motion before the step (nv,) [rad, m]; None without
+            `q_now`.
     """
 
     maps: FrameMaps
     qpcc: FrameQpcc
-    away: np.ndarray | None = None
+    deviation: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class FrameStep:
-    """One frame.
+    """Outcome of one step.
 
     Attributes:
-        state, memory: after it; before it when it failed.
-        qpcc: what was solved; None when the skin's matrix could not be.
-        solution: dq, du and forces of the glue; None when it failed.
-        p: patches before it (P, 3) [m].
-        seconds: of wall time by part.
-        ok, message: whether it can be used, and why not.
+        state, memory: after the step; those before it if it failed.
+        qpcc: solution of the QPCC; None if the skin's matrix could not be factored.
+        solution: dq, du and forces of the glue; None if the step failed.
+        p: positions of the patches before the step (P, 3) [m].
+        seconds: wall time by part [s].
+        ok: whether the step can be used.
+        message: why not.
     """
 
     state: CoupledState
@@ -81,18 +180,20 @@ class FrameStep:
 
 
 class FramePlanner:
-    """Frames of one robot.
+    """Plans the steps of one robot.
 
     Args:
-        stepper: of skeleton and skin; torques act on its joints. Contacts it keeps
-            at vertices of the skin are used as patches of no foot.
-        feet: of the skeleton.
-        limits: of the torques (m,) [N m].
-        options: of the frames.
-        skin_forces: others on the skin's nodes, of the state (N, 3) [N].
+        stepper: coupled simulation of skeleton and skin; torques act on its joints.
+            Contacts that it has at vertices of the skin count as patches that
+            belong to no foot.
+        feet: feet of the skeleton.
+        limits: torque limits (m,) [N m].
+        options: how steps are optimized.
+        skin_forces: function of the state that gives further forces on the skin's
+            nodes (N, 3) [N].
 
     Raises:
-        InvalidInput: for limits that do not fit or are not > 0.
+        InvalidInput: for limits that are not > 0.
     """
 
     def __init__(
@@ -115,13 +216,13 @@ class FramePlanner:
         self.on_skin = stepper.solver.kept[glue::3] // 3
 
     def contact_points(self, state: CoupledState) -> np.ndarray:
-        """Patches, then contacts of the skin (P, 3) [m]."""
+        """Positions of the patches, then of the skin's contacts (P, 3) [m]."""
         self.stepper.plant.SetPositions(self.stepper.context, state.q)
-        feet = feet_frame(self.stepper.plant, self.stepper.context, self.feet)
+        feet = feet_kinematics(self.stepper.plant, self.stepper.context, self.feet)
         return np.concatenate([feet.p, state.skin.positions[self.on_skin]])
 
     def start(self, state: CoupledState) -> FrameMemory:
-        """The memory of a first frame."""
+        """Memory of the first step."""
         anchors = self.contact_points(state)
         # A tilted sole may begin below the ground; see RISE.
         anchors[:, 2] = np.minimum(anchors[:, 2], 0.0)
@@ -135,7 +236,7 @@ class FramePlanner:
         *,
         project: bool = False,
     ) -> PreparedFrame:
-        """Factors the frame and sets up its QPCC.
+        """Factors the equations of a step and sets up its QPCC.
 
         Raises:
             NoSolution: when the skin's matrix is not positive definite.
@@ -143,13 +244,13 @@ class FramePlanner:
         stepper, options = self.stepper, self.options
         outer = None if self.skin_forces is None else self.skin_forces(state)
         frame = stepper.frame(state, skin_forces=outer, project=project)
-        feet = feet_frame(stepper.plant, stepper.context, self.feet)
+        feet = feet_kinematics(stepper.plant, stepper.context, self.feet)
         error = position_error(stepper.plant, stepper.context, goal.q)
-        away = None
+        deviation = None
         if goal.q_now is not None:
-            away = position_error(stepper.plant, stepper.context, goal.q_now)
+            deviation = position_error(stepper.plant, stepper.context, goal.q_now)
             error = settling_step(
-                error, away, memory.away, stepper.dt, options.settling
+                error, deviation, memory.deviation, stepper.dt, options.settling
             )
         system = ReducedSystem(frame, stepper.solver)
         maps = frame_maps(
@@ -187,15 +288,15 @@ class FramePlanner:
             scheduled & (coming < options.touch),
             rows,
         )
-        return PreparedFrame(maps, qpcc, away)
+        return PreparedFrame(maps, qpcc, deviation)
 
     def step(
         self, state: CoupledState, memory: FrameMemory, goal: FrameGoal
     ) -> FrameStep:
-        """The next state; a failed step keeps the old one."""
+        """Plans one step; a failed step keeps the old state."""
         seconds, reason, qpcc, p = {}, "", None, None
         for project in (False, True):
-            # A compressed wall can make the exact tangent indefinite.
+            # A compressed wall can make the exact tangent matrix indefinite.
             begin = clock.perf_counter()
             try:
                 ready = self.prepare(state, memory, goal, project=project)
@@ -203,7 +304,12 @@ class FramePlanner:
                 reason = str(error)
                 continue
             p, middle = ready.maps.p, clock.perf_counter()
-            qpcc = self.solve(ready, memory)
+            qpcc = solve_qpcc(
+                ready.qpcc,
+                max_iterations=self.options.max_iterations,
+                cop=self.options.cop,
+                start=memory.torques,
+            )
             after = clock.perf_counter()
             if not qpcc.ok:
                 reason = qpcc.message
@@ -217,38 +323,32 @@ class FramePlanner:
                 "advance": clock.perf_counter() - after,
             }
             if not ratio > 0:
-                reason = f"tet {tet} turned over (det F {ratio:.3g}); take a smaller dt"
+                reason = (
+                    f"tetrahedron {tet} is inverted (det F {ratio:.3g}); "
+                    "take a smaller dt"
+                )
                 continue
-            later = self.remember(ready, memory, qpcc, solution)
+            memory = self._next_memory(ready, memory, qpcc, solution)
             return FrameStep(
-                moved, later, qpcc, solution, p, seconds, True, qpcc.message
+                moved, memory, qpcc, solution, p, seconds, True, qpcc.message
             )
         when = state.skin.time + self.stepper.dt
-        message = f"frame to {when:g} s failed: {reason}"
+        message = f"the step to {when:g} s failed: {reason}"
         p = self.contact_points(state) if p is None else p
         return FrameStep(state, memory, qpcc, None, p, seconds, False, message)
 
-    def solve(self, ready: PreparedFrame, memory: FrameMemory) -> QpccSolution:
-        """The QPCC of a frame."""
-        options = self.options
-        return solve_qpcc(
-            ready.qpcc,
-            max_iterations=options.max_iterations,
-            cop=options.cop,
-            start=memory.torques,
-        )
-
-    def remember(
+    def _next_memory(
         self,
         ready: PreparedFrame,
         memory: FrameMemory,
         qpcc: QpccSolution,
         solution: FrameSolution,
     ) -> FrameMemory:
-        """Anchors: kept, dragged along by what slides, below what is in the air."""
-        # y = 0 where it sticks, but for rounding; f = 0 in the air.
+        """Memory for the next step. The anchors of sticking patches stay, those of
+        sliding patches are dragged along, and below a patch in the air follow it."""
+        # y = 0 where a patch sticks, to rounding; f = 0 in the air.
         moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
         anchors = memory.anchors + moved
         rise = RISE * self.stepper.dt
         anchors[:, 2] = np.minimum(memory.anchors[:, 2] + rise, 0.0)
-        return FrameMemory(solution.dq, qpcc.torques, anchors, ready.away)
+        return FrameMemory(solution.dq, qpcc.torques, anchors, ready.deviation)

@@ -1,17 +1,19 @@
-"""The QP with complementarity constraints of a frame, eq. (12), by contact flips.
+"""The quadratic program with complementarity constraints (QPCC) of a step, eq. (12).
 
-The flips of section 5.3, each a QP in the torques alone
+It is solved by the contact flips of section 5.3. Every label (the piece of a patch's
+complementarity) leaves a QP in the torques alone
 (:mod:`~drakebots.robots.quads.frames.labelled_qp`):
 
-1. all scheduled contacts held (18), their forces labelled by (19);
-2. the QP of these labels; rows at their bound with a multiplier that asks to cross
-   are flipped to the piece behind, all at once, as long as the energy falls;
-3. then one at a time, largest multiplier first. When no flip lowers the energy, the
-   best is a local optimum over neighbouring pieces.
+1. All scheduled contacts are held (18); their forces are labelled by (19).
+2. The QP of these labels is solved. Where a multiplier shows that crossing an active
+   inequality would lower the energy, the patch flips to the piece on the other side;
+   all such patches flip at once, as long as the energy decreases.
+3. Then patches flip one at a time, largest multiplier first. When no flip lowers the
+   energy, the best point is a local optimum over neighbouring pieces.
 
-Labels whose QP has no solution are replaced by those of a simulation: the contacts
-under the torques of (18), which then are feasible. Where flips are left that do not
-pay, the search starts once more from there.
+If the QP of the first labels has no solution, the labels of a simulation replace them:
+contacts under the torques of (18), for which the QP is feasible. If flips remain that
+do not lower the energy, the search restarts once from there.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.checks import check_value, one_of, whole
+from drakebots.core.errors import NoSolution
 from drakebots.robots.quads.frames.contact_state import (
     FREE,
     NAMES,
@@ -31,19 +34,20 @@ from drakebots.robots.quads.frames.contact_state import (
 from drakebots.robots.quads.frames.labelled_qp import FrameQpcc, LabelledQp, QpPoint
 
 COP = ("drop", "require", "ignore")
-"""When the COP cannot lie inside: go on without its rows, fail, or never ask."""
+"""If the COP cannot lie inside: drop its rows, fail, or never include them."""
+
 MAX_ITERATIONS = 10
 
 
 @dataclass(frozen=True)
 class QpccIterate:
-    """One QP.
+    """One QP of the search.
 
     Attributes:
         what: "held" (18), "labels", "flips", "one flip" or "simulated labels".
-        energy: E; infinite without a solution.
-        labels: pieces (P,).
-        consistent: whether it satisfies the complementarity.
+        energy: value of the objective; infinite without a solution.
+        labels: piece of each patch (P,).
+        consistent: whether the solution satisfies the complementarity.
     """
 
     what: str
@@ -54,19 +58,19 @@ class QpccIterate:
 
 @dataclass(frozen=True)
 class QpccSolution:
-    """The best consistent point of a frame.
+    """The best consistent point of a step.
 
     Attributes:
-        torques: (m,) [N m].
-        forces: on the feet (P, 3) [N].
-        y: displacement of the patches' anchors (P, 3) [m].
-        labels: pieces (P,), numbers of contact_state.NAMES.
-        energy, terms: E and its terms.
-        iterates: every QP, in order.
-        residual: worst violation of the complementarity [N].
-        dropped: rows given up: "cop".
-        ok: whether it may be used.
-        message: one line.
+        torques: joint torques (m,) [N m].
+        forces: forces on the patches (P, 3) [N].
+        y: displacement of the patches from their anchors (P, 3) [m].
+        labels: piece of each patch (P,), numbers of contact_state.NAMES.
+        energy, terms: value of the objective and of its terms.
+        iterates: all QPs in order.
+        residual: largest violation of the complementarity [N].
+        dropped: names of the rows that were dropped: "cop".
+        ok: whether the solution can be used.
+        message: one line on how the search ended.
     """
 
     torques: np.ndarray
@@ -103,24 +107,22 @@ def solve_qpcc(
     """Solves eq. (12) by flips.
 
     Args:
-        frame: to solve.
-        max_iterations: QPs at most; the paper stops after 10.
+        frame: the QPCC.
+        max_iterations: largest number of QPs; the paper stops after 10.
         cop: one of COP.
         start: torques to start the first QP from (m,) [N m].
-        engine: solves the QPs of labels; the condensed one by default.
+        engine: solver of the labelled QPs; the condensed one by default.
 
     Returns:
-        The best consistent point; `ok` is false and the message names the worst
-        rows when there is none.
+        The best consistent point; if there is none, `ok` is false and the message
+        names the worst rows.
 
     Raises:
-        UnknownName: for a cop that does not exist.
+        UnknownName: for an unknown `cop`.
         InvalidInput: for max_iterations < 2.
     """
-    if cop not in COP:
-        raise UnknownName("treatment of the COP", cop, COP)
-    if max_iterations < 2:
-        raise InvalidInput(f"QPCC iterations = {max_iterations}: needs 2 or more")
+    check_value("cop", cop, one_of("treatment of the COP", COP))
+    check_value("QPCC iterations", max_iterations, whole(2))
     engine = LabelledQp(frame) if engine is None else engine
     search = _Search(engine, max_iterations, cop != "ignore")
     search.run(start)
@@ -140,7 +142,7 @@ class _Search:
         self.best: tuple[QpPoint, np.ndarray] | None = None
         self.last: QpPoint | None = None
         self.seen: set[bytes] = set()
-        self.end, self.dropped = "iterations used up", ()
+        self.end, self.dropped = "iteration limit reached", ()
 
     def _try(self, what, labels, start=None, rows=True) -> QpPoint | None:
         if rows:
@@ -170,16 +172,16 @@ class _Search:
             point = self._better("simulated labels", labels, held.torques)
         self._all_at_once(point)
         self._one_at_a_time()
-        # Once more, from where the torques of the held contacts would lead.
+        # Restart from the contacts that the torques of (18) lead to.
         simulated = any(one.what == "simulated labels" for one in self.iterates)
         if self.best is not None and self.best[0].flips and not simulated:
             self._again(held)
 
     def _simulated(self, held, last) -> np.ndarray | None:
-        """Labels of contacts under the held contacts' torques.
+        """Labels of the contacts under the torques of the held contacts.
 
-        Sweeps may cycle there; any torques whose contacts settle give labels whose
-        QP has a solution, so others follow, nearer and nearer to none.
+        The contact sweeps may cycle there. Any torques whose contacts settle give
+        labels with a feasible QP, so smaller torques are tried in turn.
         """
         last = np.zeros_like(held) if last is None else last
         for torques in (held, (held + last) / 2, last, last / 2, 0 * last):
@@ -204,7 +206,7 @@ class _Search:
 
     def _all_at_once(self, point):
         while point is not None and point.flips and self._left():
-            # All flips that the multipliers ask for; a patch once.
+            # All flips that the multipliers request, one per patch.
             labels = self.best[1].copy()
             done = set()
             for _, i, other in point.flips:
@@ -233,7 +235,7 @@ class _Search:
                 return
 
     def _better(self, what, labels, start) -> QpPoint | None:
-        """The point, kept, when it is better than the best."""
+        """Solves the QP of labels; returns and keeps it if it is the best so far."""
         point = self._try(what, labels, start)
         if point is None:
             return None
@@ -262,13 +264,14 @@ class _Search:
         ok = self.best is not None
         message = self.end
         if self.dropped:
-            message += "; the COP is not held inside its polygon"
+            message += "; the COP rows were dropped"
         if not ok:
             outside = -(frame.cop @ w[self.qp.m :]).min(initial=0.0)
             message = (
-                f"frame failed: {self.end}; worst: complementarity of patch "
+                f"step failed: {self.end}; worst: complementarity of patch "
                 f"{int(np.argmax(worst))} = {worst.max(initial=0.0):.3g} N, COP "
-                f"{outside:.3g} N m; try cop='drop', more torque or another pose"
+                f"{outside:.3g} N m; try cop='drop', higher torque limits or "
+                "another pose"
             )
         return QpccSolution(
             point.torques,

@@ -1,4 +1,10 @@
-"""TODO: what this room is."""
+"""Quad-robots for planning: the skeleton, its feet, and the skin on its links.
+
+Words of this room: a *foot* is the end of a leg, known by its name; its *sole* is the
+flat area that touches the ground, the convex hull of its *patches*, which are single
+contact points (the paper has five per sole). Space-time programs have one force and
+torque per sole, step-by-step plans have one force per patch.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +12,9 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.robot.feet import (
-        Coordinates,
         Feet,
-        FeetFrame,
-        euler_rates,
-        feet_frame,
+        FeetKinematics,
+        feet_kinematics,
         make_feet,
     )
     from drakebots.robots.quads.robot.links_skin import (
@@ -26,8 +30,14 @@ if TYPE_CHECKING:
         load_planned,
         moving_state,
         settled_state,
-        variant,
     )
-    from drakebots.robots.quads.robot.quad import Quad, Sole
+    from drakebots.robots.quads.robot.quad import (
+        MODELS,
+        Coordinates,
+        Quad,
+        Sole,
+        euler_rates,
+        half_planes,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

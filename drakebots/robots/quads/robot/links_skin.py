@@ -1,13 +1,14 @@
-"""The skin as the space-time program sees it: weight on links, and its forces.
+"""The skin in the space-time program: mass on the links, and forces on them.
 
-Every vertex belongs to one link or, by skinning weights, to several; a link's
-share of the skin adds to its inertia
+Every vertex belongs to one link or, by skinning weights, to several; the skin of a
+link adds to its inertia
 
     m += sum m_i,   m c += sum m_i p_i,   I_o += sum m_i (|p_i|^2 1 - p_i p_i')
 
-with p_i in the link's frame (paper, section 5.4). From the second iteration on,
-the frames' deformed vertices shift the links' centres, and the skin's forces on
-the skeleton are known; see :class:`SkinInfluence`.
+with p_i in the link's frame ("Computational Design of Skinned Quad-Robots", section
+5.4). From the second iteration of the alternation on, the step-by-step plan gives the
+shift of the skin's centre of mass on each link and the skin's forces on the skeleton;
+see :class:`SkinInfluence`.
 """
 
 from __future__ import annotations
@@ -21,27 +22,22 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.spatial import cKDTree
 
+from drakebots.core.checks import array, check
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
 from drakebots.model import find_body
 from drakebots.robots.quads.robot.quad import Quad
 from drakebots.skin.frame import Glue
 
-# What of the skin goes with which link: mass, centre of mass, resultant forces.
-#
-# The space-time step of the alternation knows the skin by these alone ("Computational
-# Design of Skinned Quad-Robots", section 5.1): coupling forces, and the COM that each
-# link has with the skin about it.
-
 
 @dataclass(frozen=True)
 class SkinShare:
-    """Nodes by link.
+    """Which link each node of the skin moves with.
 
     Attributes:
-        links: with glue (L,).
-        link_of: of each node, a row of links (N,).
-        node_mass: (N,) [kg].
+        links: names of the links with glue (L,).
+        link_of: index in `links` of each node (N,).
+        node_mass: mass of each node (N,) [kg].
     """
 
     links: tuple[str, ...]
@@ -50,7 +46,7 @@ class SkinShare:
 
     @property
     def mass(self) -> np.ndarray:
-        """Of the skin with each link (L,) [kg]."""
+        """Mass of the skin that goes with each link (L,) [kg]."""
         return np.bincount(
             self.link_of, weights=self.node_mass, minlength=len(self.links)
         )
@@ -58,7 +54,7 @@ class SkinShare:
     def centres(
         self, plant: MultibodyPlant, context: Context, positions: np.ndarray
     ) -> np.ndarray:
-        """COM of each share in its link's frame at the context's q (L, 3) [m]."""
+        """COM of each link's skin in the link's frame at the context's q (L, 3) [m]."""
         moment = np.zeros((len(self.links), 3))
         np.add.at(moment, self.link_of, self.node_mass[:, None] * positions)
         centre = moment / self.mass[:, None]
@@ -73,7 +69,7 @@ class SkinShare:
 
 
 def skin_share(model: FemModel, glue: Glue) -> SkinShare:
-    """Each node goes with the link of the glued vertex nearest to it at rest."""
+    """Assigns each node to the link of the nearest glued vertex at rest."""
     links = tuple(dict.fromkeys(glue.bodies))
     row = {name: k for k, name in enumerate(links)}
     of_glue = np.array([row[name] for name in glue.bodies])
@@ -93,12 +89,12 @@ def whole_com(
 
 @dataclass(frozen=True)
 class LinkSkin:
-    """The share of each link in the skin, at rest.
+    """Mass and inertia of the resting skin on each link.
 
     Attributes:
         bodies: names of the links.
-        mass: of the vertices on each (links,) [kg].
-        inertia: rows [m, m c, I_o] to add to the links' (links, 10).
+        mass: mass of the skin on each link (links,) [kg].
+        inertia: rows [m, m c, I_o] to add to the links' own (links, 10).
     """
 
     bodies: tuple[str, ...]
@@ -108,17 +104,18 @@ class LinkSkin:
 
 @dataclass(frozen=True)
 class SkinInfluence:
-    """What a frame-by-frame pass tells the next space-time program.
+    """Effect of the deforming skin, from a step-by-step plan to the next program.
 
     Attributes:
-        force: lambda as generalized forces of the skin on the skeleton (N, nv)
-            [N, N m], on Euler coordinates; gravity and inertia of the skin within.
-        com_shift: of the skin on each link, from where it is at rest, in the
+        force: generalized coupling forces lambda of the skin on the skeleton, in
+            Euler coordinates (N, nv) [N, N m]; they include the skin's gravity and
+            inertia.
+        com_shift: shift of the COM of each link's skin from its place at rest, in the
             link's frame (N, links, 3) [m].
-        q, v, a: the motion they were found at (N, nv).
-        base: whether `force` also counts in the base's rows. Then momentum is
-            that of the deforming skin; without it eq. (7) is taken as printed,
-            the skin moving with its links.
+        q, v, a: motion at which they were found (N, nv).
+        base: whether `force` also acts on the rows of the base. Then momentum is
+            that of the deforming skin; otherwise eq. (7) is used as printed, with a
+            skin that moves with its links.
 
     Raises:
         InvalidInput: for shapes that differ, or values that are not finite.
@@ -132,18 +129,9 @@ class SkinInfluence:
     base: bool = False
 
     def __post_init__(self):
-        N, nv = np.shape(self.force)
-        shapes = {"q": (N, nv), "v": (N, nv), "a": (N, nv), "force": (N, nv)}
-        for name, shape in shapes.items():
-            array = np.asarray(getattr(self, name), float)
-            if array.shape != shape or not np.isfinite(array).all():
-                raise InvalidInput(
-                    f"influence of the skin: {name} needs {shape} finite numbers"
-                )
-        if np.shape(self.com_shift)[0] != N or not np.isfinite(self.com_shift).all():
-            raise InvalidInput(
-                f"influence of the skin: com_shift needs ({N}, links, 3) numbers"
-            )
+        what, rows = "influence of the skin", array(np.shape(self.force))
+        check(self, what, force=rows, q=rows, v=rows, a=rows)
+        check(self, what, com_shift=array((len(self.force), None, 3)))
 
 
 def vertices_on_links(
@@ -154,19 +142,19 @@ def vertices_on_links(
     bodies: tuple[str, ...],
     q: np.ndarray | None = None,
 ) -> LinkSkin:
-    """Mass, centre and inertia that a skin adds to links.
+    """Mass and inertia that the skin's vertices add to the links.
 
     Args:
         quad: the robot.
-        positions: of the vertices, or nodes, in the world (n, 3) [m].
-        mass: of each (n,) [kg].
-        weights: share of each link in each vertex (n, links); rows sum to 1.
-        bodies: the links of the columns.
-        q: pose the skin lies at (nv,); rest by default.
+        positions: positions of the vertices, or nodes, in the world (n, 3) [m].
+        mass: mass of each vertex (n,) [kg].
+        weights: skinning weights (n, links); rows sum to 1.
+        bodies: names of the links of the columns.
+        q: pose at which the vertices have these positions (nv,); rest by default.
 
     Raises:
         InvalidInput: for shapes that differ or rows that do not sum to 1.
-        UnknownName: for a link that is none.
+        UnknownName: for an unknown link.
     """
     weights = sp.csr_matrix(weights)
     if weights.shape != (len(positions), len(bodies)) or len(mass) != len(positions):
@@ -195,54 +183,19 @@ def vertices_on_links(
     return LinkSkin(quad.tree.bodies, rows[:, 0].copy(), rows)
 
 
-def nearest_links(quad: Quad, positions: np.ndarray, q=None):
-    """One link for each vertex, that whose segment to its joints is nearest.
-
-    Returns:
-        weights (n, links) of ones, and the links' names.
-    """
-    plant = quad.robot.plant
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, quad.rest if q is None else q)
-    origin, ends = {}, {}
-    for name in quad.tree.bodies:
-        body = find_body(plant, name)
-        X_WB = plant.EvalBodyPoseInWorld(context, body)
-        origin[name] = X_WB.translation()
-        inertia = body.default_spatial_inertia()
-        ends[name] = [X_WB.multiply(inertia.get_com())]
-    for sole, p in zip(quad.soles, quad.rest_feet):
-        ends[sole.body].append(p)
-    for index in plant.GetJointIndices():
-        joint = plant.get_joint(index)
-        parent = joint.parent_body().name()
-        if parent in ends and joint.child_body().name() in origin:
-            ends[parent].append(origin[joint.child_body().name()])
-    distance = []
-    for name in quad.tree.bodies:
-        a = origin[name]
-        nearest = np.full(len(positions), np.inf)
-        for b in ends[name]:
-            ab, ap = b - a, positions - a
-            t = np.clip(ap @ ab / max(ab @ ab, 1e-12), 0, 1)
-            off = np.linalg.norm(ap - t[:, None] * ab, axis=1)
-            nearest = np.minimum(nearest, off)
-        distance.append(nearest)
-    chosen = np.argmin(distance, axis=0)
-    n = len(positions)
-    weights = sp.csr_matrix(
-        (np.ones(n), (np.arange(n), chosen)), (n, len(quad.tree.bodies))
-    )
-    return weights, quad.tree.bodies
-
-
 def frame_inertia(
     quad: Quad, skin: LinkSkin | None, influence: SkinInfluence | None, frames
 ) -> np.ndarray:
-    """Inertias of links with skin at some frames (k, links, 10).
+    """Inertias of the links with their skin at some times (k, links, 10).
 
-    A shift s of a link's skin moves its first moment, m c + m s; second moments
-    are those at rest.
+    A shift s of a link's skin changes its first moment to m c + m s; second moments
+    stay those at rest.
+
+    Args:
+        quad: the robot.
+        skin: skin on the links; None for the skeleton alone.
+        influence: gives the shifts; None for a skin at rest.
+        frames: indices of the times (k,).
     """
     frames = np.asarray(frames)
     base = quad.tree.inertia + (0.0 if skin is None else skin.inertia)
@@ -256,16 +209,19 @@ def frame_inertia(
 def coupling_forces(
     quad: Quad, skin: LinkSkin | None, influence: SkinInfluence | None, frames
 ) -> np.ndarray:
-    """delta of the dynamics block at some frames (k, nv).
+    """Generalized forces delta of the deforming skin at some times (k, nv).
 
-    With RNEA_s of the skeleton alone and RNEA of links with skin, at the motion
-    (~) the forces lambda were found at,
+    With RNEA_s of the skeleton alone and RNEA of the links with skin, at the motion
+    (~) at which the forces lambda were found,
 
         delta = lambda + RNEA(~) - RNEA_s(~),
 
-    so that there RNEA - J'[F; T] - B tau = delta is the skeleton with its
-    coupling forces, as the paper has it. Away from there the skin's weight and
-    inertia follow the motion, and only the rest of lambda stays as it was.
+    so that RNEA - J'[F; T] - B tau = delta is there the skeleton under its coupling
+    forces, as in the paper. For other motions the skin's weight and inertia follow the
+    motion, and only the rest of lambda stays constant.
+
+    Args:
+        quad, skin, influence, frames: as of :func:`frame_inertia`.
     """
     frames = np.asarray(frames)
     if influence is None:
@@ -286,7 +242,7 @@ def coupling_forces(
 def _row(quad: Quad, body: str) -> int:
     name = find_body(quad.robot.plant, body).name()
     if name not in quad.tree.bodies:
-        raise InvalidInput(f"link {name!r} has no mass of its own and carries no skin")
+        raise InvalidInput(f"link {name!r} has no mass and cannot carry skin")
     return quad.tree.bodies.index(name)
 
 

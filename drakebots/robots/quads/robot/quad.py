@@ -1,10 +1,11 @@
-"""A quad-robot as planning sees it: a skeleton on Euler angles and its soles.
+"""The skeleton of a quad-robot for planning: Euler angles, soles, torque limits.
 
     q = [x y z yaw pitch roll, joints],   v = dq/dt
 
-A sole is the convex hull of a foot's contact patches; the plan's contact force
-and torque act at its middle, the point p_WF. The sole's frame S has that origin
-and, in the rest pose, the world's axes.
+A sole is the convex hull of a foot's patches; the contact force and torque of the
+space-time plan act at its middle, the point p_WF. The sole's frame S has that origin
+and, in the rest pose, the world's axes. :class:`Coordinates` converts between these
+coordinates and Drake's quaternions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from pydrake.math import RigidTransform
 from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model, find_body, load, skin_path
@@ -26,20 +28,36 @@ from drakebots.skin.file import Patches, read_skin, rest_positions
 from drakebots.skin.frame import torque_map
 
 SOLE_RADIUS = 0.02
-"""Of the round sole assumed for a foot that is only a point [m]."""
+"""Radius of the round sole assumed for a foot that is only a point [m]."""
+
+MODELS = ("beetle", "monster", "lizard", "cow")
+"""Names of the stored quad-robots."""
+
+
+def half_planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Outward normals n (k, 2) and offsets b (k,) of a polygon; inside, n x <= b.
+
+    Args:
+        corners: corners of the polygon, counterclockwise (k, 2).
+    """
+    along = np.roll(corners, -1, axis=0) - corners
+    n = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    n /= np.linalg.norm(n, axis=1, keepdims=True)
+    return n, np.einsum("ki,ki->k", n, corners)
 
 
 @dataclass(frozen=True)
 class Sole:
-    """The flat of a foot.
+    """The flat contact area of a foot.
 
     Attributes:
-        name: of the foot.
-        body: its link.
-        p_BF: the point that stands for it (3,) [m].
+        name: name of the foot.
+        body: name of its link.
+        p_BF: middle of the sole, where its force and torque act (3,) [m].
         R_BS: axes of the sole's frame, z away from the ground (3, 3).
-        corners: convex hull about p_BF in S, counterclockwise (c, 2) [m].
-        points: contact points about p_BF in S (k, 3) [m].
+        corners: convex hull of the patches relative to p_BF in S, counterclockwise
+            (c, 2) [m].
+        points: patches relative to p_BF in S (k, 3) [m].
     """
 
     name: str
@@ -51,27 +69,24 @@ class Sole:
 
     @property
     def radius(self) -> float:
-        """Of the circle about all corners [m]: nu_b and nu_t of eq. (8)."""
+        """Radius of the circle around all corners [m]: nu_b and nu_t of eq. (8)."""
         return float(np.linalg.norm(self.corners, axis=1).max())
 
     @property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Outward normals n (c, 2) and offsets b (c,) [m]: inside, n x <= b."""
-        along = np.roll(self.corners, -1, axis=0) - self.corners
-        n = np.stack([along[:, 1], -along[:, 0]], axis=1)
-        n /= np.linalg.norm(n, axis=1, keepdims=True)
-        return n, np.einsum("ci,ci->c", n, self.corners)
+        """Outward normals n (c, 2) and offsets b (c,) [m]; inside, n x <= b."""
+        return half_planes(self.corners)
 
 
 @dataclass(frozen=True)
 class Quad:
-    """A floating robot with feet, ready to be planned for; SI.
+    """The skeleton of a floating robot with feet; SI units.
 
     Attributes:
-        robot: its plant on a base "euler".
-        soles: of the feet, in order.
-        rest: q of the rest pose (nv,).
-        torque_limits: of the actuators (m,) [N m]; inf without a limit.
+        robot: the robot's plant with an "euler" base.
+        soles: the soles of the feet in order.
+        rest: positions q of the rest pose (nv,).
+        torque_limits: torque limits of the actuators (m,) [N m]; inf without a limit.
     """
 
     robot: Robot
@@ -86,22 +101,22 @@ class Quad:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
         return self.robot.model.name
 
     @property
     def nv(self) -> int:
-        """Coordinates, six of them the base's."""
+        """Number of coordinates, including six of the base."""
         return self.robot.plant.num_positions()
 
     @property
     def feet(self) -> tuple[str, ...]:
-        """Names."""
+        """Names of the feet."""
         return tuple(sole.name for sole in self.soles)
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """Joints' names in the order of q; the base's are x, y, z, yaw, ..."""
+        """Names of the coordinates: x, y, z, yaw, pitch, roll, then the joints."""
         plant, names = self.robot.plant, [""] * self.nv
         for index in plant.GetJointIndices():
             joint = plant.get_joint(index)
@@ -115,12 +130,12 @@ class Quad:
 
     @property
     def B(self) -> np.ndarray:
-        """Torques to generalized forces (nv, m)."""
+        """Matrix from torques to generalized forces (nv, m)."""
         return self._torques[0]
 
     @property
     def actuated(self) -> np.ndarray:
-        """Which coordinates the torques act on (m,)."""
+        """Indices of the coordinates that the torques act on (m,)."""
         return self._torques[1]
 
     @property
@@ -130,7 +145,7 @@ class Quad:
 
     @cached_property
     def position_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper (nv,); the base's pitch and roll within 60 degrees."""
+        """Lower and upper limits of q (nv,); pitch and roll stay within 60 degrees."""
         plant = self.robot.plant
         low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
         low[4:6], high[4:6] = -np.pi / 3, np.pi / 3
@@ -138,12 +153,8 @@ class Quad:
 
     @cached_property
     def speed_limits(self) -> np.ndarray:
-        """Of the joints (nv,) [rad/s]; inf without a limit."""
+        """Speed limits of the joints (nv,) [rad/s]; inf without a limit."""
         return self.robot.plant.GetVelocityUpperLimits()
-
-    def sole(self, foot: str) -> Sole:
-        """By name."""
-        return self.soles[self.feet.index(foot)]
 
     @cached_property
     def rest_feet(self) -> np.ndarray:
@@ -157,7 +168,7 @@ class Quad:
 
     @cached_property
     def mass(self) -> float:
-        """Of the skeleton [kg]."""
+        """Mass of the skeleton [kg]."""
         return float(self.tree.inertia[:, 0].sum())
 
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
@@ -182,15 +193,15 @@ def load_quad(
     joints: dict[str, float] | None = None,
     sole_radius: float = SOLE_RADIUS,
 ) -> Quad:
-    """A quad-robot from its file.
+    """Loads the skeleton of a quad-robot.
 
     Args:
-        model: of the skeleton, or its name or path.
-        patches: contact points of each foot; those in the `.skin.yaml` beside
-            the model by default, else the model's feet: FL_0, FL_1, ... are
-            points of one sole, a foot of one point gets one of `sole_radius`.
+        model: the skeleton's model, or its name or path.
+        patches: patches of each foot; by default those in the `.skin.yaml` beside
+            the model, else the model's feet: FL_0, FL_1, ... are the patches of one
+            sole, a foot of a single point gets a round sole.
         joints: rest positions of some joints [rad]; the `.skin.yaml`'s by default.
-        sole_radius: [m].
+        sole_radius: radius of a round sole [m].
 
     Raises:
         InvalidInput: for a model without feet, actuators or a free base.
@@ -228,7 +239,7 @@ def load_quad(
 
 
 def _free_base_pose(model: Model) -> RigidTransform:
-    """Of the file's default pose."""
+    """Pose of the base in the file's default configuration."""
     plant = build_robot(model, time_step=0).plant
     bodies = plant.GetFloatingBaseBodies()
     if len(bodies) != 1:
@@ -239,7 +250,7 @@ def _free_base_pose(model: Model) -> RigidTransform:
 
 
 def _rest(robot: Robot, X_WB: RigidTransform, joints: dict[str, float]) -> np.ndarray:
-    """The file's default pose on Euler angles."""
+    """The file's default configuration in Euler coordinates."""
     own = robot.plant.CreateDefaultContext()
     robot.plant.SetPositions(own, rest_positions(robot.plant, joints))
     robot.set_base_pose(own, X_WB)
@@ -247,7 +258,7 @@ def _rest(robot: Robot, X_WB: RigidTransform, joints: dict[str, float]) -> np.nd
 
 
 def _grouped(feet) -> tuple[list[Patches], list]:
-    """Feet "FL_0", "FL_1", ... as the patches of a foot "FL", and the others."""
+    """Feet "FL_0", "FL_1", ... as the patches of a foot "FL", and all other feet."""
     groups: dict[tuple[str, str], list] = {}
     for foot in feet:
         stem, _, number = foot.name.rpartition("_")
@@ -268,7 +279,7 @@ def _patched(plant, context, patches: Patches) -> Sole:
     R_BS = X_WB.rotation().matrix().T
     middle = (patches.p_BC.min(axis=0) + patches.p_BC.max(axis=0)) / 2
     points = (patches.p_BC - middle) @ R_BS
-    # The box of the points in S, not in B, has the middle we mean.
+    # The middle is that of the points' bounding box in S, not in B.
     shift = (points.min(axis=0) + points.max(axis=0)) / 2
     points = points - shift
     return _sole(patches.foot, patches.body, middle + R_BS @ shift, R_BS, points)
@@ -289,7 +300,131 @@ def _sole(name, body, p_BF, R_BS, points) -> Sole:
         hull = ConvexHull(points[:, :2])
     except QhullError:
         raise InvalidInput(
-            f"patches {name}: the points span no area in the rest pose; a sole needs "
-            "three that are not on a line"
+            f"patches of {name}: they span no area in the rest pose; a sole needs "
+            "three points that are not on a line"
         ) from None
     return Sole(name, body, p_BF, R_BS, points[hull.vertices, :2], points)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Converts Euler coordinates of plans to Drake's quaternions, and back.
+
+    Plans have v = dq/dt with q = [x y z yaw pitch roll, joints]; simulations of the
+    same model on a quaternion base have q' = [quaternion, x y z, joints] and
+    v' = [w_WB, v_WB, joints]. With w = E(yaw, pitch) [yaw' pitch' roll'],
+
+        v' = S(q) v,    f = S' f'    for generalized forces
+
+    Arrays have one row per time.
+
+    Attributes:
+        quad: the robot in Euler coordinates.
+    """
+
+    quad: Quad
+
+    @cached_property
+    def free(self):
+        """The robot with a quaternion base."""
+        return build_robot(self.quad.robot.model, time_step=0)
+
+    @cached_property
+    def _places(self):
+        """Where base and joints start in q' and v'."""
+        plant = self.free.plant
+        base = next(
+            plant.get_joint(i)
+            for i in plant.GetJointIndices()
+            if plant.get_joint(i).type_name() == "quaternion_floating"
+        )
+        joints = [plant.GetJointByName(n) for n in self.quad.coordinates[6:]]
+        return (
+            base.position_start(),
+            base.velocity_start(),
+            np.array([j.position_start() for j in joints], int),
+            np.array([j.velocity_start() for j in joints], int),
+        )
+
+    def positions(self, q: np.ndarray) -> np.ndarray:
+        """q' (T, nq) from q (T, nv); quaternions w x y z without changes of sign."""
+        q = np.atleast_2d(q)
+        base, _, joints, _ = self._places
+        out = np.zeros((len(q), self.free.plant.num_positions()))
+        # R = Rz(yaw) Ry(pitch) Rx(roll): intrinsic ZYX.
+        quaternion = Rotation.from_euler("ZYX", q[:, 3:6]).as_quat()[:, [3, 0, 1, 2]]
+        flips = np.einsum("ti,ti->t", quaternion[1:], quaternion[:-1]) < 0
+        first = 1.0 if quaternion[0, 0] >= 0 else -1.0
+        quaternion *= (
+            first * np.cumprod(np.where(np.r_[False, flips], -1.0, 1.0))[:, None]
+        )
+        out[:, base : base + 4] = quaternion
+        out[:, base + 4 : base + 7] = q[:, :3]
+        out[:, joints] = q[:, 6:]
+        return out
+
+    def velocities(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """v' (T, nv) from q and v (T, nv)."""
+        q, v = np.atleast_2d(q), np.atleast_2d(v)
+        _, base, _, joints = self._places
+        out = np.zeros((len(q), self.free.plant.num_velocities()))
+        out[:, base : base + 3] = np.einsum("tij,tj->ti", euler_rates(q), v[:, 3:6])
+        out[:, base + 3 : base + 6] = v[:, :3]
+        out[:, joints] = v[:, 6:]
+        return out
+
+    def from_positions(self, positions: np.ndarray) -> np.ndarray:
+        """q (T, nv) from q' (T, nq); yaw is continuous.
+
+        Raises:
+            InvalidInput: for a base that pitches by about 90 degrees.
+        """
+        positions = np.atleast_2d(positions)
+        base, _, joints, _ = self._places
+        out = np.zeros((len(positions), self.quad.nv))
+        turned = Rotation.from_quat(positions[:, base : base + 4][:, [1, 2, 3, 0]])
+        angles = turned.as_euler("ZYX")
+        if np.abs(angles[:, 1]).max(initial=0.0) > 1.5:
+            raise InvalidInput(
+                "the base pitches by 90 degrees, where Euler angles are singular; "
+                "plans need less"
+            )
+        out[:, 3:6] = np.unwrap(angles, axis=0)
+        out[:, :3] = positions[:, base + 4 : base + 7]
+        out[:, 6:] = positions[:, joints]
+        return out
+
+    def from_velocities(self, q: np.ndarray, velocities: np.ndarray) -> np.ndarray:
+        """v (T, nv) from q (T, nv), in Euler coordinates, and v' (T, nv)."""
+        q, velocities = np.atleast_2d(q), np.atleast_2d(velocities)
+        _, base, _, joints = self._places
+        out = np.zeros((len(q), self.quad.nv))
+        w = velocities[:, base : base + 3]
+        out[:, 3:6] = np.linalg.solve(euler_rates(q), w[..., None])[..., 0]
+        out[:, :3] = velocities[:, base + 3 : base + 6]
+        out[:, 6:] = velocities[:, joints]
+        return out
+
+    def forces(self, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """Forces f (T, nv) on Euler coordinates from forces f' (T, nv) on v'."""
+        q, forces = np.atleast_2d(q), np.atleast_2d(forces)
+        _, base, _, joints = self._places
+        out = np.zeros((len(q), self.quad.nv))
+        out[:, 3:6] = np.einsum(
+            "tji,tj->ti", euler_rates(q), forces[:, base : base + 3]
+        )
+        out[:, :3] = forces[:, base + 3 : base + 6]
+        out[:, 6:] = forces[:, joints]
+        return out
+
+
+def euler_rates(q: np.ndarray) -> np.ndarray:
+    """E (T, 3, 3): w_WB = E [yaw' pitch' roll'], in the world."""
+    yaw, pitch = q[:, 3], q[:, 4]
+    zero, one = np.zeros(len(q)), np.ones(len(q))
+    columns = [
+        [zero, zero, one],
+        [-np.sin(yaw), np.cos(yaw), zero],
+        [np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)],
+    ]
+    return np.stack([np.stack(c, axis=-1) for c in columns], axis=-1)

@@ -1,15 +1,15 @@
-"""Inverse dynamics of a tree of links, with the links' inertias as arguments.
+"""Inverse dynamics of a tree of links in CasADi, with the inertias as arguments.
 
-Recursive Newton-Euler in the links' frames (Featherstone): with V = [w, u] the
-velocity of a link at its origin and S its joint's axis,
+Recursive Newton-Euler algorithm in the links' frames (Featherstone): with V = [w, u]
+the velocity of a link at its origin and S the axis of its joint,
 
     V = X V_P + S v,   A = X A_P + S vdot + V x S v,   A_0 = [0, -g]
     f = I A + V x* I V - f_ext,   tau = S'f,   f_P += X'f
 
-`Twin` differentiates velocities instead, for any joint; this one knows revolute
-and prismatic joints only and is several times smaller, which matters for second
-derivatives. A link's inertia is its row [m, m c (3), I_xx, I_yy, I_zz, I_xy,
-I_xz, I_yz] about its origin in its frame: the skin's share is added there.
+`Twin` differentiates velocities instead and takes any joint; this class takes revolute
+and prismatic joints only, and its expressions are several times smaller, which matters
+for second derivatives. The inertia of a link is a row [m, m c (3), I_xx, I_yy, I_zz,
+I_xy, I_xz, I_yz] about its origin in its frame; the skin's inertia is added there.
 """
 
 from __future__ import annotations
@@ -27,32 +27,34 @@ from drakebots.model import find_body
 from drakebots.multibody.twin import Pose, Twin, joint_slices, rotation
 
 PARAMETERS = 10
-"""Of a link's inertia."""
+"""Length of a link's row of inertia."""
 
 
 class TreeDynamics(Twin):
-    """A plant on Euler angles as expressions.
+    """Kinematics and dynamics of a plant in Euler coordinates, as expressions.
 
     Attributes:
         bodies: names of the links with mass, in the order of `inertia`.
-        inertia: of the plant's own links (links, 10) [kg, kg m, kg m^2].
+        inertia: inertias of the plant's own links (links, 10) [kg, kg m, kg m^2].
 
     Raises:
-        InvalidInput: for springs, and joints that are not revolute, prismatic or
-            welded, by name.
+        InvalidInput: for springs, and for joints that are not revolute, prismatic or
+            welded.
     """
 
     def __init__(self, plant: MultibodyPlant):
         super().__init__(plant)
         if self._springs:
-            raise InvalidInput("planning of quad-robots knows no springs; remove them")
+            raise InvalidInput(
+                "quad-robots with springs cannot be planned; remove the springs"
+            )
         for link in self.links:
             kind = link.joint.type_name()
             if kind not in ("revolute", "prismatic", "weld") or link.reversed:
                 raise InvalidInput(
                     f"joint {link.joint.name()!r} ({kind}"
-                    f"{', from child to parent' if link.reversed else ''}): planning "
-                    "of quad-robots needs revolute joints away from the base"
+                    f"{', from child to parent' if link.reversed else ''}): plans of "
+                    "quad-robots need revolute or prismatic joints, parents first"
                 )
         kept = [link.body for link in self.links if self._inertia(link.body)[0] > 0]
         self._row = {body: i for i, body in enumerate(kept)}
@@ -65,7 +67,7 @@ class TreeDynamics(Twin):
         return inertia_row(m, c, I_cm)
 
     def _inertia_of(self, body: int, d: ca.SX):
-        """m, h = m c and I about the origin out of the stacked rows d."""
+        """m, h = m c and I about the origin from the stacked rows d."""
         if body not in self._row:
             return None
         p = d[PARAMETERS * self._row[body] : PARAMETERS * (self._row[body] + 1)]
@@ -76,7 +78,7 @@ class TreeDynamics(Twin):
         return p[0], p[1:4], I_o
 
     def _joint(self, link, q: ca.SX):
-        """X_PB, and the axis S = (S_w, S_u) in B, or None for a weld."""
+        """X_PB, and the axis S = (S_w, S_u) in B; None for a weld."""
         kind, (a, _) = link.joint.type_name(), joint_slices(link.joint)
         R_BM, p_MB = link.X_MB.R.T, link.X_MB.p
         zero = ca.SX.zeros(3)
@@ -104,8 +106,9 @@ class TreeDynamics(Twin):
 
         Args:
             q, v, a: positions, velocities and accelerations (nv,).
-            d: inertias, rows stacked (10 links,).
-            wrenches: by body index, moment about its origin and force, world.
+            d: inertias of the links, stacked (10 links,).
+            wrenches: by body index, external moment about the body's origin and
+                force, in the world.
         """
         g = ca.SX(np.array(self.plant.gravity_field().gravity_vector()))
         motion = {0: (ca.SX.zeros(3), ca.SX.zeros(3), ca.SX.zeros(3), -g)}
@@ -157,7 +160,7 @@ class TreeDynamics(Twin):
         return tau
 
     def foot_wrenches(self, q: ca.SX, soles, F: ca.SX, T: ca.SX):
-        """Forces F and torques T (3 feet,) at the soles as `wrenches`."""
+        """`wrenches` of forces F and torques T at the soles (3 feet,)."""
         poses, out = self.poses(q), {}
         for j, sole in enumerate(soles):
             body = int(find_body(self.plant, sole.body).index())
@@ -169,15 +172,15 @@ class TreeDynamics(Twin):
         return out
 
     def feet(self, q: ca.SX, soles) -> ca.SX:
-        """p_WF stacked (3 feet,)."""
+        """Middles of the soles p_WF, stacked (3 feet,)."""
         return ca.vertcat(*(self.point(q, s.body, s.p_BF) for s in soles))
 
     def sole_axes(self, q: ca.SX, sole) -> ca.SX:
-        """R_WS (3, 3)."""
+        """Axes of a sole R_WS (3, 3)."""
         return self.pose(q, sole.body).R @ ca.SX(_tidy(sole.R_BS))
 
     def com(self, q: ca.SX, d: ca.SX) -> ca.SX:
-        """p_WC (3,) of links with inertias d."""
+        """Centre of mass p_WC (3,) of links with inertias d."""
         poses, mass, moment = self.poses(q), ca.SX(0), ca.SX.zeros(3)
         for body in self._row:
             m, h, _ = self._inertia_of(body, d)
@@ -198,45 +201,43 @@ class TreeDynamics(Twin):
 
     @cached_property
     def dynamics_function(self) -> ca.Function:
-        """(q, v, a, d) -> tau of `recursive`, no wrenches."""
+        """(q, v, a, d) -> tau of `recursive` without wrenches."""
         q, v, a, d = self._symbols
         return ca.Function("tau", [q, v, a, d], [self.recursive(q, v, a, d)])
 
     def feet_function(self, soles: Sequence) -> ca.Function:
-        """q -> p_WF stacked."""
-        key = tuple(id(s) for s in soles)
-        cache = self.__dict__.setdefault("_feet", {})
-        if key not in cache:
+        """q -> p_WF of all soles, stacked."""
+
+        def make() -> ca.Function:
             q = self._symbols[0]
-            cache[key] = ca.Function("feet", [q], [self.feet(q, soles)]), tuple(soles)
-        return cache[key][0]
+            return ca.Function("feet", [q], [self.feet(q, soles)])
+
+        return self._cached("feet", soles, make)
 
     def sole_axes_function(self, sole) -> ca.Function:
         """q -> R_WS (3, 3)."""
-        cache = self.__dict__.setdefault("_feet", {})
-        if ("axes", id(sole)) not in cache:
+
+        def make() -> ca.Function:
             q = self._symbols[0]
-            R = ca.densify(self.sole_axes(q, sole))
-            cache["axes", id(sole)] = ca.Function("axes", [q], [R]), (sole,)
-        return cache["axes", id(sole)][0]
+            return ca.Function("axes", [q], [ca.densify(self.sole_axes(q, sole))])
+
+        return self._cached("axes", (sole,), make)
 
     def pose_function(self, soles: Sequence) -> ca.Function:
-        """(q, d) -> feet (3 f,), soles' normals (3 f,), com (3,) and Jacobian."""
-        key = ("pose", *(id(s) for s in soles))
-        cache = self.__dict__.setdefault("_feet", {})
-        if key not in cache:
+        """(q, d) -> p_WF (3 f,), normals of soles (3 f,), p_WC (3,); and d/dq."""
+
+        def make() -> ca.Function:
             q, _, _, d = self._symbols
             normals = [self.sole_axes(q, s)[:, 2] for s in soles]
             out = ca.vertcat(self.feet(q, soles), *normals, self.com(q, d))
-            function = ca.Function("pose", [q, d], [out, ca.jacobian(out, q)])
-            cache[key] = function, tuple(soles)
-        return cache[key][0]
+            return ca.Function("pose", [q, d], [out, ca.jacobian(out, q)])
+
+        return self._cached("pose", soles, make)
 
     def contact_jacobian(self, soles: Sequence) -> ca.Function:
-        """q -> J (6 f, nv), of [F, T] stacked: tau += J'[F; T]."""
-        key = ("jacobian", *(id(s) for s in soles))
-        cache = self.__dict__.setdefault("_feet", {})
-        if key not in cache:
+        """q -> J (6 f, nv) with tau = J'[F; T] of forces and torques at the soles."""
+
+        def make() -> ca.Function:
             q, v, a, d = self._symbols
             n = 3 * len(soles)
             F, T = ca.SX.sym("F", n), ca.SX.sym("T", n)
@@ -244,12 +245,22 @@ class TreeDynamics(Twin):
                 q, v * 0, a * 0, d * 0, self.foot_wrenches(q, soles, F, T)
             )
             J = ca.jacobian(pulled, ca.vertcat(F, T)).T
-            cache[key] = ca.Function("contact", [q], [ca.densify(J)]), tuple(soles)
+            return ca.Function("contact", [q], [ca.densify(J)])
+
+        return self._cached("jacobian", soles, make)
+
+    def _cached(self, name: str, soles: Sequence, make) -> ca.Function:
+        """A function of some soles, made once."""
+        cache = self.__dict__.setdefault("_functions", {})
+        key = (name, *map(id, soles))
+        if key not in cache:
+            # Keeping the soles keeps their ids unique.
+            cache[key] = make(), tuple(soles)
         return cache[key][0]
 
 
 def inertia_row(m: float, c: np.ndarray, I_cm: np.ndarray) -> np.ndarray:
-    """[m, m c, I about the origin] from mass, centre and inertia about it."""
+    """Row [m, m c, I about the origin] from mass, COM and inertia about the COM."""
     I_o = I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
     upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
     return np.array([m, *(m * np.asarray(c)), *upper])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         plan_kinematic,
     )
     from drakebots.robots.quads.space_time.problem import SpaceTime, Weights
-    from drakebots.robots.quads.space_time.result import frame_motion
+    from drakebots.robots.quads.space_time.solve import frame_motion
     from drakebots.robots.quads.space_time.solve import SpaceTimePlan, plan_space_time
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -59,7 +59,7 @@ class SpaceTimePlan:
 
     def result(self):
         """At every frame, as a :class:`~drakebots.results.Result`."""
-        from drakebots.robots.quads.space_time.result import plan_result
+        from drakebots.robots.quads.space_time.solve import plan_result
 
         return plan_result(self)
 

@@ -6,8 +6,8 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.track.reference import plan_model
-    from drakebots.robots.quads.track.replay import Replay, replay
-    from drakebots.robots.quads.track.sap import SapReplay, replay_sap
+    from drakebots.robots.quads.track.tracking import Replay, replay
+    from drakebots.robots.quads.track.sap import SapTracking, track_sap
     from drakebots.robots.quads.track.servo_file import (
         UNITS,
         model_channels,

@@ -1,6 +1,6 @@
 """The skeleton of a plan alone in Drake's SAP simulation, under the skin's forces.
 
-    result = replay_sap(SapReplay(load_result("plan.nc")))
+    result = track_sap(SapTracking(load_result("plan.nc")))
 
 Servos follow the plan open loop (SAP's own implicit ones, within the effort
 limits). The skin is no more than the coupling forces that the frames recorded: a
@@ -204,7 +204,7 @@ def _instance(plant):
 
 
 @dataclass(frozen=True)
-class SapReplay:
+class SapTracking:
     """What to replay.
 
     Attributes:
@@ -248,7 +248,7 @@ class SapReplay:
         return load_planned(self.model or plan_model(self.plan))
 
 
-def replay_sap(problem: SapReplay, *, progress: Progress | None = None) -> Result:
+def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Result:
     """Runs a plan; what was reached is returned even when it is cut short.
 
     Args:
@@ -257,7 +257,7 @@ def replay_sap(problem: SapReplay, *, progress: Progress | None = None) -> Resul
 
     Returns:
         A result with the same names and metrics as that of
-        :func:`~drakebots.robots.quads.track.replay.replay`; the skin's shapes are the
+        :func:`~drakebots.robots.quads.track.tracking.replay`; the skin's shapes are the
         plan's, carried along by the links.
 
     Raises:

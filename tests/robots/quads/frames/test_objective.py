@@ -18,7 +18,7 @@ from drakebots.robots.quads.frames.objective import (
     frame_objective,
     position_error,
 )
-from drakebots.robots.quads.robot.feet import Feet, feet_frame
+from drakebots.robots.quads.robot.feet import Feet, feet_kinematics
 from drakebots.skin.frame.coupled import ReducedSystem
 from drakebots.skin.frame.references import solve_multipliers
 from drakebots.skin.frame.skeleton import moved_positions
@@ -34,7 +34,7 @@ def frame(quad):
     assert result.converged, result.message
     state = result.state
     coupled = stepper.frame(state)
-    feet = feet_frame(quad.plant, stepper.context, quad.feet)
+    feet = feet_kinematics(quad.plant, stepper.context, quad.feet)
     anchors = feet.p + 1e-4 * rng.normal(size=feet.p.shape)
     maps = frame_maps(ReducedSystem(coupled, stepper.solver), feet, anchors)
     goal = quad.q0.copy()
@@ -132,7 +132,7 @@ def test_jacobians_of_feet_by_finite_differences(quad, frame):
         quad.plant.SetPositions(stepper.context, q)
         moved = moved_positions(quad.plant, stepper.context, sign * step * d)
         quad.plant.SetPositions(stepper.context, moved)
-        return feet_frame(quad.plant, stepper.context, quad.feet)
+        return feet_kinematics(quad.plant, stepper.context, quad.feet)
 
     plus, minus, here = at(1), at(-1), at(0)
     for value, jacobian in (("p", "J"), ("tip", "J_tip"), ("normal", "J_normal")):
@@ -178,7 +178,7 @@ def test_cop_rows_are_the_edges():
 
 def test_what_cannot_be(quad, frame):
     for bad in ({"torque": 0.0}, {"smooth": -1.0}, {"angle": np.nan}):
-        with pytest.raises(InvalidInput, match="frame weight"):
+        with pytest.raises(InvalidInput, match="step weights"):
             FrameWeights(**bad)
     with pytest.raises(InvalidInput, match="no area"):
         support_edges(np.array([[0, 0], [1, 1], [2, 2.0]]))

@@ -25,10 +25,9 @@ from drakebots.robots.quads.frames.contact_state import (
 )
 from drakebots.robots.quads.frames.labelled_qp import LabelledQp, solve_qp
 from drakebots.robots.quads.frames.objective import FrameTargets, position_error
-from drakebots.robots.quads.frames.planner import FramePlanner
-from drakebots.robots.quads.frames.problem import FrameGoal, FrameOptions
+from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
 from drakebots.robots.quads.frames.qpcc import solve_qpcc
-from drakebots.robots.quads.robot.feet import feet_frame
+from drakebots.robots.quads.robot.feet import feet_kinematics
 
 ON = np.ones(4, bool)
 
@@ -254,7 +253,7 @@ def test_uncondensed_agrees(quad, seed):
     found = solve_qpcc(ready.qpcc)
     stepper = planner.stepper
     coupled = stepper.frame(state)
-    feet = feet_frame(quad.plant, stepper.context, quad.feet)
+    feet = feet_kinematics(quad.plant, stepper.context, quad.feet)
     error = position_error(quad.plant, stepper.context, goal.q)
     engine = UncondensedQp(
         ready.qpcc,

@@ -26,10 +26,10 @@ from drakebots.robots.quads.motion.library import (
     walk,
 )
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot.links_skin import nearest_links, vertices_on_links
+from drakebots.robots.quads.robot.links_skin import vertices_on_links
 from drakebots.robots.quads.space_time.check import check_motion, static_torques
 from drakebots.robots.quads.space_time.problem import SpaceTime
-from tests.helpers.quad_skeletons import upright
+from tests.helpers.quad_skeletons import nearest_links, upright
 
 
 def test_roles_and_heights_come_from_the_rest_pose(quads):

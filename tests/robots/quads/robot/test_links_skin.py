@@ -10,13 +10,13 @@ import pytest
 from drakebots.core.errors import InvalidInput
 from drakebots.model.loops import find_body
 from drakebots.robots.quads.motion.motion import support_polygon
-from drakebots.robots.quads.robot.feet import Coordinates
 from drakebots.robots.quads.robot.links_skin import (
     SkinInfluence,
     coupling_forces,
     frame_inertia,
     vertices_on_links,
 )
+from drakebots.robots.quads.robot.quad import Coordinates
 from tests.helpers.quad_skeletons import cloud_of_skin
 
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.quads.frames.objective import settling_step
-from drakebots.robots.quads.frames.planner import FramePlanner
-from drakebots.robots.quads.frames.problem import FrameGoal, FrameOptions
-from drakebots.robots.quads.frames.rollout import FramePlan, rollout
+from drakebots.robots.quads.frames.plan import FrameProblem, plan_frames
+from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
 from drakebots.robots.quads.motion.library import library_motion
 from drakebots.robots.quads.space_time import blocks
 from drakebots.robots.quads.space_time.problem import SpaceTime
@@ -70,13 +69,13 @@ def leaning(quad, way):
 def test_torques_do_not_jump(quad):
     """Half a centimetre aside: there in the end, by smaller jumps."""
     goal = leaning(quad, 5e-3)
-    plan = FramePlan(np.tile(goal, (51, 1)), np.ones((51, 4), bool), skin_every=0)
+    plan = FrameProblem(np.tile(goal, (51, 1)), np.ones((51, 4), bool), skin_every=0)
     jumps, left = {}, {}
     for settling in (0.0, 0.025):
         options = FrameOptions(settling=settling)
         planner = FramePlanner(quad.stepper(), quad.feet, quad.limits, options)
         begin = planner.stepper.start(quad.q0, np.zeros(18))
-        data = rollout(planner, plan, initial=begin).data
+        data = plan_frames(planner, plan, initial=begin).data
         tau = data.torque.values[1:]
         jumps[settling] = np.abs(np.diff(tau, axis=0)).sum()
         left[settling] = abs(data.position.values[-1, 4] - goal[4])
@@ -93,13 +92,13 @@ def test_the_planner_remembers_the_deviation(quad):
     first = planner.step(
         state, planner.start(state), FrameGoal(goal, ON, ON, ON, quad.q0)
     )
-    assert first.ok and np.allclose(first.memory.away, 0, atol=1e-12)
+    assert first.ok and np.allclose(first.memory.deviation, 0, atol=1e-12)
     second = planner.step(first.state, first.memory, FrameGoal(goal, ON, ON, ON, goal))
     moved = first.state.q[4] - quad.q0[4]
-    assert second.memory.away[3] == pytest.approx(1e-3 - moved, abs=1e-9)
+    assert second.memory.deviation[3] == pytest.approx(1e-3 - moved, abs=1e-9)
     # Without a pose for now, eq. (14).
     free = planner.step(state, planner.start(state), FrameGoal(goal, ON, ON, ON))
-    assert free.memory.away is None
+    assert free.memory.deviation is None
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -16,12 +16,12 @@ from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.library import lift
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput, margin, polygon
 from drakebots.robots.quads.space_time.problem import SpaceTime, Weights
-from drakebots.robots.quads.space_time.result import (
+from drakebots.robots.quads.space_time.solve import (
     frame_motion,
     patch_forces,
+    plan_space_time,
     spline_motion,
 )
-from drakebots.robots.quads.space_time.solve import plan_space_time
 from drakebots.trajopt.solvers.ipopt_exact import solve_exact
 from drakebots.trajopt.solvers.solve import solve
 from tests.helpers.quad_skeletons import cloud_of_skin

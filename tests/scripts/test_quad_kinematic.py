@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drakebots.robots.quads.space_time.kinematic import knot_motion, plan_kinematic
 
 from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.motion import GRAVITY, margin, support_polygon
 from drakebots.robots.quads.motion.wrenches import carry
-from drakebots.robots.quads.space_time.kinematic import knot_motion, plan_kinematic
 from drakebots.robots.quads.space_time.problem import SpaceTime
 
 

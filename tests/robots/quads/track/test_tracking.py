@@ -15,8 +15,7 @@ from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import Result, load_result
 from drakebots.robots.quads.track.reference import Judge, plan_reference
-from drakebots.robots.quads.track.replay import Replay, replay
-from drakebots.robots.quads.track.sap import SapReplay, replay_sap
+from drakebots.robots.quads.track.sap import SapTracking, track_sap
 from drakebots.robots.quads.track.servo_file import (
     Channel,
     channels_of,
@@ -25,6 +24,7 @@ from drakebots.robots.quads.track.servo_file import (
     servo_table,
     write_servos,
 )
+from drakebots.robots.quads.track.tracking import Replay, replay
 from tests.helpers.small_quad import planned_lift
 
 G = 9.81
@@ -37,7 +37,7 @@ def run(plan):
 
 @pytest.fixture(scope="module")
 def sap(plan):
-    return replay_sap(SapReplay(plan))
+    return track_sap(SapTracking(plan))
 
 
 def quiet(run):
@@ -62,7 +62,7 @@ def test_sap_carries_skeleton_and_recorded_skin(sap, robot):
 
 
 def test_sap_without_skin_carries_the_skeleton(plan, robot):
-    bare = replay_sap(SapReplay(plan, skin=False))
+    bare = track_sap(SapTracking(plan, skin=False))
     load = bare.data.patch_force.values[quiet(bare), :, 2].sum(axis=1)
     assert np.allclose(load.mean(), robot.skinned.skeleton_mass * G, rtol=0.02)
     assert "skin_position" not in bare.data
@@ -144,7 +144,7 @@ def test_time_limit_and_bad_input(plan):
         with pytest.raises(InvalidInput, match=next(iter(options))):
             Replay(plan, **options)
     with pytest.raises(InvalidInput, match="time_step"):
-        SapReplay(plan, time_step=-1.0)
+        SapTracking(plan, time_step=-1.0)
 
 
 def test_what_is_no_plan(plan, run, robot):
@@ -159,7 +159,7 @@ def test_what_is_no_plan(plan, run, robot):
         )
     }
     with pytest.raises(InvalidInput, match="skin_force"):
-        SapReplay(Result(data=bare, **fields))
+        SapTracking(Result(data=bare, **fields))
     fields["provenance"] = {"files": {}}
     lost = Result(data=plan.data, **fields)
     with pytest.raises(InvalidInput, match="--model"):

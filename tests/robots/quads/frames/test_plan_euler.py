@@ -1,4 +1,4 @@
-"""A rollout in Euler coordinates closes the equations of motion; the benchmark."""
+"""A plan in Euler coordinates closes the equations of motion; the benchmark."""
 
 import json
 
@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
-from drakebots.robots.quads.frames.rollout import FramePlan, make_planner, rollout
-from drakebots.robots.quads.robot.feet import Coordinates
+from drakebots.robots.quads.frames.plan import FrameProblem, make_planner, plan_frames
 from drakebots.robots.quads.robot.links_skin import skin_share
-from drakebots.robots.quads.robot.quad import load_quad
+from drakebots.robots.quads.robot.quad import Coordinates, load_quad
 from drakebots.skin.file.robot import load_skinned
 from tests.helpers.scripts import load_script
 from tests.helpers.skinned_quad import skinned_files
@@ -40,9 +39,9 @@ def crouched(robot, quad):
     for leg in quad.feet:
         for joint, turn in (("hip", -0.15), ("knee", 0.3), ("ankle", -0.15)):
             q[:, names.index(f"{leg}_{joint}")] += turn * s
-    plan = FramePlan(Coordinates(quad).positions(q), np.ones((rows, 4), bool))
+    plan = FrameProblem(Coordinates(quad).positions(q), np.ones((rows, 4), bool))
     planner = make_planner(robot, 5e-3, threads=1)
-    return rollout(planner, plan), q
+    return plan_frames(planner, plan), q
 
 
 def test_follows_the_joints(quad, crouched):

@@ -12,10 +12,9 @@ from drakebots.core.run import Verdict
 from drakebots.results import load_result
 from drakebots.robots.quads.frames.contact_state import FREE, STICK, piece_of, residual
 from drakebots.robots.quads.frames.labelled_qp import LabelledQp, contact_forces
-from drakebots.robots.quads.frames.planner import FramePlanner
-from drakebots.robots.quads.frames.problem import FrameGoal, FrameOptions
-from drakebots.robots.quads.frames.rollout import FLAT_FRAMES, FramePlan, rollout
-from drakebots.robots.quads.robot.feet import feet_frame
+from drakebots.robots.quads.frames.plan import FLAT_FRAMES, FrameProblem, plan_frames
+from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
+from drakebots.robots.quads.robot.feet import feet_kinematics
 from drakebots.robots.quads.robot.links_skin import skin_share
 from drakebots.robots.quads.robot.planned_robot import settled_state
 from tests.helpers.skinned_quad import DT, LOWER
@@ -29,7 +28,7 @@ def planner(quad, **options):
 
 def standing(quad, frames):
     rows = frames + 1
-    return FramePlan(np.tile(quad.q0, (rows, 1)), np.ones((rows, 4), bool))
+    return FrameProblem(np.tile(quad.q0, (rows, 1)), np.ones((rows, 4), bool))
 
 
 def smooth(t, a, b):
@@ -54,17 +53,17 @@ def lifting(quad, seconds=0.8):
         q[:, knee] -= bend + more
         q[:, ankle] += bend + more
     on[t > 0.4, 0] = False
-    return FramePlan(q, on)
+    return FrameProblem(q, on)
 
 
 @pytest.fixture(scope="module")
 def stood(quad):
-    return rollout(planner(quad), standing(quad, 200))
+    return plan_frames(planner(quad), standing(quad, 200))
 
 
 @pytest.fixture(scope="module")
 def lifted(quad):
-    return rollout(planner(quad), lifting(quad))
+    return plan_frames(planner(quad), lifting(quad))
 
 
 def test_stands_for_a_second(quad, stood):
@@ -88,7 +87,7 @@ def test_stands_for_a_second(quad, stood):
 def test_steps_of_a_tenth_sink_by_the_compliance(quad):
     """At rest each patch is pressed in by c f."""
     c = 1e-5
-    result = rollout(planner(quad, compliance=c), standing(quad, 60))
+    result = plan_frames(planner(quad, compliance=c), standing(quad, 60))
     d = result.data
     depth = -d.patch_position.values[-1, :, 2]
     force = d.contact_force.values[-1, :, 2]
@@ -120,7 +119,7 @@ def test_linear_momentum_of_every_frame(quad):
     """d(momentum) = dt (forces of the feet + weight), to rounding, with the bias
     that the change of pose gives the skeleton."""
     plan, run = lifting(quad, 0.6), planner(quad)
-    plan = FramePlan(plan.q_ref[60:], plan.contact[60:])
+    plan = FrameProblem(plan.q_ref[60:], plan.contact[60:])
     plant, context = quad.plant, run.stepper.context
     mass = run.stepper.model.mass
     pattern, g = run.stepper.model.pattern, np.array([0, 0, -9.81])
@@ -150,9 +149,9 @@ def test_slides_on_ice(quad):
     rows = 41
     q = np.tile(quad.q0, (rows, 1))
     q[:, 4] += 0.1 * smooth(np.arange(rows) * DT, 0, 0.2)
-    plan = FramePlan(q, np.ones((rows, 4), bool))
-    icy = rollout(planner(quad, friction=0.02), plan).data
-    held = rollout(planner(quad, friction=0.8), plan).data
+    plan = FrameProblem(q, np.ones((rows, 4), bool))
+    icy = plan_frames(planner(quad, friction=0.02), plan).data
+    held = plan_frames(planner(quad, friction=0.8), plan).data
     f = icy.contact_force.values
     side = np.abs(f[..., :2]).sum(axis=-1)
     sliding = icy.contact_state.values >= 2
@@ -167,14 +166,14 @@ def test_slides_on_ice(quad):
 
 
 def test_motors_at_their_limit(quad):
-    """Limits hold while the knee stays behind; the rollout says it fell."""
+    """Limits hold while the knee stays behind; the plan says it fell."""
     weak = FramePlanner(
         quad.stepper(), quad.feet, np.full(12, 0.02), FrameOptions(cop="ignore")
     )
     q = np.tile(quad.q0, (80, 1))
     knee = quad.plant.GetJointByName("fl_knee").position_start()
     q[:, knee] += 0.6 * smooth(np.arange(80) * DT, 0, 0.3)
-    result = rollout(weak, FramePlan(q, np.ones((80, 4), bool), fall=0.3))
+    result = plan_frames(weak, FrameProblem(q, np.ones((80, 4), bool), fall=0.3))
     assert not result.ok and "fell" in result.message
     torque = np.abs(result.data.torque.values)
     assert torque.max() == pytest.approx(0.02, rel=1e-9)
@@ -205,7 +204,7 @@ def test_contact_on_the_skin(quad):
     free = np.setdiff1d(np.arange(len(quad.fem.rest)), quad.glue.vertices)[:3]
     with_skin = FramePlanner(quad.stepper(contacts=free), quad.feet, quad.limits)
     plan = standing(quad, 5)
-    a, b = rollout(with_skin, plan).data, rollout(planner(quad), plan).data
+    a, b = plan_frames(with_skin, plan).data, plan_frames(planner(quad), plan).data
     assert a.sizes["patch"] == 23
     assert np.allclose(a.position.values, b.position.values, atol=1e-10)
     assert np.abs(a.contact_force.values[:, 20:]).max() == 0
@@ -242,7 +241,7 @@ def test_what_the_skin_is_to_the_links(quad, lifted):
 
 def test_result_file(tmp_path, quad):
     path = tmp_path / "plan.nc"
-    result = rollout(planner(quad), standing(quad, 12), path=path, model="small")
+    result = plan_frames(planner(quad), standing(quad, 12), path=path, model="small")
     assert load_result(path) == result
     d = result.data
     assert d.skin_position.dtype == np.float32 and d.sizes["skin_time"] == 2
@@ -254,17 +253,17 @@ def test_result_file(tmp_path, quad):
 
 
 def test_interrupted_keeps_frames(quad):
-    def stop(time, end):
+    def stop(stage, time, end):
         if time > 0.02:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = rollout(planner(quad), standing(quad, 50), progress=stop)
+    result = plan_frames(planner(quad), standing(quad, 50), progress=stop)
     assert result.verdict is Verdict.INTERRUPTED
     assert 4 < result.data.sizes["time"] < 10
 
 
 def test_failed_frame_keeps_frames(quad):
-    """A skin blown up inside out ends the rollout, with what came before."""
+    """A skin blown up inside out ends the plan, with what came before."""
     blow = quad.fem.rest - quad.fem.rest.mean(axis=0)
 
     def push(state):
@@ -273,7 +272,7 @@ def test_failed_frame_keeps_frames(quad):
     run = FramePlanner(
         quad.stepper(), quad.feet, quad.limits, FrameOptions(), skin_forces=push
     )
-    result = rollout(run, standing(quad, 20))
+    result = plan_frames(run, standing(quad, 20))
     assert result.verdict is Verdict.FAILED
     assert "failed" in result.message or "fell" in result.message
     assert 4 < result.data.sizes["time"] < 20
@@ -283,19 +282,19 @@ def test_plan_that_cannot_be(quad, tmp_path):
     q, on = np.tile(quad.q0, (4, 1)), np.ones((4, 4), bool)
     hole = on.copy()
     hole[2] = False
-    with pytest.raises(InvalidInput, match="frame 2"):
-        FramePlan(q, hole)
+    with pytest.raises(InvalidInput, match="step 2"):
+        FrameProblem(q, hole)
     with pytest.raises(InvalidInput, match="contact"):
-        FramePlan(q, on[:3])
+        FrameProblem(q, on[:3])
     with pytest.raises(InvalidInput, match="q_ref"):
-        FramePlan(q * np.nan, on)
+        FrameProblem(q * np.nan, on)
     with pytest.raises(InvalidInput, match="fall"):
-        FramePlan(q, on, fall=0)
+        FrameProblem(q, on, fall=0)
     run = planner(quad)
     with pytest.raises(InvalidInput, match="positions"):
-        rollout(run, FramePlan(q[:, :-1], on))
+        plan_frames(run, FrameProblem(q[:, :-1], on))
     with pytest.raises(FileProblem, match="no folder"):
-        rollout(run, FramePlan(q, on), path=tmp_path / "no" / "plan.nc")
+        plan_frames(run, FrameProblem(q, on), path=tmp_path / "no" / "plan.nc")
     with pytest.raises(InvalidInput, match="torque limits"):
         FramePlanner(quad.stepper(), quad.feet, np.full(12, np.nan))
 
@@ -303,13 +302,13 @@ def test_plan_that_cannot_be(quad, tmp_path):
 def test_soles_are_flat_around_contact(quad):
     on = np.ones((40, 4), bool)
     on[10:30, 1] = False
-    plan = FramePlan(np.tile(quad.q0, (40, 1)), on)
+    plan = FrameProblem(np.tile(quad.q0, (40, 1)), on)
     flat = plan.flat[:, 1]
     assert flat[: 10 + FLAT_FRAMES].all() and flat[30 - FLAT_FRAMES :].all()
     assert not flat[10 + FLAT_FRAMES : 30 - FLAT_FRAMES].any()
 
 
 def test_feet_face_the_ground(quad):
-    frame = feet_frame(quad.plant, quad.context, quad.feet)
+    frame = feet_kinematics(quad.plant, quad.context, quad.feet)
     assert np.allclose(frame.normal, [0, 0, 1])
     assert np.allclose(frame.p[:, 2], 0, atol=1e-12)
