@@ -28,8 +28,8 @@ def space_time_figures(quick: bool = False) -> dict[str, tuple[float, str, float
     motion = library_motion(
         "lift_single" if quick else "walk_long", robot.quad, skin=robot.link_skin
     )
-    stride = 20 if quick else 5
-    problem = SpaceTime(robot.quad, motion, skin=robot.link_skin, stride=stride)
+    spacing = 20 if quick else 5
+    problem = SpaceTime(robot.quad, motion, skin=robot.link_skin, knot_spacing=spacing)
     for _ in range(1 if quick else 2):
         start = time.perf_counter()
         plan = plan_space_time(problem)

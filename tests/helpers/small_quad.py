@@ -19,7 +19,7 @@ from drakebots.fem.mesh.io import write_mesh
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.mesh.shapes import box_mesh
 from drakebots.model import skin_path
-from drakebots.robots.quads.plan import QuadProblem, plan_quad
+from drakebots.robots.quads.plan import QuadProblem
 from drakebots.robots.quads.robot.planned_robot import load_planned
 from drakebots.skin.file.description import (
     Patches,
@@ -82,13 +82,12 @@ def planned_lift() -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     model = small_quad(folder)
     path = folder / "lift.nc"
-    plan_quad(
-        QuadProblem(model=str(model), motion="lift_single", duration=1.0), path=path
-    )
+    problem = QuadProblem(model=str(model), motion="lift_single", duration=1.0)
+    plan(problem, path=path)
     return model, path
 
 
 @lru_cache
 def small_robot():
-    """The small robot in both views."""
+    """The small robot in both forms."""
     return load_planned(planned_lift()[0])

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drakebots.robots.quads.space_time.kinematic import knot_motion, plan_kinematic
+from quad_kinematic import knot_motion, plan_kinematic
 
 from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.motion import GRAVITY, margin, support_polygon
 from drakebots.robots.quads.motion.wrenches import carry
 from drakebots.robots.quads.space_time.problem import SpaceTime
+from tests.helpers.quad_skeletons import upright
+
+
+@pytest.fixture(scope="module")
+def cow(tmp_path_factory):
+    return upright(tmp_path_factory.mktemp("quads"))
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +24,7 @@ def plan(cow, interpreted):
         {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}, duty=0.8, period=1.5, lift=0.02
     )
     motion = synthesize(cow, gait, speed=0.05)
-    return plan_kinematic(SpaceTime(cow, motion, stride=10))
+    return plan_kinematic(SpaceTime(cow, motion, knot_spacing=10))
 
 
 def test_feet_and_point_mass_cop_are_where_they_must(plan):

@@ -1,8 +1,9 @@
 """A changed robot is a model of its own: it loads without the one it came from."""
 
+from quad_variant import variant
+
 from drakebots import load
 from drakebots.model.load import package_root
-from drakebots.robots.quads.robot.planned_robot import variant
 
 
 def test_meshes_come_along(tmp_path):

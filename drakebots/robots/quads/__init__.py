@@ -1,21 +1,40 @@
-"""Skinned quadrupeds: planning their motion."""
+"""Quadrupeds under an elastic skin: planning, tracking, servo angles.
+
+    from drakebots import quads
+
+    plan = quads.plan(quads.Problem(model="beetle", motion="walk"))
+    run = quads.track(quads.Tracking(plan))
+    quads.export_servos(plan, "servo.csv")
+
+After "Computational Design of Skinned Quad-Robots", section 5: a space-time program
+plans the skeleton over knots (:mod:`space_time`), a step-by-step optimization (the
+paper: frame-by-frame) follows it with the skin (:mod:`frames`), and both alternate
+until they agree (:mod:`alternate`). Tracking is open loop, with other models of contact
+than the planners': the skinned robot on a compliant ground, or its skeleton in Drake's
+SAP under the recorded forces of the skin. Requested motions come from :mod:`motion`.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.quads.alternate import Alternation, alternate, skin_influence
-    from drakebots.robots.quads.plan import QuadProblem, plan_quad
-    from drakebots.robots.quads.plots import (
-        COLOURS,
-        draw_bars,
-        draw_cop,
-        draw_margin,
-        draw_torques,
-        plot_contacts,
-        tidy,
+    from drakebots.robots.quads.alternate import alternate
+    from drakebots.robots.quads.alternation import Alternation
+    from drakebots.robots.quads.motion import MOTIONS
+    from drakebots.robots.quads.plan import QuadProblem as Problem
+    from drakebots.robots.quads.plan import plan
+    from drakebots.robots.quads.plots import plot_contacts
+    from drakebots.robots.quads.robot import MODELS as MODEL
+    from drakebots.robots.quads.track import (
+        SapTracking,
+        Tracking,
+        export_servos,
+        plan_model,
+        track,
     )
     from drakebots.robots.quads.view import draw_motion
+    from drakebots.skin import SkinSimulation as Simulation
+    from drakebots.skin import simulate_skinned as simulate
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,6 +1,6 @@
-"""Plan a motion of a skinned quad-robot by name: what `drakebots plan` does.
+"""Plans a motion of a skinned quad-robot by name, as `drakebots plan` does.
 
-result = plan_quad(QuadProblem(model="beetle", motion="walk"))
+result = plan(QuadProblem(model="beetle", motion="walk"))
 """
 
 from __future__ import annotations
@@ -9,16 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
+from drakebots.core.checks import check, finite, non_negative, optional, positive, whole
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress
 from drakebots.results import Result
-from drakebots.robots.quads.alternate import Alternation, Progress, alternate
+from drakebots.robots.quads.alternate import alternate
+from drakebots.robots.quads.alternation import Alternation
 from drakebots.robots.quads.frames import FrameOptions
 from drakebots.robots.quads.motion import MotionInput, library_motion, read_motion
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
 
 MOTION_OPTIONS = ("speed", "turning_rate", "cycles", "duration", "lift")
+
+SPARE_FRICTION = 0.85
+"""Share of the friction that the space-time program uses; the step-by-step plan needs
+some of the rest."""
 
 
 @dataclass(frozen=True)
@@ -26,31 +31,32 @@ class QuadProblem:
     """A motion of the library, or of a file, for one robot.
 
     Attributes:
-        model: a name, or a path to a skeleton with a `.skin.yaml` beside it.
-        motion: of the library, or a .yaml or .csv file.
-        speed: of the body [m/s].
-        turning_rate: [rad/s].
-        cycles: of a gait.
-        duration: of a foot lift [s].
-        lift: of the feet [m].
-        friction: of the ground, in the frames; the space-time program uses a
-            little less.
-        cop_share: of each sole, in the space-time program.
-        cop_margin: of the COP from the support polygon's edges, in the frames [m].
-        torque_limit: of all joints, in place of the model's [N m].
-        tolerance: of the difference of both motions.
-        max_iterations: of the alternation.
-        min_iterations: made in any case.
+        model: name of the robot, or path to a skeleton with a `.skin.yaml` beside it.
+        motion: name of a motion of the library, or a .yaml or .csv file.
+        speed: speed of the body [m/s].
+        turning_rate: turning rate of the body [rad/s].
+        cycles: number of cycles of a gait.
+        duration: duration of a foot lift [s].
+        lift: height of the lifted feet [m].
+        friction: coefficient of friction of the ground; the space-time program uses
+            85 % of it.
+        cop_share: share of each sole that its COP may use in the space-time program.
+        cop_margin: smallest distance of the COP from the edges of the support polygon
+            in the step-by-step plan [m].
+        torque_limit: torque limit of all joints, in place of the model's [N m].
+        tolerance: largest difference of both motions at which to stop.
+        max_iterations: largest number of iterations of the alternation.
+        min_iterations: minimum number of iterations of the alternation.
         ignore_skin: leave the skin out of the space-time program.
-        base: whether the skin's forces count in the base's rows as well; see
+        base: let the skin's forces also act on the base's momentum; see
             :class:`~drakebots.robots.quads.robot.links_skin.SkinInfluence`.
-        stride: frames from knot to knot.
-        threads: of the sparse solver.
-        time_limit: of wall time [s].
-        more: options of the motion beside those.
+        knot_spacing: number of time steps from knot to knot of the space-time program.
+        threads: number of threads of the sparse solver.
+        time_limit: limit of the wall time [s]; the best plan so far is kept.
+        more: further options of the motion.
 
     Raises:
-        InvalidInput: for a value that cannot be.
+        InvalidInput: for a value out of range.
     """
 
     model: str = "beetle"
@@ -69,26 +75,37 @@ class QuadProblem:
     min_iterations: int = 1
     ignore_skin: bool = False
     base: bool = False
-    stride: int = 5
+    knot_spacing: int = 5
     threads: int = 1
     time_limit: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
-        for name in (*MOTION_OPTIONS, "torque_limit"):
-            value = getattr(self, name)
-            if value is not None and not np.isfinite(value):
-                raise InvalidInput(f"{name} must be finite, got {value}")
-        for name in ("torque_limit", "duration", "time_limit", "friction"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InvalidInput(f"{name} must be > 0, got {value}")
+        check(
+            self,
+            "",
+            speed=optional(finite("m/s")),
+            turning_rate=optional(finite("rad/s")),
+            cycles=optional(whole(1)),
+            duration=optional(positive("s")),
+            lift=optional(finite("m")),
+            friction=positive(),
+            cop_margin=non_negative("m"),
+            torque_limit=optional(positive("N m")),
+            tolerance=non_negative(),
+            max_iterations=whole(1),
+            min_iterations=whole(1),
+            knot_spacing=whole(1),
+            threads=whole(1),
+            time_limit=optional(positive("s")),
+        )
 
     def motion_input(self, robot: PlannedRobot) -> MotionInput:
-        """What is asked of the robot.
+        """The requested motion of a robot.
 
         Raises:
-            UnknownName, FileProblem, InvalidInput: for what cannot be.
+            UnknownName, FileProblem, InvalidInput: for a motion that does not exist or
+                does not fit the robot.
         """
         options = {
             name: getattr(self, name)
@@ -98,7 +115,7 @@ class QuadProblem:
         if Path(self.motion).suffix:
             if options:
                 raise InvalidInput(
-                    f"{next(iter(options))} is for a motion of the library; write it "
+                    f"{next(iter(options))} is for motions of the library; write it "
                     f"into {Path(self.motion).name}"
                 )
             return read_motion(self.motion, robot.quad)
@@ -107,10 +124,10 @@ class QuadProblem:
         return library_motion(self.motion, robot.quad, **options)
 
     def alternation(self, robot: PlannedRobot | None = None) -> Alternation:
-        """The problem to solve.
+        """The problem of the alternation.
 
         Raises:
-            DrakebotsError: for a robot or a motion that cannot be.
+            DrakebotsError: for a robot or a motion that cannot be planned.
         """
         robot = load_planned(self.model) if robot is None else robot
         limits = {}
@@ -128,23 +145,32 @@ class QuadProblem:
             min_iterations=self.min_iterations,
             ignore_skin=self.ignore_skin,
             base=self.base,
-            stride=self.stride,
+            knot_spacing=self.knot_spacing,
             threads=self.threads,
             time_limit=self.time_limit,
         )
 
 
-SPARE_FRICTION = 0.85
-"""Share of mu that the space-time program may use; frames need some of the rest."""
-
-
-def plan_quad(
+def plan(
     problem: QuadProblem = QuadProblem(),
     *,
     path: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Plans a motion; see :func:`~drakebots.robots.quads.alternate.alternate`."""
+    """Plans a motion.
+
+    Args:
+        problem: the problem.
+        path: file to save the result to, also after every iteration.
+        progress: called with the stage, what is done of it, and its end.
+
+    Returns:
+        A result of kind "quads.plan"; see
+        :mod:`~drakebots.robots.quads.alternation`.
+
+    Raises:
+        DrakebotsError: as from :func:`~drakebots.robots.quads.alternate.alternate`.
+    """
     options = {
         name: getattr(problem, name)
         for name in ("motion", *MOTION_OPTIONS, "torque_limit", "cop_margin")

@@ -1,7 +1,7 @@
-"""Experiments of the paper's section 7, computed; scripts/quad_*.py draw them.
+"""What the experiments of the paper's section 7 share: settings, trials, table rows.
 
-Each takes a :class:`Setting` and gives an :class:`Outcome`: rows that put the
-paper's word beside ours, and the results behind them.
+An experiment takes a :class:`Setting` and gives an :class:`Outcome`: rows that compare
+the paper's statement with ours, and the results behind them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from drakebots.core.run import Progress
 from drakebots.results import Result, load_result
-from drakebots.robots.quads import QuadProblem, plan_quad
-from drakebots.robots.quads.track import Replay, SapTracking, replay, track_sap
+from drakebots.robots import quads
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Setting:
     """How to run an experiment.
 
     Attributes:
-        model: of the robot.
-        folder: for results.
-        quick: shorter motions, other numbers than the paper's.
-        reuse: results that are in the folder already.
-        time_limit: of each plan and replay [s].
-        progress: called with the stage, what is done of it and its end.
+        model: name or path of the robot.
+        folder: folder of the results.
+        quick: whether to take shorter motions with other numbers than the paper's.
+        reuse: whether to take results that are in the folder already.
+        time_limit: time limit of each plan and each run [s].
+        progress: called with the stage, what is done of it, and its end.
     """
 
     model: str
@@ -34,10 +34,10 @@ class Setting:
     quick: bool = False
     reuse: bool = False
     time_limit: float | None = None
-    progress: Callable[[str, float, float], None] | None = None
+    progress: Progress | None = None
 
     def stored(self, name: str, make: Callable[[Path], Result]) -> Result:
-        """A result by name: from the folder when it may be, else made and saved."""
+        """A result by name: from the folder if allowed, else made and saved there."""
         path = self.folder / f"{name}.nc"
         if self.reuse and path.is_file():
             return load_result(path)
@@ -45,22 +45,26 @@ class Setting:
         result.save(path)
         return result
 
-    def report(self, stage: str):
-        """Progress of a simulation under a name."""
+    def track(self, problem, stage: str) -> Result:
+        """Tracks a plan, with progress under a name of its own."""
         show = self.progress
-        return None if show is None else lambda done, end: show(stage, done, end)
+        if show is None:
+            return quads.track(problem)
+        return quads.track(
+            problem, progress=lambda _, done, end: show(stage, done, end)
+        )
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan and its replays.
+    """A plan and its tracking runs.
 
     Attributes:
-        name: of the files.
-        plan: by the alternation.
-        coupled: open loop with skin, on a ground that gives; None when the plan
-            is not whole.
-        sap: the skeleton in Drake under the plan's forces.
+        name: name of the files.
+        plan: plan of the alternation.
+        coupled: open-loop run with skin on a compliant ground; None if the plan is not
+            complete.
+        sap: run of the skeleton in Drake under the plan's forces, or None.
     """
 
     name: str
@@ -70,26 +74,25 @@ class Trial:
 
     @property
     def whole(self) -> bool:
-        """Whether the frames came to the motion's end."""
-        stage = self.plan.metrics["stages"][self.plan.metrics["best_iteration"] - 1]
-        return stage["frames"] == "success"
+        """Whether the step-by-step plan reached the end of the motion."""
+        return self.stage["frames"] == "success"
 
     @property
     def stage(self) -> Mapping[str, Any]:
-        """Of the best iteration."""
+        """Summary of the best iteration."""
         return self.plan.metrics["stages"][self.plan.metrics["best_iteration"] - 1]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment came to.
+    """Outcome of an experiment.
 
     Attributes:
-        title: of its table.
-        rows: what, paper, here, why.
-        trials: behind it, by name.
-        facts: numbers, for one JSON object.
-        more: what its figure needs besides.
+        title: title of its table.
+        rows: rows of the table: what, paper, here, why.
+        trials: the trials behind it, by name.
+        facts: numbers for one JSON object.
+        more: further data for its figure.
     """
 
     title: str
@@ -100,46 +103,44 @@ class Outcome:
 
 
 def row(what: str, paper: str, here: str, why: str = "") -> dict[str, str]:
-    """A line of a table."""
+    """A row of a table."""
     return {"what": what, "paper": paper, "here": here, "why": why}
 
 
 def trial(
     setting: Setting,
     name: str,
-    problem: QuadProblem,
+    problem: quads.Problem,
     *,
-    replays: bool = True,
+    runs: bool = True,
 ) -> Trial:
-    """Plans, and replays what came through."""
+    """Plans, and tracks the plan if it is complete."""
 
     def make(path):
-        return plan_quad(problem, path=path, progress=setting.progress)
+        return quads.plan(problem, path=path, progress=setting.progress)
 
     plan = setting.stored(name, make)
     found = Trial(name, plan)
-    if not (replays and found.whole):
+    if not (runs and found.whole):
         return found
     limit = {"time_limit": setting.time_limit}
     coupled = setting.stored(
         f"{name}_coupled",
-        lambda _: replay(
-            Replay(plan, model=problem.model, **limit),
-            progress=setting.report(f"{name}, replayed"),
+        lambda _: setting.track(
+            quads.Tracking(plan, model=problem.model, **limit), f"{name}, tracked"
         ),
     )
     sap = setting.stored(
         f"{name}_sap",
-        lambda _: track_sap(
-            SapTracking(plan, model=problem.model, **limit),
-            progress=setting.report(f"{name}, in SAP"),
+        lambda _: setting.track(
+            quads.SapTracking(plan, model=problem.model, **limit), f"{name}, in SAP"
         ),
     )
     return Trial(name, plan, coupled, sap)
 
 
 def trial_facts(found: Trial) -> dict[str, Any]:
-    """Numbers of a trial."""
+    """Numbers of a trial for the JSON object."""
     m, stage = found.plan.metrics, found.stage
     facts = {
         "verdict": str(found.plan.verdict),
@@ -147,7 +148,7 @@ def trial_facts(found: Trial) -> dict[str, Any]:
         "iterations": m["iterations"],
         "difference": m["difference"],
         "frames": stage["frames_reached"],
-        "planned_speed_m_s": m["desired_speed_m_s"],
+        "planned_speed_m_s": m.get("desired_speed_m_s", m.get("asked_speed_m_s")),
         "speed_m_s": m["speed_m_s"],
         "space_time_s": stage["space_time_s"],
         "frames_s": stage["frames_s"],
@@ -175,12 +176,12 @@ def trial_facts(found: Trial) -> dict[str, Any]:
 
 
 def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
-    """The usual lines: how it ended, how it replays."""
+    """The usual rows: how the plan ended, how it tracks."""
     facts = trial_facts(found)
     name = found.name.replace("_", " ")
     rows = [
         row(
-            f"{name}: frames reached",
+            f"{name}: steps reached",
             paper,
             f"{facts['frames']} ({found.stage['frames_message']})",
         ),
@@ -188,7 +189,7 @@ def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
             f"{name}: iterations",
             "1 (slow), 2 (trot)",
             f"{facts['iterations']}, difference {facts['difference']:.3g}",
-            "the paper names no measure of the difference",
+            "the paper gives no norm of the difference",
         ),
     ]
     for kind, text in (("coupled", "with skin"), ("sap", "skeleton in SAP")):
@@ -196,7 +197,7 @@ def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
             r = facts[kind]
             rows.append(
                 row(
-                    f"{name}: replayed, {text}",
+                    f"{name}: tracked, {text}",
                     "walks (video)",
                     f"{r['distance_m']:.3f} of {r['planned_distance_m']:.3f} m, roll "
                     f"{r['largest_roll_deg']:.1f} deg, COP at least "
@@ -209,36 +210,38 @@ def trial_rows(found: Trial, paper: str = "stable") -> list[dict[str, str]]:
 
 
 def cop_rows(found: Trial, paper: str) -> list[dict[str, str]]:
-    """Least margin of the frames' COP, and in how many its rows had no solution."""
+    """Least COP margin, and the number of steps whose COP rows were dropped."""
     facts = trial_facts(found)
     return [
         row(
             f"{found.name.replace('_', ' ')}: COP in the polygon",
             paper,
             f"{facts['cop_margin_mm']:.2f} mm inside at the least; rows dropped in "
-            f"{facts['frames_cop_dropped']} of {facts['frames']} frames",
-            "" if not facts["frames_cop_dropped"] else "no solution with them there",
+            f"{facts['frames_cop_dropped']} of {facts['frames']} steps",
+            "" if not facts["frames_cop_dropped"] else "they had no solution there",
         )
     ]
 
 
-def planned(setting: Setting, name: str, *, replays: bool = True, **options) -> Trial:
+def planned(setting: Setting, name: str, *, runs: bool = True, **options) -> Trial:
     """A trial of the setting's robot.
 
     Args:
-        setting: robot, folder, time limit.
-        name: of the files.
-        replays: with skin and in SAP, of a plan that is whole.
-        options: of :class:`~drakebots.robots.quads.plan.QuadProblem`.
+        setting: robot, folder and time limit.
+        name: name of the files.
+        runs: whether to track a complete plan, with skin and in SAP.
+        options: options of :class:`~drakebots.robots.quads.plan.QuadProblem`.
 
     Raises:
-        DrakebotsError: for a robot or a motion that cannot be.
+        DrakebotsError: for a robot or a motion that cannot be planned.
     """
-    problem = QuadProblem(model=setting.model, time_limit=setting.time_limit, **options)
-    return trial(setting, name, problem, replays=replays)
+    problem = quads.Problem(
+        model=setting.model, time_limit=setting.time_limit, **options
+    )
+    return trial(setting, name, problem, runs=runs)
 
 
 def outcome_of(title, rows, trials, *, facts=None, more=None) -> Outcome:
-    """An outcome whose facts are those of its trials, by name, and `facts`."""
+    """An outcome whose facts are those of its trials by name, and `facts`."""
     found = {name: trial_facts(one) for name, one in trials.items()}
     return Outcome(title, rows, trials, found | (facts or {}), more or {})

@@ -6,29 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drakebots.robots.quads.alternation import Stage, best_stage
 from hypothesis import given
 from hypothesis import strategies as st
 from quad_planned_cop import needed_cop, needed_wrench
+from quad_variant import variant
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
 from drakebots.robots.quads.alternate import (
     LENGTH,
-    Alternation,
     alternate,
     motion_difference,
     rigid_forces,
     skin_influence,
 )
+from drakebots.robots.quads.alternation import Alternation, Stage, best_stage
 from drakebots.robots.quads.frames.plan import FrameProblem, make_planner, plan_frames
 from drakebots.robots.quads.motion.library import library_motion
 from drakebots.robots.quads.plan import QuadProblem
 from drakebots.robots.quads.robot.planned_robot import (
     load_planned,
     moving_state,
-    variant,
 )
 from tests.helpers.small_quad import planned_lift, small_robot
 
@@ -212,7 +211,7 @@ def test_bad_input(robot, lift, tmp_path):
         ({"min_iterations": 4}, "min_iterations"),
         ({"time_limit": 0.0}, "time_limit"),
         ({"friction": 0.0}, "friction"),
-        ({"stride": 7}, "stride"),
+        ({"knot_spacing": 7}, "knot_spacing"),
     ):
         with pytest.raises(InvalidInput, match=text):
             Alternation(robot, lift, **options)

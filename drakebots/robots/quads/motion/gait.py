@@ -1,4 +1,10 @@
-"""Feet lifted and put back from rest, and what a motion needs to know of a robot."""
+"""Synthesis of gaits and foot lifts for any quad-robot.
+
+A gait is given by its footfall pattern, speed and turning rate: feet stand and swing
+along the path of the body, and the COM follows by a convex program that keeps the ZMP
+in the support polygons (:func:`com_path`). Swings are smooth, or those of a trotting
+horse.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +16,31 @@ import scipy.sparse as sp
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
+from drakebots.core.checks import check, check_value, finite, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.robots.quads.motion.motion import (
     GRAVITY,
     MotionInput,
     bar_footfall,
     gait_footfall,
-    half_planes,
     margin,
     support_polygon,
 )
-from drakebots.robots.quads.robot import LinkSkin, Quad
+from drakebots.robots.quads.robot import LinkSkin, Quad, half_planes
 
-# A path of the centre of mass that keeps the ZMP in the support polygons.
+# --- path of the COM --------------------------------------------------------
 #
-# At constant height h the ZMP is linear in the COM's path c, which makes gait
-# synthesis a convex program over knots of spacing s:
+# At constant height h the ZMP is linear in the path c of the COM, so the path is the
+# solution of a convex program over knots at constant time steps:
 #
 #     min  sum |c - c_n|^2 + w_a sum |cdd|^2 + w_j sum |cddd|^2 + w_s sum slack
 #     s.t. n (c - h/g cdd) <= b - m + slack        for every side of every polygon
 #
-# with c_n the nominal path and m a margin, at most half of what the polygon has.
+# with the nominal path c_n and a margin m, at most half of what the polygon allows.
+
+
+KNOT_SPACING = 5
+"""Number of time steps between the knots of a path of the COM."""
 
 
 def com_path(
@@ -45,26 +55,28 @@ def com_path(
     acceleration: float = 1e-3,
     jerk: float = 1e-5,
 ) -> np.ndarray:
-    """The path at the knots (K, 2) [m].
+    """Path of the COM at the knots (K, 2) [m].
 
     Args:
-        nominal: where the COM would like to be (K, 2) [m].
-        polygons: of each knot, counterclockwise (k, 2) [m]; None in flight, where
-            the COM moves in a straight line.
-        height: of the COM [m].
-        step: between knots [s].
-        clearance: m [m].
-        periodic: whether velocity and acceleration repeat, else rest at both ends.
-        turn: by which the last knot's are turned [rad], if periodic.
+        nominal: nominal path (K, 2) [m].
+        polygons: support polygon of each knot, counterclockwise (k, 2) [m]; None in
+            flight, where the COM moves in a straight line.
+        height: height of the COM [m].
+        step: time between knots [s].
+        clearance: margin m of the ZMP from the sides of the polygons [m].
+        periodic: whether velocity and acceleration repeat; else the COM is at rest at
+            both ends.
+        turn: angle by which velocity and acceleration are turned at the last knot
+            [rad], if periodic.
         acceleration, jerk: weights w_a [s^4], w_j [s^6].
 
     Raises:
-        NoSolution: when the solver finds none.
+        NoSolution: when the solver finds no path.
     """
     nominal = np.asarray(nominal, float)
     K = len(nominal)
     R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    # All of it as matrices on x = [c_0x, c_0y, c_1x, ...].
+    # Unknowns x = [c_0x, c_0y, c_1x, ...].
     wide = _widened(K, R, periodic)
     D2, D3 = (sp.kron(D, sp.eye(2)) @ wide for D in _differences(K, step))
     prog = MathematicalProgram()
@@ -103,20 +115,20 @@ def com_path(
     result = ClarabelSolver().Solve(prog)
     if not result.is_success():
         raise NoSolution(
-            "no path of the COM keeps the ZMP above the feet "
+            "no path of the COM keeps the ZMP in the support polygons "
             f"({result.get_solution_result()}); lengthen the contacts or the period"
         )
     return result.GetSolution(x).reshape(K, 2)
 
 
 def _knot_rows(D2: sp.spmatrix, K: int) -> list[sp.csr_matrix]:
-    """Rows (2, 2 K) of the second difference at each knot."""
+    """Rows (2, 2 K) of the second differences at each knot."""
     D2 = D2.tocsr()
     return [D2[2 * (k + 1) : 2 * (k + 1) + 2] for k in range(K)]
 
 
 def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
-    """x to the knots with two ghosts before and after (2 (K + 4), 2 K)."""
+    """Matrix (2 (K + 4), 2 K) from x to the knots with two ghost knots at each end."""
 
     def pick(*terms) -> sp.csr_matrix:
         row = sp.lil_matrix((2, 2 * K))
@@ -135,56 +147,62 @@ def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
 
 
 def _differences(K: int, step: float):
-    """Second and third differences of K + 4 knots; the former of K + 2."""
+    """Matrices of second and third differences over K + 4 knots."""
     n = K + 4
     D2 = sp.diags([1.0, -2.0, 1.0], [0, 1, 2], (n - 2, n)) / step**2
     D3 = sp.diags([-1.0, 3.0, -3.0, 1.0], [0, 1, 2, 3], (n - 3, n)) / step**3
     return D2, D3
 
 
-def to_frames(values: np.ndarray, stride: int, frames: int, *, rest: bool):
-    """Cubic spline through knots every `stride` frames (K, ...), at the frames."""
-    at = stride * np.arange(len(values))
+def _at_steps(values: np.ndarray, steps: int, *, rest: bool) -> np.ndarray:
+    """Cubic spline through the knots (K, ...), at all steps."""
+    at = KNOT_SPACING * np.arange(len(values))
     ends = "clamped" if rest else "not-a-knot"
-    return CubicSpline(at, values, axis=0, bc_type=ends)(np.arange(frames))
+    return CubicSpline(at, values, axis=0, bc_type=ends)(np.arange(steps))
 
 
-# Gait synthesis: a motion from speed and turning rate.
+# --- gaits ------------------------------------------------------------------
 #
-# The body's path P(t), heading psi(t) = w t, P' = v [cos psi, sin psi]; every foot
-# stands where its nominal place is in the middle of its stance,
+# The body follows the path P(t) with heading psi(t) = w t, P' = v [cos psi, sin psi].
+# Every foot stands where its nominal place is in the middle of its stance t_m,
 #
 #     p_j = P(t_m) + R(psi(t_m)) r_j,
 #
-# swings between such places, and the COM follows by :func:`com_path`. Steady
-# cycles only: the motion is periodic.
-
-STRIDE = 5
-"""Frames between the knots of a COM path, as of a plan."""
+# and swings between such places; the COM follows by :func:`com_path`. Gaits are steady:
+# the motion is periodic.
 
 Swing = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Progress in [0, 1] of the swing to (share of the step, share of the lift)."""
+"""Maps the progress of a swing in [0, 1] to the shares of its length and lift."""
 
 
 def smooth_swing(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At rest at both ends, velocity and acceleration: quintic and 64 s^3 (1-s)^3."""
+    """A swing without velocity and acceleration at both ends.
+
+    Length: quintic; lift: 64 s^3 (1 - s)^3.
+    """
     s = np.asarray(s, float)
     return s**3 * (10 - 15 * s + 6 * s**2), 64 * (s * (1 - s)) ** 3
 
 
 @dataclass(frozen=True)
 class Gait:
-    """When feet are down and how they swing.
+    """Footfall pattern and swings of a gait.
 
     Attributes:
-        phases: moment of landing of each foot [periods].
-        duty: share of the period a foot is down.
-        period: T [s].
-        lift: of the swing feet [m].
-        swing: how they move.
-        height: of the COM above that at rest [m].
-        clearance: of the ZMP from the polygon's sides [m].
-        spread: of the feet's nominal places, against those at rest.
+        phases: phase of the touch-down of each foot [periods].
+        duty: duty factor, the share of the period for which a foot is on the ground.
+        period: period T [s].
+        lift: height of the swing feet [m].
+        swing: motion of the swing feet.
+        height: height of the COM above that at rest [m].
+        clearance: margin of the ZMP from the sides of the support polygons [m].
+        spread: factor of the distances of the feet's nominal places from the COM.
+        name: name of the gait.
+        reference: angles [rad] of some joints as functions of the time [periods], by
+            name.
+
+    Raises:
+        InvalidInput: for a value out of range.
     """
 
     phases: Mapping[str, float]
@@ -198,6 +216,11 @@ class Gait:
     name: str = "gait"
     reference: Mapping[str, Callable] = field(default_factory=dict)
 
+    def __post_init__(self):
+        check(self, "gait", duty=positive(), period=positive("s"), lift=finite("m"))
+        check(self, "gait", height=finite("m"), clearance=finite("m"))
+        check(self, "gait", spread=positive())
+
 
 def synthesize(
     quad: Quad,
@@ -210,37 +233,30 @@ def synthesize(
     flight: bool = False,
     skin: LinkSkin | None = None,
 ) -> MotionInput:
-    """Whole cycles of a gait.
+    """Makes a motion of whole cycles of a gait.
 
     Args:
-        quad: the robot: its feet and COM at rest.
-        gait: see :class:`Gait`; its period is rounded to whole knots.
-        speed: v [m/s], backwards if negative.
-        turning_rate: w [rad/s], to the left.
-        cycles: at least 1.
-        dt: of the frames [s].
-        flight: whether the pattern may have frames without support.
-        skin: on the links, for the COM at rest.
+        quad: the robot with its feet and its COM at rest.
+        gait: the gait; its period is rounded to whole knots.
+        speed: speed v [m/s], backwards if negative.
+        turning_rate: turning rate w [rad/s], to the left.
+        cycles: number of cycles.
+        dt: time between steps [s].
+        flight: whether the gait may have phases without support.
+        skin: skin on the links, which shifts the COM at rest.
 
     Raises:
-        InvalidInput: for values that cannot be, a gait without support.
-        NoSolution: when no COM path keeps the ZMP above the feet.
+        InvalidInput: for values out of range, or an unintended phase without support.
+        NoSolution: when no path of the COM keeps the ZMP in the support polygons.
     """
-    for what, value in (
-        ("speed", speed),
-        ("turning rate", turning_rate),
-        ("lift", gait.lift),
-        ("height", gait.height),
-    ):
-        if not np.isfinite(value):
-            raise InvalidInput(f"{what} {value} must be a number")
-    if int(cycles) != cycles or cycles < 1:
-        raise InvalidInput(f"cycles = {cycles} must be a whole number >= 1")
-    knot = STRIDE * dt
+    check_value("speed", speed, finite("m/s"))
+    check_value("turning rate", turning_rate, finite("rad/s"))
+    cycles = check_value("cycles", cycles, whole(1))
+    knot = KNOT_SPACING * dt
     knots = max(8, round(gait.period / knot))
     period = knots * knot
     K = cycles * knots + 1
-    N = (K - 1) * STRIDE + 1
+    N = (K - 1) * KNOT_SPACING + 1
     footfall = gait_footfall(
         quad.feet, gait.phases, period=period, duty=gait.duty, frames=N, dt=dt
     )
@@ -250,18 +266,18 @@ def synthesize(
     places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
     feet = np.zeros((N, len(quad.feet), 3))
     for j, foot in enumerate(quad.feet):
-        # As in gait_footfall: on the boundary counts what begins there.
+        # As in gait_footfall, a step on a boundary belongs to what begins there.
         u = t / period - gait.phases[foot] + 1e-9
         k = np.floor(u)
         s = np.clip((u - k - gait.duty) / max(1 - gait.duty, 1e-9), 0, 1)
-        way, rise = gait.swing(s)
+        advance, rise = gait.swing(s)
         middle = (k + gait.phases[foot] + gait.duty / 2) * period
         here = body.place(middle, places[j])
         there = body.place(middle + period, places[j])
-        feet[:, j, :2] = here + way[:, None] * (there - here)
+        feet[:, j, :2] = here + advance[:, None] * (there - here)
         feet[:, j, 2] = gait.lift * rise
     heading = turning_rate * t
-    at = STRIDE * np.arange(K)
+    at = KNOT_SPACING * np.arange(K)
     contact = footfall.at(at)
     height = centre[2] + gait.height
     c = com_path(
@@ -276,7 +292,7 @@ def synthesize(
         periodic=True,
         turn=float(heading[-1]),
     )
-    com = np.column_stack([to_frames(c, STRIDE, N, rest=False), np.full(N, height)])
+    com = np.column_stack([_at_steps(c, N, rest=False), np.full(N, height)])
     com[:, :2] += centre[:2]
     feet[:, :, :2] += centre[:2]
     return MotionInput(
@@ -293,7 +309,7 @@ def synthesize(
 
 @dataclass(frozen=True)
 class _Path:
-    """An arc through the origin."""
+    """Path of the body: an arc through the origin."""
 
     speed: float
     turning_rate: float
@@ -302,7 +318,7 @@ class _Path:
         """P(t) + R(psi(t)) r (T, 2)."""
         t = np.asarray(t, float)
         psi = self.turning_rate * t
-        # sinc keeps the straight walk in the same formula.
+        # With sinc the formula includes the straight path.
         chord = self.speed * t * np.sinc(psi / (2 * np.pi))
         P = chord[..., None] * np.stack([np.cos(psi / 2), np.sin(psi / 2)], axis=-1)
         c, s = np.cos(psi), np.sin(psi)
@@ -310,22 +326,21 @@ class _Path:
         return P + turned
 
 
-# A horse's trot as foot paths for any quad-robot.
+# --- a horse's trot as foot paths -------------------------------------------
 #
-# What is used of a trot, as the plates of Muybridge and the textbooks after them
-# show it: diagonal feet move together, half a period apart; a limb goes on backwards
-# after it leaves the ground, folds to its shortest before the middle of the swing,
-# reaches furthest forward before it lands and is already moving back when it does.
-# The keyframes below are our own drawing of that; no recorded data is in them, and
-# the paper's labelled pictures are not available to us.
+# Features of a trot in the plates of Muybridge and in textbooks: diagonal feet move
+# together, half a period apart; a leg continues backwards after it leaves the ground,
+# folds to its shortest before the middle of the swing, reaches furthest forward before
+# it lands, and is already moving back when it does. The keyframes below are our own;
+# they contain no recorded data, and the paper's labelled pictures are not available.
 #
-# Retargeting is by limb angle and length at the hip, hence by foot path:
+# The foot path scales with the length and the lift of the swing:
 #
 #     x = x_m f(s),  z = lift r(s),   s in [0, 1] the progress of the swing
 #
-# with f from -1 (left behind) to 1 (landed), and f' at both ends that of a foot
-# at rest on the ground. Stride and period follow the scaling of gaits with Froude
-# number Fr = v^2/(g h) over animals of very different size,
+# with f from -1 (left behind) to 1 (landed), whose slope at both ends is that of a
+# foot at rest on the ground. Stride and period follow the scaling of gaits with the
+# Froude number Fr = v^2/(g h) over animals of very different sizes,
 #
 #     stride / h = 2.4 Fr^0.34         (Alexander and Jayes, J. Zool. 201, 1983)
 
@@ -340,35 +355,34 @@ FOLD = np.array(
         [1.0, 0.0],
     ]
 )
-"""s, and how far the foot is off the ground, of its highest."""
+"""Progress s, and height of the foot as a share of the lift."""
 
 REACH = np.array([[0.0, -1.0], [0.18, -1.02], [0.5, 0.05], [0.85, 1.05], [1.0, 1.0]])
-"""s, and where the foot is behind (-1) or ahead (1) of the hip."""
+"""Progress s, and position of the foot behind (-1) or ahead (1) of the hip."""
 
 
 def stride_length(speed: float, hip_height: float) -> float:
-    """Way of the body in one period [m].
+    """Distance that the body travels in one period of a trot [m].
 
     Args:
-        speed: [m/s].
-        hip_height: h [m].
+        speed: speed v [m/s].
+        hip_height: height h of the hips [m].
 
     Raises:
         InvalidInput: unless both are > 0.
     """
-    for what, value in (("speed", speed), ("hip height", hip_height)):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{what} = {value} must be > 0")
+    check_value("speed", speed, positive("m/s"))
+    check_value("hip height", hip_height, positive("m"))
     froude = speed**2 / (GRAVITY * hip_height)
     return 2.4 * hip_height * froude**0.34
 
 
 def horse_swing(duty: float) -> Swing:
-    """The swing of a trotting horse, for a gait of this duty.
+    """The swing of a trotting horse for a gait with this duty factor beta.
 
-    Over a swing of (1 - beta) T the hip advances (1 - beta) of the step and the
-    foot from -beta/2 to beta/2 of it relative to the hip: the share of the step is
-    beta (f + 1)/2 + (1 - beta) s, at rest at both ends.
+    During a swing of (1 - beta) T the hip advances by (1 - beta) of the stride and the
+    foot moves from -beta/2 to beta/2 of it relative to the hip, so the share of the
+    stride is beta (f + 1)/2 + (1 - beta) s, at rest at both ends.
     """
     slope = -2 * (1 - duty) / duty
     s, f = REACH.T
@@ -382,14 +396,17 @@ def horse_swing(duty: float) -> Swing:
 
     def swing(s):
         s = np.asarray(s, float)
-        way = duty * (reach(s) + 1) / 2 + (1 - duty) * s
-        return way, np.maximum(fold(s), 0.0)
+        advance = duty * (reach(s) + 1) / 2 + (1 - duty) * s
+        return advance, np.maximum(fold(s), 0.0)
 
     return swing
 
 
+# --- feet and legs ----------------------------------------------------------
+
+
 def roles(quad: Quad) -> dict[str, str]:
-    """Names of the feet by place: fl, fr, rl, rr.
+    """Names of the feet by place: fl, fr, rl, rr (front or rear, left or right).
 
     Raises:
         InvalidInput: unless there is one foot in each quarter.
@@ -408,7 +425,7 @@ def roles(quad: Quad) -> dict[str, str]:
 
 
 def leg_height(quad: Quad) -> float:
-    """Of the highest joint of the legs above the ground, at rest [m]."""
+    """Height of the highest leg joint above the ground at rest [m]."""
     plant = quad.robot.plant
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, quad.rest)
@@ -430,23 +447,23 @@ def lift(
     lower: float = 0.0,
     skin: LinkSkin | None = None,
 ) -> MotionInput:
-    """Lifts feet together and puts them back.
+    """Makes a motion that lifts some feet together and puts them down again.
 
-    The COM moves over the others in the first third, which they leave the ground
-    at, and comes back in the last.
+    The COM moves over the standing feet in the first third, after which the others
+    leave the ground, and moves back in the last third.
 
     Args:
         quad: the robot.
-        feet: names.
-        height: [m]; a sixth of the legs by default.
-        duration: [s], rounded to knots.
-        dt: [s].
-        lower: of the COM, under where it is at rest [m].
-        skin: on the links, for the COM at rest.
+        feet: names of the feet to lift.
+        height: height of the lift [m]; a sixth of the legs' height by default.
+        duration: duration of the motion [s], rounded to whole knots.
+        dt: time between steps [s].
+        lower: distance by which the COM is below its height at rest [m].
+        skin: skin on the links, which shifts the COM at rest.
 
     Raises:
-        UnknownName: for a foot that is none.
-        InvalidInput: when no foot would be left, or for a duration < 1 s.
+        UnknownName: for an unknown foot.
+        InvalidInput: when no foot would stay on the ground, or for a duration < 1 s.
     """
     for name in feet:
         if name not in quad.feet:
@@ -454,10 +471,10 @@ def lift(
     if set(feet) == set(quad.feet) or not feet:
         raise InvalidInput("lift: name some of the feet, not all")
     if not duration >= 1.0:
-        raise InvalidInput(f"lift: duration = {duration} s is short; take >= 1 s")
+        raise InvalidInput(f"lift: duration must be >= 1 s, got {duration}")
     height = leg_height(quad) / 6 if height is None else height
-    K = round(duration / (STRIDE * dt)) + 1
-    N = (K - 1) * STRIDE + 1
+    K = round(duration / (KNOT_SPACING * dt)) + 1
+    N = (K - 1) * KNOT_SPACING + 1
     end = dt * (N - 1)
     up, down = round(N * 0.34) * dt, round(N * 0.66) * dt
     bars = {
@@ -469,7 +486,7 @@ def lift(
     path = np.repeat(quad.rest_feet[None], N, axis=0)
     path[:, :, 2] = 0.0
     s = np.clip((t - up) / (down - up), 0, 1)
-    # Up in a third of the flight, held, and down again.
+    # Up in a third of the swing, then held, then down.
     rise = (
         smooth_swing(np.clip(3 * s, 0, 1))[0]
         - smooth_swing(np.clip(3 * s - 2, 0, 1))[0]
@@ -477,15 +494,15 @@ def lift(
     for name in feet:
         path[:, quad.feet.index(name), 2] = height * rise
     centre = quad.rest_com(skin)
-    contact = footfall.at(STRIDE * np.arange(K))
+    contact = footfall.at(KNOT_SPACING * np.arange(K))
     polygons = [support_polygon(quad, path[0], c, 0.0) for c in contact]
     c = com_path(
         np.repeat(centre[None, :2], K, axis=0),
         polygons,
         centre[2] - lower,
-        STRIDE * dt,
+        KNOT_SPACING * dt,
         clearance=0.02,
     )
     z = np.full(N, centre[2] - lower)
-    com = np.column_stack([to_frames(c, STRIDE, N, rest=True), z])
+    com = np.column_stack([_at_steps(c, N, rest=True), z])
     return MotionInput(footfall, com, path, name=f"lift {', '.join(feet)}")

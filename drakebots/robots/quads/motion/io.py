@@ -1,6 +1,6 @@
-"""Motions from files.
+"""Motions in files.
 
-YAML names a motion of the library, or a gait, or bars:
+A YAML file names a motion of the library, a gait, or feet to lift:
 
     motion: walk_long            # of the library, with its options
     speed: 0.11
@@ -9,11 +9,11 @@ YAML names a motion of the library, or a gait, or bars:
     speed: 0.1
     turning_rate: 0.0
 
-    lift: [FL, RR]               # feet up and down again
+    lift: [FL, RR]               # feet to lift and put down again
     height: 0.04
     duration: 2.5
 
-CSV has a row a frame and, by name, the columns
+A CSV file has one row per step and, by name, the columns
 
     time, com.x, com.y, com.z, FL.x, FL.y, FL.z, FL.contact, ...,
     heading (optional), and q.JOINT of reference positions (optional)
@@ -28,23 +28,28 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import parse_yaml, replacing
+from drakebots.core.files import TOP, Fields, number, read_yaml, replacing
 from drakebots.robots.quads.motion.gait import Gait, lift, synthesize
 from drakebots.robots.quads.motion.library import library_motion
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot import Quad
+from drakebots.robots.quads.robot import LinkSkin, Quad
 
 KINDS = ("motion", "gait", "lift")
 """The entry that says what a YAML file describes."""
 
+_GAIT_NUMBERS = ("period", "duty", "lift", "height", "clearance", "spread")
 
-def read_motion(path: str | Path, quad: Quad, skin=None) -> MotionInput:
-    """A motion from a YAML or CSV file.
+
+def read_motion(path: str | Path, quad: Quad, skin: LinkSkin | None = None):
+    """Reads a motion from a YAML or CSV file.
 
     Args:
-        path: ending in .yaml, .yml or .csv.
-        quad: the robot: its feet, its size.
-        skin: on its links, for the COM at rest of motions from YAML.
+        path: file ending in .yaml, .yml or .csv.
+        quad: the robot with its feet and its size.
+        skin: skin on its links, which shifts the COM of motions from YAML.
+
+    Returns:
+        The :class:`MotionInput`.
 
     Raises:
         FileProblem: when it cannot be read, or describes no motion of this robot;
@@ -52,57 +57,68 @@ def read_motion(path: str | Path, quad: Quad, skin=None) -> MotionInput:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return _from_yaml(read_yaml(path), quad, path.stem, skin)
+        if path.suffix.lower() == ".csv":
+            return motion_from_csv(path.read_text(encoding="utf-8"), quad, path.stem)
     except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(path, f"cannot be read ({error})") from None
-    try:
-        if path.suffix.lower() in (".yaml", ".yml"):
-            return motion_from_yaml(text, quad, path.stem, skin)
-        if path.suffix.lower() == ".csv":
-            return motion_from_csv(text, quad, path.stem)
+    except FileProblem:
+        raise
     except DrakebotsError as error:
         raise FileProblem(path, str(error)) from error
     raise FileProblem(path, "must end in .yaml or .csv")
 
 
-def motion_from_yaml(
-    text: str, quad: Quad, name: str = "motion", skin=None
-) -> MotionInput:
-    """See :func:`read_motion`."""
-    raw = parse_yaml(text)
-    if not isinstance(raw, dict):
-        raise InvalidInput("needs `name: value` entries, e.g. motion: walk_long")
-    raw = {str(k): _plain(v) for k, v in raw.items()}
-    kinds = [key for key in KINDS if key in raw]
+def _from_yaml(raw: Any, quad: Quad, name: str, skin: LinkSkin | None) -> MotionInput:
+    fields = Fields(raw, TOP)
+    kinds = [key for key in KINDS if key in fields]
     if len(kinds) != 1:
         raise InvalidInput(f"needs one of {', '.join(KINDS)}; has {kinds or 'none'}")
-    what = raw.pop(kinds[0])
-    raw["skin"] = skin
-    if kinds[0] == "motion":
-        return library_motion(str(what), quad, **raw)
-    if kinds[0] == "lift":
-        feet = what if isinstance(what, list) else [what]
-        return _called(lift, quad, [str(f) for f in feet], **raw)
-    if not isinstance(what, dict):
-        raise InvalidInput("gait: needs period, duty, lift and phases")
-    fields = {"name": name, **what}
+    what = fields.get(kinds[0])
+    options = {key: _number_or_text(fields.get(key)) for key in fields}
+    options |= {"skin": skin}
+    del options[kinds[0]]
     try:
-        gait = Gait(**fields)
+        if kinds[0] == "motion":
+            return library_motion(str(what), quad, **options)
+        if kinds[0] == "lift":
+            feet = what if isinstance(what, list) else [what]
+            return lift(quad, [str(f) for f in feet], **options)
+        return synthesize(quad, _gait(what, name), **{"speed": 0.0} | options)
     except TypeError as error:
-        raise InvalidInput(f"gait: {error}") from None
-    for key in ("period", "duty", "lift"):
-        _number(getattr(gait, key), f"gait {key}")
-    if not isinstance(gait.phases, dict):
-        raise InvalidInput("gait phases: give each foot's, e.g. {FL: 0.25}")
-    raw.setdefault("speed", 0.0)
-    return _called(synthesize, quad, gait, **raw)
+        raise InvalidInput(str(error)) from None
+
+
+def _gait(raw: Any, name: str) -> Gait:
+    fields = Fields(raw, "gait", (*_GAIT_NUMBERS, "phases", "name"))
+    phases = fields.fields("phases")
+    numbers = {key: fields.number(key) for key in _GAIT_NUMBERS[:3]}
+    numbers |= {key: fields.number(key) for key in _GAIT_NUMBERS[3:] if key in fields}
+    return Gait(
+        {foot: phases.number(foot) for foot in phases},
+        **numbers,
+        name=fields.text("name", name),
+    )
+
+
+def _number_or_text(value: Any) -> Any:
+    # YAML reads 1e-2 as text.
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
-    """See :func:`read_motion`. The frames' spacing is that of the times."""
+    """Motion from the text of a CSV file; its `time` column gives dt.
+
+    Raises:
+        InvalidInput, UnknownName: naming the line or column.
+    """
     rows = list(csv.reader(text.splitlines()))
     if len(rows) < 3:
-        raise InvalidInput("needs a header and at least two frames")
+        raise InvalidInput("needs a header and at least two steps")
     header = [cell.strip() for cell in rows[0]]
     for column in header:
         if header.count(column) > 1:
@@ -114,7 +130,7 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
                 f"line {k + 2}: {len(row)} values for {len(header)} columns"
             )
         for i, cell in enumerate(row):
-            table[k, i] = _number(cell, f"line {k + 2}, column {header[i]}")
+            table[k, i] = number(cell, f"line {k + 2}, column {header[i]}")
     columns = dict(zip(header, table.T))
     needed = ["time", *(f"com.{x}" for x in "xyz")]
     needed += [f"{f}.{x}" for f in quad.feet for x in ("x", "y", "z", "contact")]
@@ -135,7 +151,7 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
         k = int(uneven.argmax())
         raise InvalidInput(
             f"times must be evenly spaced; line {k + 3} comes {t[k + 1] - t[k]:.6g} s "
-            f"after the one before, the mean is {dt:.6g} s"
+            f"after the previous one, the mean is {dt:.6g} s"
         )
     contact = np.stack([columns[f"{f}.contact"] for f in quad.feet], axis=1)
     if not np.isin(contact, (0, 1)).all():
@@ -157,7 +173,7 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
 
 
 def write_motion(path: str | Path, motion: MotionInput) -> Path:
-    """Writes the CSV that :func:`read_motion` reads, atomically."""
+    """Writes a motion as a CSV file for :func:`read_motion`, atomically."""
     feet = motion.footfall.feet
     columns = {"time": motion.times}
     columns |= {f"com.{x}": motion.com[:, i] for i, x in enumerate("xyz")}
@@ -175,32 +191,3 @@ def write_motion(path: str | Path, motion: MotionInput) -> Path:
         writer.writerow(columns)
         writer.writerows(zip(*(c.tolist() for c in columns.values())))
     return path
-
-
-def _called(function, *args, **options) -> MotionInput:
-    try:
-        return function(*args, **options)
-    except TypeError as error:
-        raise InvalidInput(str(error)) from None
-
-
-def _plain(value: Any) -> Any:
-    # YAML reads 1e-2 as text.
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value
-
-
-def _number(value, where: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if isinstance(value, bool) or not np.isfinite(number):
-        raise InvalidInput(f"{where}: {value!r} must be a finite number")
-    return number

@@ -1,11 +1,12 @@
-"""Ready motions for any quad-robot, sized by its legs.
+"""Ready-made motions for any quad-robot, scaled to its legs.
 
     motion = library_motion("walk_long", quad)
 
-lift_single, lift_double   feet up and down again, from rest to rest
-walk_long                  0.11 m/s, long low steps
-walk_short                 0.06 m/s, short high steps
-turn                       on the spot
+lift_single, lift_double   one foot or two are lifted and put down again
+walk                       slow walk
+walk_long                  0.11 m/s, long low strides
+walk_short                 0.06 m/s, short high strides
+turn                       turning on the spot
 trot                       0.45 m/s, after a horse
 lizard                     sprawled walk that bends tail and trunk
 """
@@ -30,10 +31,10 @@ from drakebots.robots.quads.motion.motion import MotionInput
 from drakebots.robots.quads.robot import Quad
 
 LATERAL = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
-"""Landings of a lateral-sequence walk [periods]."""
+"""Phases of the touch-downs of a lateral-sequence walk [periods]."""
 
 TROT = {"fl": 0.0, "rr": 0.0, "fr": 0.5, "rl": 0.5}
-"""Landings of a trot."""
+"""Phases of the touch-downs of a trot [periods]."""
 
 
 def _named(quad: Quad, phases: dict[str, float]) -> dict[str, float]:
@@ -52,22 +53,23 @@ def walk(
     period: float | None = None,
     **options,
 ) -> MotionInput:
-    """A slow walk from speed and turning rate, three or four feet down.
+    """A slow walk with three or four feet on the ground.
 
     Args:
         quad: the robot.
-        speed: [m/s].
-        turning_rate: [rad/s].
-        stride: way of the body in a period [m]; half the legs' height by default.
-        lift: of the swing feet [m]; a sixth of it by default.
-        duty: share of the period each foot is down; from 0.75 up one foot at most
-            is in the air.
-        period: [s], in the stride's place.
-        options: of :class:`Gait` (height, clearance, spread), `cycles`, `dt`, `skin`.
+        speed: speed of the body [m/s].
+        turning_rate: turning rate of the body [rad/s].
+        stride: distance the body travels in a period [m]; half the legs' height by
+            default.
+        lift: height of the swing feet [m]; a sixth of the legs' height by default.
+        duty: duty factor; from 0.75 on at most one foot is in the air.
+        period: period of the gait [s], in place of the stride.
+        options: options of :class:`Gait` (height, clearance, spread), and `cycles`,
+            `dt`, `skin` of :func:`synthesize`.
 
     Raises:
-        InvalidInput: for values that cannot be.
-        NoSolution: when no path of the COM keeps the ZMP above the feet.
+        InvalidInput: for values out of range.
+        NoSolution: when no path of the COM keeps the ZMP in the support polygons.
     """
     h = leg_height(quad)
     rates = abs(speed) + abs(turning_rate) * _arm(quad)
@@ -94,21 +96,21 @@ def _arm(quad: Quad) -> float:
 
 
 def walk_long(quad: Quad, speed: float = 0.11, **options) -> MotionInput:
-    """Long low steps: a stride of 0.85 and a lift of 0.1 of the legs' height."""
+    """Long low strides: length 0.85 and lift 0.1 of the legs' height."""
     h = leg_height(quad)
     options = {"stride": 0.85 * h, "lift": 0.1 * h, "height": -0.06 * h} | options
     return walk(quad, speed, name="walk, long and low", **options)
 
 
 def walk_short(quad: Quad, speed: float = 0.06, **options) -> MotionInput:
-    """Short high steps: a stride of 0.45 and a lift of 0.22 of the legs' height."""
+    """Short high strides: length 0.45 and lift 0.22 of the legs' height."""
     h = leg_height(quad)
     options = {"stride": 0.45 * h, "lift": 0.22 * h, "height": -0.06 * h} | options
     return walk(quad, speed, name="walk, short and high", **options)
 
 
 def turn(quad: Quad, turning_rate: float = 0.25, **options) -> MotionInput:
-    """On the spot, to the left."""
+    """Turns on the spot, to the left for a positive rate [rad/s]."""
     h = leg_height(quad)
     options = {"stride": 0.4 * h, "height": -0.06 * h} | options
     return walk(quad, 0.0, turning_rate, name="turn", **options)
@@ -124,15 +126,15 @@ def trot(
     turning_rate: float = 0.0,
     **options,
 ) -> MotionInput:
-    """A trot after a horse's; see :mod:`horse_gait`.
+    """A trot after a horse's; see :func:`horse_swing`.
 
     Args:
         quad: the robot.
-        speed: [m/s].
-        duty: below 0.5 with flight.
-        lift: [m]; an eighth of the legs' height by default.
-        period: [s]; from the stride of animals of this size by default.
-        turning_rate: [rad/s].
+        speed: speed of the body [m/s].
+        duty: duty factor; below 0.5 the trot has phases of flight.
+        lift: height of the swing feet [m]; an eighth of the legs' height by default.
+        period: period [s]; from the strides of animals of this size by default.
+        turning_rate: turning rate of the body [rad/s].
         options: as of :func:`walk`.
     """
     h = leg_height(quad)
@@ -168,12 +170,11 @@ def lizard(
     sway: float = 0.12,
     **options,
 ) -> MotionInput:
-    """A lizard's walk: the trunk yaws to and fro, and joints of the trunk or tail
-    (names with spine, trunk or tail) bend against it.
+    """A lizard's walk: the trunk yaws to and fro, and trunk and tail bend against it.
 
     Args:
-        quad: the robot.
-        speed: [m/s].
+        quad: the robot; joints with spine, trunk or tail in their names bend.
+        speed: speed of the body [m/s].
         bend: amplitude of those joints [rad].
         sway: amplitude of the heading [rad].
         options: as of :func:`walk`.
@@ -189,19 +190,15 @@ def lizard(
         name: (lambda t: -bend * np.sin(2 * np.pi * (t - LIZARD_LEAD)))
         for name in bending
     }
-    return _swaying(
-        walk(quad, speed, name="lizard", reference=reference, **options), sway
-    )
-
-
-LIZARD_LEAD = 0.125
-"""The trunk is turned furthest to a side while that side's forefoot lands."""
-
-
-def _swaying(motion: MotionInput, sway: float) -> MotionInput:
+    motion = walk(quad, speed, name="lizard", reference=reference, **options)
     t = np.arange(len(motion)) / (len(motion) - 1)
     heading = motion.heading + sway * np.sin(2 * np.pi * (t - LIZARD_LEAD))
     return replace(motion, heading=heading)
+
+
+LIZARD_LEAD = 0.125
+"""Phase lead [periods]: the trunk is turned furthest to one side when the forefoot
+of that side touches down."""
 
 
 MOTIONS = {
@@ -216,7 +213,7 @@ MOTIONS = {
     "trot": trot,
     "lizard": lizard,
 }
-"""By name: (quad, **options) to a motion."""
+"""Functions (quad, **options) that make a motion, by its name."""
 
 
 def library_motion(name: str, quad: Quad, **options) -> MotionInput:
@@ -224,7 +221,8 @@ def library_motion(name: str, quad: Quad, **options) -> MotionInput:
 
     Raises:
         UnknownName: for a name that is not in :data:`MOTIONS`.
-        InvalidInput: for an option the motion does not know, and as its own.
+        InvalidInput: for an option that the motion does not have, or a value out of
+            range.
     """
     if name not in MOTIONS:
         raise UnknownName("motion", name, MOTIONS)

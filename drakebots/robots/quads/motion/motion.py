@@ -1,42 +1,46 @@
-"""What a user asks of a quad-robot: COM, feet and footfall over time.
+"""The requested motion of a quad-robot: COM, feet and footfall over time.
 
-The input of the paper's section 5, every 5 ms: where the centre of mass and each
-foot should be, and when each foot is on the ground.
+This is the input of the paper's section 5: at every step of 5 ms, where the centre of
+mass (COM) and each foot should be, and whether each foot is on the ground. The first
+part of the module is the geometry of support polygons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from drakebots.core.checks import check, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.robots.quads.robot import Quad, half_planes
 
-# Support polygons, and where the centre of pressure lies in them.
+GRAVITY = 9.81
+"""[m/s^2]."""
+
+# --- support polygons, centre of pressure (COP) and zero-moment point (ZMP) --
 #
 # On flat ground, with forces F and torques T at points p of the feet,
 #
 #     COP = sum (p F_z + [-T_y, T_x]) / sum F_z                (from forces)
 #     ZMP = c - c_z cdd / (cddz + g)                           (from the COM)
 #
-# The second is the paper's way (after Megaro et al. 2015), without the rate of
-# angular momentum; the first has it.
-
-GRAVITY = 9.81
+# The paper uses the second (after Megaro et al. 2015), which neglects the rate of
+# angular momentum; the first includes it.
 
 
-def sole_corners(quad, feet: np.ndarray, heading: float) -> list[np.ndarray]:
-    """Corners of flat soles (c, 2) at p_WF (feet, 3), turned by the heading."""
+def sole_corners(quad: Quad, feet: np.ndarray, heading: float) -> list[np.ndarray]:
+    """Corners (c, 2) of horizontal soles at p_WF (feet, 3), turned by the heading."""
     c, s = np.cos(heading), np.sin(heading)
     R = np.array([[c, -s], [s, c]])
     return [p[:2] + sole.corners @ R.T for p, sole in zip(feet, quad.soles)]
 
 
 def polygon(points: np.ndarray) -> np.ndarray | None:
-    """Convex hull (k, 2), counterclockwise; None if there is none."""
+    """Convex hull of points (k, 2), counterclockwise; None if they span no area."""
     points = np.atleast_2d(np.asarray(points, float))
     if len(points) < 3:
         return None
@@ -46,18 +50,10 @@ def polygon(points: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def half_planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """n (k, 2), b (k,) of a counterclockwise polygon: inside, n x <= b."""
-    along = np.roll(corners, -1, axis=0) - corners
-    n = np.stack([along[:, 1], -along[:, 0]], axis=1)
-    n /= np.linalg.norm(n, axis=1, keepdims=True)
-    return n, np.einsum("ki,ki->k", n, corners)
-
-
 def margin(corners: np.ndarray | None, point: np.ndarray) -> float:
-    """Distance of a point to the nearest side [m]; negative outside.
+    """Distance of a point from the nearest side of a polygon [m].
 
-    Outside, minus the distance to the polygon. -inf without a polygon.
+    Outside, minus the distance from the polygon; -inf without a polygon.
     """
     if corners is None:
         return -np.inf
@@ -71,15 +67,15 @@ def margin(corners: np.ndarray | None, point: np.ndarray) -> float:
     return -float(np.linalg.norm(point - nearest, axis=1).min())
 
 
-def support_polygon(quad, feet, contact, heading: float) -> np.ndarray | None:
-    """Hull of the soles in contact (k, 2); None in flight."""
+def support_polygon(quad: Quad, feet, contact, heading: float) -> np.ndarray | None:
+    """Convex hull of the soles in contact (k, 2); None in flight."""
     corners = sole_corners(quad, feet, heading)
     kept = [c for c, down in zip(corners, contact) if down]
     return polygon(np.vstack(kept)) if kept else None
 
 
 def zmp(com: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
-    """(T, 2) from c and cdd (T, 3); NaN in free fall."""
+    """ZMP (T, 2) from the COM and its acceleration (T, 3); NaN in free fall."""
     lift = GRAVITY + acceleration[:, 2:]
     with np.errstate(divide="ignore", invalid="ignore"):
         out = com[:, :2] - com[:, 2:] * acceleration[:, :2] / lift
@@ -87,7 +83,7 @@ def zmp(com: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
 
 
 def cop_of_forces(feet, F, T) -> np.ndarray:
-    """(T, 2) of p, F, T (T, feet, 3); NaN without load."""
+    """COP (T, 2) from p, F and T of the feet (T, feet, 3); NaN without load."""
     load = F[..., 2].sum(axis=1)
     tilt = np.stack([-T[..., 1], T[..., 0]], axis=-1)
     moment = (feet[..., :2] * F[..., 2:] + tilt).sum(axis=1)
@@ -95,25 +91,25 @@ def cop_of_forces(feet, F, T) -> np.ndarray:
         return np.where(load[:, None] > 1e-9, moment / load[:, None], np.nan)
 
 
-# Footfall patterns: which foot is on the ground in which frame.
+# --- footfall patterns: which foot is on the ground at which step ------------
 #
-# A gait is given by its period T, the share of it a foot is down (duty beta) and
-# each foot's phase phi, the moment it lands as a share of T:
+# A gait has a period T, a duty factor beta (the share of T for which a foot is on the
+# ground) and a phase phi of each foot, its touch-down as a share of T:
 #
-#     foot j is down at t  <=>  frac(t/T - phi_j) < beta
+#     foot j is on the ground at t  <=>  frac(t/T - phi_j) < beta
 
 
 @dataclass(frozen=True)
 class Footfall:
-    """Contact bars, sampled.
+    """Sampled footfall pattern.
 
     Attributes:
-        feet: names.
-        contact: whether a foot is down (N, feet).
-        dt: between frames [s].
+        feet: names of the feet.
+        contact: whether each foot is on the ground at each step (N, feet).
+        dt: time between steps [s].
 
     Raises:
-        InvalidInput: for shapes that differ.
+        InvalidInput: for shapes that differ, or a dt not > 0.
     """
 
     feet: tuple[str, ...]
@@ -124,11 +120,10 @@ class Footfall:
         contact = np.array(self.contact, dtype=bool)
         if contact.ndim != 2 or contact.shape[1] != len(self.feet) or len(contact) < 2:
             raise InvalidInput(
-                f"footfall pattern: shape {contact.shape} must be (frames >= 2, "
-                f"{len(self.feet)}), a column a foot"
+                f"footfall pattern: shape {contact.shape} must be (steps >= 2, "
+                f"{len(self.feet)}), one column per foot"
             )
-        if not (np.isfinite(self.dt) and self.dt > 0):
-            raise InvalidInput(f"footfall pattern: dt = {self.dt} s must be > 0")
+        check(self, "footfall pattern", dt=positive("s"))
         contact.setflags(write=False)
         object.__setattr__(self, "contact", contact)
         object.__setattr__(self, "feet", tuple(self.feet))
@@ -138,31 +133,34 @@ class Footfall:
 
     @property
     def times(self) -> np.ndarray:
-        """Of the frames (N,) [s]."""
+        """Times of the steps (N,) [s]."""
         return self.dt * np.arange(len(self))
 
     def bars(self, foot: str) -> list[tuple[int, int]]:
-        """First frame and one past the last of each contact of a foot."""
+        """First step, and one past the last, of each contact of a foot."""
         if foot not in self.feet:
             raise UnknownName("foot", foot, self.feet)
         return runs(self.contact[:, self.feet.index(foot)])
 
     def unsupported(self) -> list[tuple[int, int]]:
-        """Runs of frames in which no foot is down."""
+        """Runs of steps at which no foot is on the ground."""
         return runs(~self.contact.any(axis=1))
 
-    def near_contact(self, frames: int = 5) -> np.ndarray:
-        """Frames in which a foot is down, or lands or left within `frames`
-        (N, feet): where the paper wants it flat."""
-        near = self.contact.copy()
-        for shift in range(1, frames + 1):
-            near[shift:] |= self.contact[:-shift]
-            near[:-shift] |= self.contact[shift:]
-        return near
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        """Contact at some steps (k, feet)."""
+        return self.contact[np.asarray(steps)]
 
-    def at(self, frames: np.ndarray) -> np.ndarray:
-        """Contact at some frames (k, feet)."""
-        return self.contact[np.asarray(frames)]
+
+def near_contact(contact: np.ndarray, steps: int) -> np.ndarray:
+    """Steps at which a foot is in contact or within `steps` of a contact (N, feet).
+
+    There the paper requires soles that are parallel to the ground.
+    """
+    near = contact.copy()
+    for shift in range(1, min(steps, len(contact) - 1) + 1):
+        near[shift:] |= contact[:-shift]
+        near[:-shift] |= contact[shift:]
+    return near
 
 
 def gait_footfall(
@@ -174,23 +172,23 @@ def gait_footfall(
     frames: int,
     dt: float = 5e-3,
 ) -> Footfall:
-    """The pattern of a gait; see the module.
+    """Footfall pattern of a gait.
 
     Args:
-        feet: names.
-        phases: phi of every foot [periods].
-        period: T [s].
-        duty: beta in (0, 1].
-        frames: N.
-        dt: [s].
+        feet: names of the feet.
+        phases: phase phi of every foot [periods].
+        period: period T [s].
+        duty: duty factor beta in (0, 1].
+        frames: number of steps N.
+        dt: time between steps [s].
 
     Raises:
-        InvalidInput, UnknownName: for values that cannot be, a foot left out.
+        InvalidInput: for a period or duty out of range, or a foot without a phase.
+        UnknownName: for a phase of an unknown foot.
     """
     if not 0 < duty <= 1:
-        raise InvalidInput(f"duty = {duty} must be in (0, 1]")
-    if not (np.isfinite(period) and period > 0):
-        raise InvalidInput(f"period = {period} s must be > 0")
+        raise InvalidInput(f"duty must be in (0, 1], got {duty}")
+    check_value("period", period, positive("s"))
     for name in phases:
         if name not in feet:
             raise UnknownName("foot", name, feet)
@@ -198,7 +196,7 @@ def gait_footfall(
     if missing:
         raise InvalidInput(f"phases: give one for {', '.join(missing)}")
     t = dt * np.arange(frames) / period
-    # A frame on the boundary belongs to what begins there.
+    # A step on a boundary belongs to the phase that begins there.
     turn = np.stack([(t - phases[f] + 1e-9) % 1.0 for f in feet], axis=1)
     return Footfall(tuple(feet), turn < duty, dt)
 
@@ -210,11 +208,11 @@ def bar_footfall(
     frames: int,
     dt: float = 5e-3,
 ) -> Footfall:
-    """The pattern of bars [start, end) in seconds.
+    """Footfall pattern from intervals of contact [start, end) in seconds.
 
     Raises:
-        UnknownName: for a foot that is none.
-        InvalidInput: for a bar that ends before it starts.
+        UnknownName: for an unknown foot.
+        InvalidInput: for an interval that ends before it starts.
     """
     t = dt * np.arange(frames)
     contact = np.zeros((frames, len(feet)), bool)
@@ -223,47 +221,52 @@ def bar_footfall(
             raise UnknownName("foot", foot, feet)
         for start, end in rows:
             if not end > start:
-                raise InvalidInput(f"bar of {foot}: {start} .. {end} s ends too early")
+                raise InvalidInput(
+                    f"contact of {foot}: {start} .. {end} s ends before it starts"
+                )
             inside = (t >= start - 1e-9) & (t < end - 1e-9)
             contact[inside, list(feet).index(foot)] = True
     return Footfall(tuple(feet), contact, dt)
 
 
 def runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """[first, one past the last) of each run of True."""
+    """First index, and one past the last, of each run of True."""
     edges = np.diff(np.concatenate([[0], np.asarray(mask, int), [0]]))
     return list(
         zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist())
     )
 
 
+# --- requested motions ------------------------------------------------------
+
 PERIODS = (None, "joints", "cycle")
-"""Nothing repeats; joint angles do (eq. 6); the whole motion does."""
+"""What repeats: nothing, the joint angles (eq. 6), or the whole motion."""
 
 OFF_GROUND = 5e-3
-"""A foot in contact may be asked this far from the ground [m]."""
+"""Largest requested height of a foot in contact [m]."""
 
 SLIP = 5e-3
-"""A foot in contact may be asked to move this much in all [m]."""
+"""Largest requested slip of a foot during a contact [m]."""
 
 
 @dataclass(frozen=True)
 class MotionInput:
-    """A motion to plan, in the world; the ground is z = 0.
+    """A requested motion in the world; the ground is z = 0.
 
     Attributes:
-        footfall: contacts; it has the feet's names, N and dt.
-        com: centre of mass (N, 3) [m].
-        feet: p_WF of the soles' middles (N, feet, 3) [m], in the footfall's order.
+        footfall: footfall pattern, with the names of the feet, N and dt.
+        com: path of the centre of mass (N, 3) [m].
+        feet: paths p_WF of the middles of the soles (N, feet, 3) [m], in the order of
+            the footfall pattern.
         heading: yaw of the body (N,) [rad].
-        period: of :data:`PERIODS`.
-        flight: whether frames without support are meant.
+        period: what repeats, one of :data:`PERIODS`.
+        flight: whether steps without support are intended.
         reference: positions of some joints (N,) [rad] by name.
-        name: for reports.
+        name: name of the motion, for reports.
 
     Raises:
-        InvalidInput: for shapes, values that are not finite, frames without
-            support that are not meant, feet that slip or hover in contact.
+        InvalidInput: for wrong shapes, values that are not finite, unintended steps
+            without support, feet that slip or hover during a contact.
     """
 
     footfall: Footfall
@@ -289,12 +292,12 @@ class MotionInput:
             if array.shape != shape:
                 raise InvalidInput(
                     f"{self.name}: {what} has shape {array.shape}, needs {shape} "
-                    f"({N} frames)"
+                    f"({N} steps)"
                 )
             bad = np.argwhere(~np.isfinite(array))
             if len(bad):
                 raise InvalidInput(
-                    f"{self.name}: {what} is not a number at frame {bad[0][0]}"
+                    f"{self.name}: {what} is not a number at step {bad[0][0]}"
                 )
             array.setflags(write=False)
         if self.period not in PERIODS:
@@ -314,7 +317,7 @@ class MotionInput:
             text = ", ".join(f"{a}..{b - 1}" for a, b in gaps[:4])
             first = gaps[0][0] * self.dt
             raise InvalidInput(
-                f"{self.name}: no foot is on the ground in frames {text} (from "
+                f"{self.name}: no foot is on the ground at steps {text} (from "
                 f"{first:.3f} s); lengthen the contacts, or set flight: true for a "
                 "jump"
             )
@@ -326,16 +329,16 @@ class MotionInput:
                 worst = int(np.abs(p[:, 2]).argmax())
                 if abs(p[worst, 2]) > OFF_GROUND:
                     raise InvalidInput(
-                        f"{self.name}: foot {foot} is to be on the ground at frame "
-                        f"{start + worst} but {p[worst, 2] * 1e3:.1f} mm above it; "
-                        "change its path or the pattern"
+                        f"{self.name}: foot {foot} is in contact at step "
+                        f"{start + worst} but {p[worst, 2] * 1e3:.1f} mm above the "
+                        "ground; change its path or the footfall pattern"
                     )
                 slip = np.linalg.norm(p[:, :2] - p[0, :2], axis=1)
                 worst = int(slip.argmax())
                 if slip[worst] > SLIP:
                     raise InvalidInput(
-                        f"{self.name}: foot {foot} is in contact from frame {start} "
-                        f"and asked to slide {slip[worst] * 1e3:.1f} mm by frame "
+                        f"{self.name}: foot {foot} is in contact from step {start} and "
+                        f"would slide {slip[worst] * 1e3:.1f} mm by step "
                         f"{start + worst}; lift it, or keep it in place"
                     )
 
@@ -344,30 +347,26 @@ class MotionInput:
 
     @property
     def dt(self) -> float:
-        """Between frames [s]."""
+        """Time between steps [s]."""
         return self.footfall.dt
 
     @property
     def times(self) -> np.ndarray:
-        """Of the frames (N,) [s]."""
+        """Times of the steps (N,) [s]."""
         return self.footfall.times
 
     @property
     def duration(self) -> float:
-        """[s]."""
+        """Duration [s]."""
         return self.dt * (len(self) - 1)
 
     @property
     def speed(self) -> float:
-        """Mean, of the COM along the ground [m/s]."""
-        way = self.com[-1, :2] - self.com[0, :2]
-        return float(np.linalg.norm(way)) / self.duration
+        """Mean speed of the COM along the ground [m/s]."""
+        displacement = self.com[-1, :2] - self.com[0, :2]
+        return float(np.linalg.norm(displacement)) / self.duration
 
     @property
     def turn(self) -> float:
         """Change of heading [rad]."""
         return float(self.heading[-1] - self.heading[0])
-
-    def with_footfall(self, contact: np.ndarray) -> MotionInput:
-        """The same paths with another pattern (N, feet)."""
-        return replace(self, footfall=Footfall(self.footfall.feet, contact, self.dt))

@@ -1,12 +1,12 @@
-"""Contact forces that carry a given motion.
+"""Contact forces and torques that a given motion needs.
 
-With b = RNEA(q, v, a) (no contact) and contact Jacobian J, a motion is carried by
-w = [F, T] of the feet in contact when the base's rows of J'w equal b's; the
-torques are tau = b - J'w on the joints. Of all w
+With b = RNEA(q, v, a) (without contact) and the contact Jacobian J, the wrenches
+w = [F, T] of the feet in contact support a motion if the rows of the base of J'w equal
+those of b; the joint torques are tau = b - J'w. Of all such w take
 
-    min  |tau / limit|^2 + rho |w|^2      (torques weigh, forces decide ties)
+    min  |tau / limit|^2 + rho |w|^2      (rho is small and makes w unique)
 
-with friction pyramids and each foot's COP in its sole, or without either.
+either without inequalities, or with friction pyramids and each foot's COP in its sole.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from drakebots.robots.quads.robot import Quad
 
 PYRAMID = np.sqrt(0.5)
-"""Of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""
+"""Factor of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""
 
 MISSING = 1e-3
-"""Base's rows that nothing carries may be this share of the weight."""
+"""Largest unsupported force of a feasible motion, as a share of the weight."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Carried:
     """Contact forces and torques of one pose.
 
     Attributes:
-        F, T: (feet, 3) [N], [N m], world.
-        tau: of the actuators (m,) [N m].
-        missing: base's rows that nothing carries (6,) [N, N m].
+        F, T: forces and torques at the soles (feet, 3) [N], [N m], world.
+        tau: torques of the actuators (m,) [N m].
+        missing: wrench on the base that the contacts cannot supply (6,) [N, N m].
         feasible: whether all constraints hold and nothing is missing.
     """
 
@@ -58,11 +58,11 @@ def carry(
 
     Args:
         quad: the robot.
-        q, v, a: (nv,).
-        contact: which feet are down (feet,).
-        inertia: of the links (links, 10); the skeleton's by default.
+        q, v, a: positions, velocities and accelerations (nv,).
+        contact: feet on the ground (feet,).
+        inertia: inertias of the links (links, 10); the skeleton's by default.
         delta: further generalized forces (nv,).
-        friction: mu; None for forces of either sign, in closed form.
+        friction: mu; None for forces without inequalities, in closed form.
     """
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
     b = quad.tree.dynamics_function(q, v, a, d).full().ravel() - delta
@@ -72,7 +72,7 @@ def carry(
     w = np.zeros(len(kept))
     limits = np.where(np.isfinite(quad.torque_limits), quad.torque_limits, 1.0)
     scale = d.reshape(-1, 10)[:, 0].sum() * 9.81
-    # Torques at the soles count as forces at their rims.
+    # Torques at a sole are measured as forces at its rim.
     size = np.array([s.radius for s in quad.soles])
     rho = np.concatenate([np.ones(3 * len(size)), np.repeat(1 / size, 3)])[kept] / scale
     A = J[:, :6].T
@@ -112,7 +112,7 @@ def _constrained(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
     short = prog.NewContinuousVariables(6)
     H = G.T @ G + np.diag(rho**2)
     prog.AddQuadraticCost(2 * H, -2 * G.T @ g, w, True)
-    # What nothing carries is dear, and told.
+    # Penalise and report the wrench that the contacts cannot supply.
     prog.AddQuadraticCost(2e6 / scale**2 * np.eye(6), np.zeros(6), short, True)
     prog.AddLinearEqualityConstraint(
         np.hstack([A, np.eye(6)]), b[:6], np.concatenate([w, short])
@@ -124,9 +124,16 @@ def _constrained(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
 
 
 def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
-    """C w <= 0 for the wrenches w of the feet in contact: pyramids and soles.
+    """Rows C with C w <= 0: friction pyramids, and COPs inside the soles.
 
-    w holds all forces, then all torques, of the feet that are down.
+    w stacks the forces, then the torques, of all feet in contact.
+
+    Args:
+        quad: the robot.
+        q: positions (nv,).
+        contact: feet on the ground (feet,).
+        friction: mu.
+        share: share of each sole that its COP may use.
     """
     down = [s for s, here in zip(quad.soles, contact) if here]
     n, rows = len(down), []
@@ -143,6 +150,6 @@ def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
             -n_[0] * twist[1] + n_[1] * twist[0] - share * b * push[2]
             for n_, b in zip(normals, offsets)
         ]
-        # Twisting friction, eq. (8) with the normal force alone.
+        # Torsional friction, eq. (8) with the normal force alone.
         rows += [s * T[2] - mu * sole.radius * F[2] for s in (1, -1)]
     return np.array(rows)

@@ -1,10 +1,10 @@
-"""Whether a robot can do what a motion asks, found before solving.
+"""Checks before solving whether a robot can perform a motion.
 
-Three questions, at the knots: do the legs reach, is the COM above the feet, do
-the motors hold the weight. The last is a linear program a pose,
+At the knots: are the feet within reach of the legs, is the ZMP in the support polygon,
+and can the motors support the weight? The last is a linear program per pose,
 
     min s   s.t.  |tau_i| <= s limit_i,   tau = g(q) - J'w,
-                  J'w carries the weight, friction pyramids, COPs in soles
+                  J'w supports the weight, friction pyramids, COPs in soles
 """
 
 from __future__ import annotations
@@ -25,35 +25,37 @@ from drakebots.robots.quads.motion import (
 from drakebots.robots.quads.robot import Quad
 from drakebots.robots.quads.space_time.problem import SpaceTime
 
-# Poses that come nearest to what a motion asks: inverse kinematics by frame.
+# --- inverse kinematics -----------------------------------------------------
+#
+# The pose at each of some steps that comes nearest to the requested motion,
 #
 #     min_q  w_p sum |p_j(q) - e_j|^2 + w_c |c(q) - g|^2 + w_n sum |n_j(q) - z|^2
 #            + w_q |q - q_n|^2,      lower <= q <= upper
 #
-# Gauss-Newton with the bounds active-set by clipping, each frame from the one
-# before. q_n is the rest pose moved along, so that what the feet leave free stays
-# near it.
+# by Gauss-Newton with an active set of bounds, starting from the previous pose. q_n is
+# the rest pose moved along with the motion; the last term keeps the pose near it where
+# the others leave freedom.
 
 FOOT, COM, FLAT, POSTURE = 1.0, 0.5, 1e-2, 1e-4
-"""Square roots of the weights [1/m, 1/m, 1, 1]: a tilt of 0.1 rad costs what a
-millimetre of a foot does."""
+"""Square roots of the weights [1/m, 1/m, 1, 1]: a tilt of a sole of 0.1 rad costs as
+much as a foot 1 mm off."""
 
 ITERATIONS, FIRST = 40, 300
-"""Of a frame, and of the first one, which has none before it."""
+"""Largest number of iterations per pose, and of the first pose."""
 
 LIMIT_GAP = 1e-3
-"""Poses keep this far from joint limits [rad]: interior-point solvers like it."""
+"""Distance that poses keep from joint limits [rad], for interior-point solvers."""
 
 
 @dataclass(frozen=True)
 class Poses:
-    """Poses of some frames and what they miss.
+    """Poses at some steps and their deviations from the motion.
 
     Attributes:
-        frames: of the motion (k,).
-        q: (k, nv).
-        miss: distance of each foot from where it should be (k, feet) [m].
-        com_miss: of the COM (k,) [m].
+        frames: the steps of the motion (k,).
+        q: poses (k, nv).
+        miss: distance of each foot from its requested place (k, feet) [m].
+        com_miss: distance of the COM from its requested place (k,) [m].
     """
 
     frames: np.ndarray
@@ -68,13 +70,14 @@ def nearest_poses(
     frames: np.ndarray,
     inertia: np.ndarray | None = None,
 ) -> Poses:
-    """Poses for some frames.
+    """Poses nearest to a motion at some steps, by inverse kinematics.
 
     Args:
         quad: the robot.
-        motion: what is asked.
-        frames: increasing (k,).
-        inertia: of the links with the skin (links, 10); the skeleton's by default.
+        motion: the requested motion.
+        frames: steps of the motion, increasing (k,).
+        inertia: inertias of the links with skin (links, 10); the skeleton's by
+            default.
     """
     frames = np.asarray(frames)
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
@@ -109,7 +112,7 @@ def nearest_poses(
         if q is None:
             q = np.clip(nominal, low, high)
         else:
-            # The base moves along with the COM.
+            # The base of the first guess moves along with the COM.
             q = q.copy()
             q[:3] += motion.com[i] - motion.com[last]
             q[3] += motion.heading[i] - motion.heading[last]
@@ -171,27 +174,30 @@ def _solve(function, d, q, target, weights, nominal, posture, bounds, most):
     return q, value
 
 
+# --- the checks -------------------------------------------------------------
+
 REACH = 0.01
-"""A foot may miss its place by this much [m]: the optimization shares it out."""
+"""Largest distance of a foot from its requested place [m]; the optimization can spread
+smaller ones over the body."""
 
 OUTSIDE = 0.05
-"""The ZMP of the asked COM may be this far from the support [m]."""
-
+"""Largest distance of the requested COM's ZMP from the support polygon [m]."""
 
 OVERLOAD = 1.25
-"""Quiet poses of inverse kinematics may take this share of the limits: the
-optimization shifts poses, and a trot never stands on two feet for long."""
+"""Largest torques of static poses over the limits: the optimization changes the poses,
+and a trot never stands on two feet for long."""
 
 
 @dataclass(frozen=True)
 class MotionReport:
-    """What was found.
+    """Findings of the check of a motion.
 
     Attributes:
-        poses: of the knots.
-        zmp_margin: of the asked COM's ZMP in the support (K,) [m]; NaN in flight.
-        static_share: torques over limits of quiet poses, by frame.
-        notes: what is odd but no error, one line each.
+        poses: poses of inverse kinematics at the knots.
+        zmp_margin: margin of the requested COM's ZMP in the support polygon (K,) [m];
+            NaN in flight.
+        static_share: torques of static poses over their limits, by step.
+        notes: unusual findings that are no errors, one line each.
     """
 
     poses: Poses
@@ -201,15 +207,16 @@ class MotionReport:
 
 
 def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
-    """Refuses a motion the robot cannot do.
+    """Refuses a motion that the robot cannot perform.
 
     Args:
-        problem: what would be solved.
-        reach: a foot may miss by [m].
+        problem: the problem to check.
+        reach: largest distance of a foot from its requested place [m].
 
     Raises:
-        InvalidInput: naming foot, frame and distance out of reach; frames with the
-            ZMP far from the feet; or the joint and the torque the weight needs.
+        InvalidInput: naming the foot, step and distance out of reach, or the step with
+            the ZMP far outside the support polygon, or the joint and the torque that
+            the weight needs.
     """
     poses = nearest_poses(
         problem.quad, problem.motion, problem.frames, problem.inertia[0]
@@ -227,10 +234,10 @@ def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
         frame = int(poses.frames[k])
         many = int((poses.miss.max(axis=1) > reach).sum())
         raise InvalidInput(
-            f"{problem.motion.name}: foot {problem.quad.feet[j]} at frame {frame} "
+            f"{problem.motion.name}: foot {problem.quad.feet[j]} at step {frame} "
             f"({frame * problem.motion.dt:.3f} s) is {poses.miss[k, j] * 1e3:.0f} mm "
             f"out of the leg's reach ({many} of {len(poses.frames)} knots are); take "
-            "shorter or lower steps, or a lower COM"
+            "shorter or lower strides, or a lower COM"
         )
 
 
@@ -250,27 +257,27 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
         )
         if polygon is not None and np.isfinite(points[k]).all():
             margins[k] = margin(polygon, points[k])
-    # One-sided differences at the ends are no evidence.
+    # One-sided differences at the ends are not reliable.
     inner = np.where(np.isin(np.arange(K), [0, 1, K - 2, K - 1]), np.nan, margins)
     if np.isfinite(inner).any():
         worst = int(np.nanargmin(inner))
         frame, off = int(problem.frames[worst]), -inner[worst]
         if off > OUTSIDE:
             raise InvalidInput(
-                f"{motion.name}: at frame {frame} ({frame * motion.dt:.3f} s) the COM "
-                f"asks for a ZMP {off * 1e3:.0f} mm outside the feet on the ground; "
-                "move the COM over them, or slower"
+                f"{motion.name}: at step {frame} ({frame * motion.dt:.3f} s) the "
+                f"requested COM has its ZMP {off * 1e3:.0f} mm outside the support "
+                "polygon; move the COM over the feet, or more slowly"
             )
         if off > 0:
             notes.append(
-                f"the asked COM has its ZMP {off * 1e3:.1f} mm outside the support at "
-                f"frame {frame}"
+                f"the requested COM has its ZMP {off * 1e3:.1f} mm outside the support "
+                f"polygon at step {frame}"
             )
     return margins
 
 
 def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]:
-    """One pose of each set of feet."""
+    """Checks one pose of each set of standing feet."""
     seen, shares = {}, {}
     for k, contact in enumerate(problem.contact):
         seen.setdefault(tuple(contact), []).append(k)
@@ -285,27 +292,34 @@ def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]
         frame = int(poses.frames[k])
         shares[frame] = share
         if 1 < share <= OVERLOAD:
-            notes.append(f"standing at frame {frame} takes {share:.2f} of the limits")
+            notes.append(f"standing at step {frame} takes {share:.2f} of the limits")
         if share > OVERLOAD:
             limits = problem.limits
             worst = int(np.argmax(np.abs(tau) / limits))
             down = [f for f, here in zip(problem.quad.feet, contact) if here]
             raise InvalidInput(
-                f"{problem.motion.name}: the limits cannot hold the weight: standing "
-                f"on {', '.join(down)} (frame {frame}) takes at least "
+                f"{problem.motion.name}: the motors cannot hold the weight: standing "
+                f"on {', '.join(down)} (step {frame}) takes at least "
                 f"{abs(tau[worst]):.3g} N m at {problem.quad.joints[worst]}, whose "
                 f"limit is {limits[worst]:.3g} N m; take stronger motors, less weight "
                 "or straighter legs"
             )
     if not shares:
-        notes.append("no pose of the motion stands by itself: torques are not checked")
+        notes.append("no pose of the motion is statically stable; torques not checked")
     return shares
 
 
 def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
-    """Least share of the limits that holds a pose, and the torques (m,) [N m].
+    """Smallest share of the torque limits that supports a pose, and its torques.
 
-    None where no contact forces balance it.
+    Args:
+        problem: gives robot, inertias, limits and friction.
+        q: pose (nv,).
+        contact: feet on the ground (feet,).
+
+    Returns:
+        The share and the torques (m,) [N m]; None if no contact forces balance the
+        pose.
     """
     quad, zero = problem.quad, np.zeros(problem.quad.nv)
     d = problem.inertia[0].ravel()

@@ -1,16 +1,16 @@
-"""Space-time optimization of a skinned quad-robot: paper, section 5.1, eq. (9).
+"""The space-time problem of a skinned quad-robot: paper, section 5.1, eq. (9).
 
-Over knots every `stride` frames (5 of 5 ms: 25 ms), with central differences over
-three knots for v and a, the program is
+The knots are `knot_spacing` steps apart (5 of 5 ms: 25 ms), v and a are central
+differences over three knots. The program is
 
     min   alpha_t E_tau + alpha_s E_S + alpha_c E_COM + alpha_e E_EE
           + alpha_f E_F + alpha_o E_O                                  eq. (3)
     s.t.  contact (4), COP (5), periodicity (6), momentum (7), friction (8),
           joint, speed and torque limits
 
-in q, v, a, p (feet), c (COM), F, T, tau of every knot. Every term is the paper's
-sum over frames, a knot standing for `stride` of them; second differences are
-smooth_step^2 a, and lengths of E_COM and E_EE count in `Weights.length`.
+in q, v, a, p (feet), c (COM), F, T, tau at every knot. Every term is the paper's sum
+over steps, a knot counting for `knot_spacing` of them; second differences are
+smooth_step^2 a, and the lengths of E_COM and E_EE are measured in `Weights.length`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from drakebots.core.checks import check, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.quads.motion import GRAVITY, MotionInput
 from drakebots.robots.quads.robot import (
@@ -30,27 +31,33 @@ from drakebots.robots.quads.robot import (
     coupling_forces,
     frame_inertia,
 )
-from drakebots.trajopt.program import Program
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Of eq. (3), the paper's by default.
+    """Weights of the objective, eq. (3), by default the paper's.
 
     Attributes:
-        torque, smooth, com, feet, follow, flat: alpha_t, alpha_s, alpha_c,
-            alpha_e, alpha_f, alpha_o. alpha_f counts once there is a motion to
-            follow, and the alternation raises it by a tenth an iteration.
-        reference: of joints with a reference in the input, as alpha_f.
-        posture: of the distance to the poses of inverse kinematics; it decides
-            what nothing else does.
-        force: of (|F|^2 + |T|^2/r^2)/(m g)^2; it decides between contact forces
-            that do the same.
-        smooth_step: over which E_S takes second differences [s]: the paper does not
-            say which frames it optimizes; a fixed one makes the term the same
-            for any stride, and 5 ms makes it vanish.
-        length: in which E_COM and E_EE measure [m]. The paper does not say; with
-            1 m its weights let feet stray by a hand's breadth to save torque.
+        torque: weight alpha_t of the torques.
+        smooth: weight alpha_s of second differences of the positions.
+        com: weight alpha_c of deviations of the COM.
+        feet: weight alpha_e of deviations of the feet.
+        follow: weight alpha_f of deviations from the motion to follow, if there is
+            one; the alternation raises it by a tenth in each iteration.
+        flat: weight alpha_o of soles that are not parallel to the ground.
+        reference: weight of joints with a reference in the requested motion.
+        posture: small weight of the distance from the poses of inverse kinematics; it
+            determines what no other term does.
+        force: small weight of (|F|^2 + |T|^2/r^2)/(m g)^2; it makes contact forces
+            unique.
+        smooth_step: time step of the second differences of E_S [s]. The paper does not
+            give the spacing of its knots; a fixed time makes the term independent of
+            the knot spacing. At 5 ms it would vanish.
+        length: unit of length of E_COM and E_EE [m]. The paper gives none; with 1 m
+            its weights let feet deviate by 0.1 m to save torque.
+
+    Raises:
+        InvalidInput: for a weight < 0, or a length not > 0.
     """
 
     torque: float = 1e-2
@@ -66,11 +73,9 @@ class Weights:
     length: float = 0.01
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            if not (np.isfinite(value) and value >= 0):
-                raise InvalidInput(f"weight {name} = {value} must be >= 0")
-        if self.length == 0:
-            raise InvalidInput("weight length must be > 0 m, e.g. 0.01")
+        rules = dict.fromkeys(vars(self), non_negative())
+        rules |= {"smooth_step": non_negative("s"), "length": positive("m")}
+        check(self, "weights", **rules)
 
 
 @dataclass(frozen=True)
@@ -79,21 +84,23 @@ class SpaceTime:
 
     Attributes:
         quad: the robot.
-        motion: what the user asks.
-        skin: weight on the links; None for the bare skeleton.
-        influence: of the skin at the last frame-by-frame pass, or None.
-        follow: the motion that pass came to (N, nv), Euler coordinates, or None.
-        weights: of eq. (3).
-        friction: mu.
-        cop_share: of each sole that the COP may use.
-        tip: force below which the friction cone is rounded [m g]: a foot in
-            contact carries at least tip/mu.
-        stride: frames from knot to knot.
-        flat_frames: before landing and after leaving in which a foot is to be flat.
-        torque_limits: by joint, over the model's [N m].
+        motion: the requested motion.
+        skin: mass of the skin on the links; None for the bare skeleton.
+        influence: effect of the deforming skin, from the last step-by-step plan, or
+            None.
+        follow: motion of that plan in Euler coordinates (N, nv), or None.
+        weights: weights of the objective, eq. (3).
+        friction: coefficient of friction mu.
+        cop_share: share of each sole that its COP may use.
+        tip: force below which the friction cone is rounded [m g]; a foot in contact
+            carries at least tip/mu.
+        knot_spacing: number of time steps from knot to knot.
+        flat_frames: number of steps before touch-down and after lift-off in which a
+            sole shall be parallel to the ground.
+        torque_limits: torque limits of some joints, in place of the model's [N m].
 
     Raises:
-        InvalidInput, UnknownName: for values and names that cannot be.
+        InvalidInput, UnknownName: for values out of range and unknown names.
     """
 
     quad: Quad
@@ -105,23 +112,20 @@ class SpaceTime:
     friction: float = 0.8
     cop_share: float = 1.0
     tip: float = 1e-3
-    stride: int = 5
+    knot_spacing: int = 5
     flat_frames: int = 5
     torque_limits: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
-        for what, value in (("friction", self.friction), ("tip", self.tip)):
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{what} = {value} must be > 0")
+        check(self, "", friction=positive(), tip=positive(), knot_spacing=whole(1))
+        check(self, "", flat_frames=whole(0))
         if not 0 < self.cop_share <= 1:
-            raise InvalidInput(f"cop_share = {self.cop_share} must be in (0, 1]")
+            raise InvalidInput(f"cop_share must be in (0, 1], got {self.cop_share}")
         N = len(self.motion)
-        if int(self.stride) != self.stride or self.stride < 1:
-            raise InvalidInput(f"stride = {self.stride} must be a whole number >= 1")
-        if (N - 1) % self.stride or (N - 1) // self.stride < 4:
+        if (N - 1) % self.knot_spacing or (N - 1) // self.knot_spacing < 4:
             raise InvalidInput(
-                f"{self.motion.name}: {N} frames are not 1 + {self.stride} k with "
-                f"k >= 4 knots; change their number or the stride"
+                f"{self.motion.name}: {N} steps are not 1 + {self.knot_spacing} k with "
+                "k >= 4 knots; change their number or knot_spacing"
             )
         for foot in self.motion.footfall.feet:
             if foot not in self.quad.feet:
@@ -144,43 +148,44 @@ class SpaceTime:
             )
         if self.influence is not None and len(self.influence.force) != N:
             raise InvalidInput(
-                f"influence of the skin: {len(self.influence.force)} frames, the "
+                f"influence of the skin: {len(self.influence.force)} steps, the "
                 f"motion has {N}"
             )
 
     @property
     def frames(self) -> np.ndarray:
-        """Of the knots (K,)."""
-        return np.arange(0, len(self.motion), self.stride)
+        """Steps of the motion at which the knots are (K,)."""
+        return np.arange(0, len(self.motion), self.knot_spacing)
 
     @property
     def step(self) -> float:
-        """Between knots [s]."""
-        return self.stride * self.motion.dt
+        """Time between knots [s]."""
+        return self.knot_spacing * self.motion.dt
 
     @cached_property
     def order(self) -> list[int]:
-        """Columns of the motion's feet in the robot's order."""
+        """Indices of the motion's feet in the robot's order."""
         return [self.motion.footfall.feet.index(name) for name in self.quad.feet]
 
     @cached_property
     def contact(self) -> np.ndarray:
-        """At the knots (K, feet)."""
+        """Contact by the footfall pattern at the knots (K, feet)."""
         return self.motion.footfall.at(self.frames)[:, self.order]
 
     @cached_property
     def loaded(self) -> np.ndarray:
-        """Feet that bear load at the knots (K, feet).
+        """Feet that may bear load at the knots (K, feet).
 
-        Loads go straight from knot to knot: a foot that lands or leaves at a knot
-        would bear load in frames in which it is in the air, and the COP leave the
-        feet that stand. So these are on the ground from half an interval before a
-        knot to half of one after it; where none is, those on the ground.
+        Loads are linear between knots: a foot that lands or leaves at a knot would
+        bear load at steps at which it is in the air, and the COP would leave the
+        standing feet. Hence only feet bear load that are on the ground from half an
+        interval before a knot to half an interval after it; if there are none, all
+        feet on the ground do.
         """
-        half = self.stride // 2
+        half = self.knot_spacing // 2
         mode = "wrap" if self.motion.period == "cycle" else "edge"
         contact = self.motion.footfall.contact[:, self.order]
-        # A cycle's last frame is its first.
+        # The last step of a cycle is its first.
         one = contact[:-1] if mode == "wrap" else contact
         padded = np.pad(one, ((half, half + len(contact) - len(one)), (0, 0)), mode)
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
@@ -189,53 +194,44 @@ class SpaceTime:
 
     @cached_property
     def desired_feet(self) -> np.ndarray:
-        """e at the knots (K, feet, 3) [m]."""
+        """Requested positions of the feet at the knots (K, feet, 3) [m]."""
         return self.motion.feet[self.frames][:, self.order]
 
     @cached_property
     def inertia(self) -> np.ndarray:
-        """Of links with skin at the knots (K, links, 10)."""
+        """Inertias of the links with skin at the knots (K, links, 10)."""
         return frame_inertia(self.quad, self.skin, self.influence, self.frames)
 
     @cached_property
     def delta(self) -> np.ndarray:
-        """Of :func:`coupling_forces` at the knots (K, nv)."""
+        """Forces of :func:`coupling_forces` at the knots (K, nv)."""
         return coupling_forces(self.quad, self.skin, self.influence, self.frames)
 
     @property
     def mass(self) -> float:
-        """With skin [kg]."""
+        """Mass of skeleton and skin [kg]."""
         return float(self.inertia[0, :, 0].sum())
 
     @property
     def weight(self) -> float:
-        """m g [N]."""
+        """Weight m g [N]."""
         return self.mass * GRAVITY
 
     @cached_property
     def limits(self) -> np.ndarray:
-        """Torque limits (m,) [N m]."""
+        """Torque limits of the actuators (m,) [N m]."""
         limits = self.quad.torque_limits.copy()
         for name, value in self.torque_limits.items():
             limits[self.quad.joints.index(name)] = value
         return limits
 
-    def program(self, posture: np.ndarray | None = None) -> Program:
-        """The nonlinear program.
-
-        Args:
-            posture: poses at the knots (K, nv) that `Weights.posture` draws to;
-                the rest pose by default.
-        """
-        # Here, because that module needs this one.
-        from drakebots.robots.quads.space_time.program import SpaceTimeBuilder
-
-        return SpaceTimeBuilder(self, posture).build()
-
 
 def widened(problem: SpaceTime, q: np.ndarray) -> np.ndarray:
-    """Positions at the knots with one before and one after (K + 2, nv): those of
-    the cycle next to it, or mirrored at rest."""
+    """Positions at the knots and one more at each end (K + 2, nv).
+
+    They are those of the neighbouring cycles, or mirrored for a motion that starts and
+    ends at rest.
+    """
     if problem.motion.period != "cycle":
         return np.vstack([q[1], q, q[-2]])
     c, s = np.cos(problem.motion.turn), np.sin(problem.motion.turn)

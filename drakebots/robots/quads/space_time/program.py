@@ -1,32 +1,201 @@
-"""The space-time program put together: variables, rows and costs of all knots."""
+"""The space-time program: its functions of one knot, and how they are put together.
+
+Variables q, v, a (K, nv), p (K, 3 feet), c (K, 3), F, T (K, 3 feet) and tau (K, m).
+The functions of one knot (paper, section 5.1) are
+
+dynamics    RNEA(q, v, a; inertia) - J'[F; T] - B tau - delta = 0
+            first six rows: momentum, eq. (7); others: inverse dynamics of E_tau
+kinematics  p - p_WF(q) = 0,  c - p_WC(q; inertia) = 0
+sole        n [-T_y, T_x] - b F_z <= 0 in the sole's frame for every edge: the COP of
+            each foot is in its sole. This is equivalent to eq. (5): points in all
+            loaded soles have their mean in the hull of these, and vice versa.
+clearance   height of every corner of every sole, >= 0 for a foot in the air
+friction    mu F_z - sqrt(|F_xy|^2 + eps^2) >= 0
+            (|F|^2 - |T_xy|^2/nu_b^2 - T_z^2/nu_t^2) / m g >= 0, eq. (8)
+flat        sum_j w_j |n_j(q) - z|^2, E_O
+"""
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
-from drakebots.robots.quads.space_time import blocks
+from drakebots.robots.quads.motion import near_contact
+from drakebots.robots.quads.robot import Quad
 from drakebots.robots.quads.space_time.problem import SpaceTime
-from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.program import Block, Program, ProgramBuilder
 
-# What programs over the knots of a motion share: poses, feet, COM, contact.
-#
-# Variables q (K, nv), p (K, 3 feet) and c (K, 3); rows that tie p and c to q, that
-# keep feet in place (eq. 4) and repeat the motion (eq. 6); costs E_COM, E_EE, E_O.
-# A knot stands for `stride` frames in the costs, the first and last for half as many.
+# --- functions of one knot --------------------------------------------------
+
+
+def dynamics_block(quad: Quad) -> Block:
+    """Rows momentum (6,) [N, N m] and torque (nv - 6,) [N m].
+
+    Inputs q, v, a, F, T (3 feet,), tau (m,); constants: inertias (10 links,),
+    delta (nv,), generalized forces of the skin.
+    """
+    tree, n, f = quad.tree, quad.nv, 3 * len(quad.soles)
+    q, v, a = (ca.SX.sym(name, n) for name in "qva")
+    F, T = ca.SX.sym("F", f), ca.SX.sym("T", f)
+    tau = ca.SX.sym("tau", quad.B.shape[1])
+    inertia, delta = ca.SX.sym("inertia", tree.inertia.size), ca.SX.sym("delta", n)
+    wrenches = tree.foot_wrenches(q, quad.soles, F, T)
+    rows = tree.recursive(q, v, a, inertia, wrenches) - ca.SX(quad.B) @ tau - delta
+    return Block(
+        f"quad_dynamics_{n}",
+        {"q": q, "v": v, "a": a, "F": F, "T": T, "tau": tau},
+        {"momentum": rows[:6], "torque": rows[6:]},
+        ca.vertcat(inertia, delta),
+    )
+
+
+def kinematics_block(quad: Quad) -> Block:
+    """Rows feet (3 feet,) and com (3,) [m]; constants: inertias."""
+    tree = quad.tree
+    q, p = ca.SX.sym("q", quad.nv), ca.SX.sym("p", 3 * len(quad.soles))
+    c, inertia = ca.SX.sym("c", 3), ca.SX.sym("inertia", tree.inertia.size)
+    return Block(
+        "quad_kinematics",
+        {"q": q, "p": p, "c": c},
+        {"feet": p - tree.feet(q, quad.soles), "com": c - tree.com(q, inertia)},
+        inertia,
+    )
+
+
+def sole_block(quad: Quad, share: float) -> Block:
+    """Rows of all edges of all soles, in the order of the soles [N m].
+
+    Args:
+        quad: the robot.
+        share: share of each sole that its COP may use, in (0, 1].
+    """
+    f = 3 * len(quad.soles)
+    q, F, T = ca.SX.sym("q", quad.nv), ca.SX.sym("F", f), ca.SX.sym("T", f)
+    rows = []
+    for j, sole in enumerate(quad.soles):
+        R = quad.tree.sole_axes(q, sole)
+        push, twist = R.T @ F[3 * j : 3 * j + 3], R.T @ T[3 * j : 3 * j + 3]
+        n, b = sole.edges
+        rows.append(
+            ca.SX(n) @ ca.vertcat(-twist[1], twist[0]) - share * ca.SX(b) * push[2]
+        )
+    return Block("quad_sole", {"q": q, "F": F, "T": T}, {"sole": ca.vertcat(*rows)})
+
+
+def clearance_block(quad: Quad) -> Block:
+    """Heights of all corners of all soles, in the order of the soles [m]."""
+    q = ca.SX.sym("q", quad.nv)
+    p, rows = quad.tree.feet(q, quad.soles), []
+    for j, sole in enumerate(quad.soles):
+        up = quad.tree.sole_axes(q, sole)[2, :2]
+        rows.append(p[3 * j + 2] + ca.SX(sole.corners) @ up.T)
+    return Block("quad_clearance", {"q": q}, {"height": ca.vertcat(*rows)})
+
+
+def friction_block(quad: Quad, friction: float, eps: float, weight: float) -> Block:
+    """Rows cone (feet,) [N] and grip (feet,) [N].
+
+    Args:
+        quad: the robot.
+        friction: coefficient of friction mu.
+        eps: radius of the cone's rounded tip [N]; a foot in contact carries eps/mu.
+        weight: weight m g [N], to write eq. (8) as forces.
+    """
+    f = 3 * len(quad.soles)
+    F, T = ca.SX.sym("F", f), ca.SX.sym("T", f)
+    cone, grip = [], []
+    for j, sole in enumerate(quad.soles):
+        push, twist = F[3 * j : 3 * j + 3], T[3 * j : 3 * j + 3]
+        along = ca.sumsqr(push[:2])
+        cone.append(friction * push[2] - ca.sqrt(along + eps**2))
+        grip.append((ca.sumsqr(push) - ca.sumsqr(twist) / sole.radius**2) / weight)
+    rows = {"cone": ca.vertcat(*cone), "grip": ca.vertcat(*grip)}
+    return Block("quad_friction", {"F": F, "T": T}, rows)
+
+
+def flat_block(quad: Quad) -> Block:
+    """E_O of one knot; constants: weights of the feet (feet,)."""
+    q, w = ca.SX.sym("q", quad.nv), ca.SX.sym("w", len(quad.soles))
+    total = ca.SX(0)
+    for j, sole in enumerate(quad.soles):
+        # |n - z|^2 for unit vectors.
+        total += w[j] * 2 * (1 - quad.tree.sole_axes(q, sole)[2, 2])
+    return Block("quad_flat", {"q": q}, {"E_O": total}, w)
+
+
+def squares_block(name: str, size: int) -> Block:
+    """sum_i w_i (x_i - d_i)^2; constants: w (size,), d (size,)."""
+    x, w, d = (ca.SX.sym(s, size) for s in "xwd")
+    # The name of the block must be a C identifier.
+    return Block(
+        f"squares_{name}_{size}",
+        {"x": x},
+        {f"E_{name}": ca.dot(w, (x - d) ** 2)},
+        ca.vertcat(w, d),
+    )
+
+
+def motion_block(size: int, step: float, kind: str) -> Block:
+    """Rows v - dq, a - ddq of a knot, by central differences over three knots.
+
+    Inputs before, here, after, v, a. At rest, for kinds "start" and "end", the motion
+    is mirrored, before = after.
+    """
+    names = ("before", "here", "after", "v", "a")
+    b, q, e, v, a = (ca.SX.sym(name, size) for name in names)
+    if kind == "inner":
+        rate, bend = (e - b) / (2 * step), (e - 2 * q + b) / step**2
+        inputs = {"before": b, "here": q, "after": e, "v": v, "a": a}
+    else:
+        rate, bend = 0 * q, 2 * (e - q) / step**2
+        inputs = {"here": q, "after": e, "v": v, "a": a}
+    rows = {"rate": v - rate, "bend": (a - bend) * step}
+    return Block(f"quad_motion_{kind}_{size}", inputs, rows)
+
+
+def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
+    """`motion_block` across the end of a cycle that turns by `turn` [rad].
+
+    Inputs first, second, last_but_one, last, v, a. The rows are those of the first
+    knot, or of the last if `end`. The first two coordinates are x and y of the base.
+    """
+    names = ("first", "second", "last_but_one", "last", "v", "a")
+    symbols = {name: ca.SX.sym(name, size) for name in names}
+    q0, q1, qm, qK, v, a = symbols.values()
+    c, s = np.cos(turn), np.sin(turn)
+    R = np.eye(size)
+    R[:2, :2] = [[c, -s], [s, c]]
+    R = ca.DM(ca.sparsify(ca.DM(R)))
+    if end:
+        before, here, after = qm, qK, qK + R @ (q1 - q0)
+    else:
+        before, here, after = q0 + R.T @ (qm - qK), q0, q1
+    rows = {
+        "rate": v - (after - before) / (2 * step),
+        "bend": (a - (after - 2 * here + before) / step**2) * step,
+    }
+    name = f"quad_wrap_{'end' if end else 'start'}_{size}"
+    return Block(name, symbols, rows)
+
+
+# --- the program ------------------------------------------------------------
 
 AXES = ("x", "y", "z")
 
 SLIP = 1e-5
-"""Of a foot in contact from knot to knot [m], and of a cycle's ends [rad, m]. Not
-zero: legs that move in planes make these rows depend on each other (four feet,
-three ways for the base to move across), and equations that do stall a solver."""
+"""Tolerance of a standing foot from knot to knot [m], and of the ends of a cycle
+[rad, m]. Not zero: if legs move in planes these rows are linearly dependent (four feet,
+three horizontal motions of the base), and dependent equations stall the solver."""
 
 
 class KnotBuilder(ProgramBuilder):
-    """A program under construction; its subclasses choose and order the parts.
+    """Parts that programs over the knots of a motion share: poses, feet, COM, contact.
+
+    A knot counts for `knot_spacing` steps in the costs, the first and last for half as
+    many. Subclasses choose and order the parts.
 
     Args:
-        name: of the program.
+        name: name of the program.
         problem: motion, weights and knots.
     """
 
@@ -36,25 +205,24 @@ class KnotBuilder(ProgramBuilder):
         self.K = len(problem.frames)
         self.foot_labels = [f"{f}.{x}" for f in self.quad.feet for x in AXES]
         self.corner_counts = [len(s.corners) for s in self.quad.soles]
-        self.frame_weights = np.full((self.K, 1), float(problem.stride))
+        self.frame_weights = np.full((self.K, 1), float(problem.knot_spacing))
         self.frame_weights[[0, -1]] *= 0.5
 
-    # ------------------------------------------------------------ variables
     def add_poses(self) -> None:
-        """q, within the joints' limits."""
+        """Adds q with the joints' limits."""
         low, high = self.quad.position_limits
         names = self.quad.coordinates
         self.add_variables("q", self.K, names, lower=low, upper=high, scale=0.1)
 
     def add_feet_and_com(self) -> None:
-        """p and c. Eq. (4): height zero; in the air, not below the ground."""
+        """Adds p and c; eq. (4): p_z = 0 in contact, p_z >= 0 in the air."""
         p, K = self.p, self.K
         floor = np.full((K, len(self.quad.feet), 3), -np.inf)
         roof = np.full_like(floor, np.inf)
         floor[:, :, 2] = 0.0
         down = p.contact.copy()
         if p.motion.period == "cycle":
-            # Follows from the first knot's: twice the same row is no help.
+            # These follow from the first knot and the periodicity.
             down[-1] = False
             floor[-1] = -np.inf
         roof[:, :, 2] = np.where(down, 0.0, np.inf)
@@ -64,25 +232,24 @@ class KnotBuilder(ProgramBuilder):
         )
         self.add_variables("c", K, AXES, scale=0.1, units="m")
 
-    # ----------------------------------------------------------------- rows
     def add_kinematics(self, inertia: np.ndarray) -> None:
-        """p and c are those of q.
+        """Rows p = p_WF(q) and c = p_WC(q).
 
         Args:
-            inertia: of the links at the knots (K, 10 links).
+            inertia: inertias of the links at the knots (K, 10 links).
         """
         rows = {"lower": 0.0, "upper": 0.0, "scale": 0.1, "units": "m"}
         feet = self.add_rows("feet", self.K, self.foot_labels, **rows)
         com = self.add_rows("com", self.K, AXES, **rows)
         self.add_term(
-            blocks.kinematics_block(self.quad),
+            kinematics_block(self.quad),
             {name: self[name].indices for name in "qpc"},
             {"feet": feet.indices, "com": com.indices},
             data=inertia,
         )
 
     def add_stays(self) -> None:
-        """Eq. (4): where a foot stands, it stays."""
+        """Rows of eq. (4): a standing foot does not move."""
         p, K = self.p, self.K
         stays = np.repeat(p.contact[1:] & p.contact[:-1], 2, axis=1)
         free = np.where(stays, SLIP, np.inf)
@@ -94,7 +261,7 @@ class KnotBuilder(ProgramBuilder):
         self.difference(along[1:], along[:-1], stay.indices)
 
     def add_periodicity(self) -> None:
-        """Eq. (6); in a cycle also the base's height and tilt, and its turn."""
+        """Rows of eq. (6); in a cycle also height, tilt and turn of the base."""
         period = self.p.motion.period
         if period is None:
             return
@@ -108,9 +275,8 @@ class KnotBuilder(ProgramBuilder):
         q = self["q"].indices[:, start:]
         self.difference(q[-1:], q[:1], rows.indices)
 
-    # ---------------------------------------------------------------- costs
     def add_tracking(self) -> None:
-        """E_COM and E_EE: of the COM's and the feet's way from what is asked."""
+        """E_COM, E_EE: squared deviation of COM and feet from the requested paths."""
         p, w = self.p, self.p.weights
         com = p.motion.com[p.frames]
         self.add_squares("COM", "c", w.com / w.length**2 * self.frame_weights, com)
@@ -118,29 +284,43 @@ class KnotBuilder(ProgramBuilder):
         self.add_squares("EE", "p", w.feet / w.length**2 * self.frame_weights, feet)
 
     def add_flatness(self) -> None:
-        """E_O: soles face the ground about their contact."""
+        """E_O: soles are parallel to the ground during and near contact."""
         p = self.p
-        near = p.motion.footfall.near_contact(p.flat_frames)[p.frames][:, p.order]
+        near = near_contact(p.motion.footfall.contact, p.flat_frames)
+        near = near[p.frames][:, p.order]
         self.add_cost(
-            blocks.flat_block(self.quad),
+            flat_block(self.quad),
             {"q": self["q"].indices},
             data=p.weights.flat * self.frame_weights * near,
         )
 
     def add_squares(self, name: str, group: str, weight, target=0.0) -> None:
-        """sum weight (x - target)^2 of a group's variables, both as (K, n) or less."""
+        """Cost sum weight (x - target)^2 of a group; both broadcast to (K, n)."""
         shape = self[group].shape
         weight = np.broadcast_to(weight, shape)
         target = np.broadcast_to(target, shape)
         self.add_cost(
-            blocks.squares_block(name, shape[1]),
+            squares_block(name, shape[1]),
             {"x": self[group].indices},
             data=np.hstack([weight, target]),
         )
 
 
-class SpaceTimeBuilder(KnotBuilder):
-    """A program under construction; see :mod:`space_time`."""
+def space_time_program(
+    problem: SpaceTime, posture: np.ndarray | None = None
+) -> Program:
+    """The nonlinear program of a space-time problem.
+
+    Args:
+        problem: the problem.
+        posture: poses at the knots (K, nv) for `Weights.posture`; the rest pose by
+            default.
+    """
+    return _SpaceTimeBuilder(problem, posture).build()
+
+
+class _SpaceTimeBuilder(KnotBuilder):
+    """The program of eq. (9)."""
 
     def __init__(self, problem: SpaceTime, posture: np.ndarray | None):
         super().__init__(f"space-time {problem.motion.name}", problem)
@@ -153,7 +333,6 @@ class SpaceTimeBuilder(KnotBuilder):
         self.add_periodicity()
         self._objective()
 
-    # ------------------------------------------------------------ variables
     def _variables_of_knots(self) -> None:
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
@@ -180,7 +359,6 @@ class SpaceTimeBuilder(KnotBuilder):
             "tau", K, quad.joints, lower=-bound, upper=bound, scale=scale, units="N m"
         )
 
-    # --------------------------------------------------------------- motion
     def _motion(self) -> None:
         p, n, K, h = self.p, self.quad.nv, self.K, self.p.step
         equal = {"lower": 0.0, "upper": 0.0}
@@ -190,7 +368,7 @@ class SpaceTimeBuilder(KnotBuilder):
         q, v, a = (self[name].indices for name in "qva")
         inner = {"before": q[:-2], "here": q[1:-1], "after": q[2:]}
         self.add_term(
-            blocks.motion_block(n, h, "inner"),
+            motion_block(n, h, "inner"),
             {**inner, "v": v[1:-1], "a": a[1:-1]},
             {"rate": rate[1:-1], "bend": bend[1:-1]},
         )
@@ -199,14 +377,14 @@ class SpaceTimeBuilder(KnotBuilder):
             ends |= {"last_but_one": q[-2:-1], "last": q[-1:]}
             for end, k in ((False, slice(0, 1)), (True, slice(K - 1, K))):
                 self.add_term(
-                    blocks.wrap_block(n, h, p.motion.turn, end),
+                    wrap_block(n, h, p.motion.turn, end),
                     {**ends, "v": v[k], "a": a[k]},
                     {"rate": rate[k], "bend": bend[k]},
                 )
             return
         for kind, k, after in (("start", 0, 1), ("end", K - 1, K - 2)):
             self.add_term(
-                blocks.motion_block(n, h, kind),
+                motion_block(n, h, kind),
                 {
                     "here": q[k : k + 1],
                     "after": q[after : after + 1],
@@ -216,7 +394,6 @@ class SpaceTimeBuilder(KnotBuilder):
                 {"rate": rate[k : k + 1], "bend": bend[k : k + 1]},
             )
 
-    # ----------------------------------------------------------------- rows
     def _knot_rows(self) -> None:
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
@@ -230,7 +407,7 @@ class SpaceTimeBuilder(KnotBuilder):
         inputs = {name: self[name].indices for name in ("q", "v", "a", "F", "T", "tau")}
         inertia = p.inertia.reshape(K, -1)
         self.add_term(
-            blocks.dynamics_block(quad),
+            dynamics_block(quad),
             inputs,
             {"momentum": momentum.indices, "torque": torque.indices},
             data=np.hstack([inertia, p.delta]),
@@ -249,9 +426,7 @@ class SpaceTimeBuilder(KnotBuilder):
             "cop", K, labels, upper=upper, scale=p.weight * size / 4, units="N m"
         )
         loads = {name: self[name].indices for name in ("q", "F", "T")}
-        self.add_term(
-            blocks.sole_block(quad, p.cop_share), loads, {"sole": sole.indices}
-        )
+        self.add_term(sole_block(quad, p.cop_share), loads, {"sole": sole.indices})
         self._clearance(labels)
         # Eq. (8).
         lower = np.where(p.loaded, 0.0, -np.inf)
@@ -261,19 +436,18 @@ class SpaceTimeBuilder(KnotBuilder):
             ).indices
             for name in ("cone", "grip")
         }
-        block = blocks.friction_block(quad, p.friction, p.tip * p.weight, p.weight)
+        block = friction_block(quad, p.friction, p.tip * p.weight, p.weight)
         self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
 
     def _clearance(self, labels) -> None:
-        """Toes and heels stay above the ground too: eq. (4) knows a foot's centre,
-        and a sole tilted in its swing would drag along the ground."""
+        """Rows that keep toes and heels of swinging feet above the ground: eq. (4)
+        bounds the middle of the sole only, and a tilted sole would drag."""
         down = np.repeat(self.p.contact, self.corner_counts, axis=1)
         low = np.where(down, -np.inf, 0.0)
         rows = self.add_rows("clear", self.K, labels, lower=low, scale=0.1, units="m")
-        block = blocks.clearance_block(self.quad)
+        block = clearance_block(self.quad)
         self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
 
-    # ---------------------------------------------------------------- costs
     def _objective(self) -> None:
         p, w, frames = self.p, self.p.weights, self.frame_weights
         self.add_squares("tau", "tau", w.torque / p.mass**2 * frames)

@@ -1,4 +1,9 @@
-"""What a replay came to: whether it fell, how far, how level, how near to tipping."""
+"""Reference of a tracking run, and its evaluation.
+
+:class:`Reference` is the motion of a stored plan, :class:`FallDetector` watches poses
+during the run, and :func:`evaluate` adds tilt, centre of pressure (COP) and a summary
+to its record.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +18,19 @@ from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
 from drakebots.robots.quads.robot import PlannedRobot
 from drakebots.skin.frame import patch_points
 
-# The motion of a stored plan, to be followed, and the robot it was made for.
-
 
 @dataclass(frozen=True)
 class Reference:
-    """The motion of a plan.
+    """The motion of a stored plan.
 
     Attributes:
-        times: (N,) [s].
-        q, v: of the plant (N, nq), (N, nv).
+        times: times of the steps (N,) [s].
+        q, v: positions and velocities of the plant (N, nq), (N, nv).
         joints: angles and speeds of the actuated joints (N, m) [rad], [rad/s].
         contact: feet on the ground (N, feet).
-        com: (N, 3) [m].
-        periodic: whether the joints repeat.
-        name: of the motion.
+        com: path of the COM (N, 3) [m].
+        periodic: whether the motion of the joints repeats.
+        name: name of the motion.
     """
 
     times: np.ndarray
@@ -40,7 +43,7 @@ class Reference:
     name: str
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Angles (m,) and speeds at a time [s]; repeated, or held at the end."""
+        """Angles and speeds (m,) at a time [s]; they repeat, or stay at the end."""
         end = self.times[-1]
         held = not self.periodic and time > end
         if self.periodic:
@@ -51,7 +54,7 @@ class Reference:
         return rows[0], 0 * rows[1] if held else rows[1]
 
     def row(self, time: float) -> int:
-        """The frame nearest to a time."""
+        """Index of the step nearest to a time [s]."""
         end = self.times[-1]
         if self.periodic and time > end * (1 + 1e-12):
             time = time % end
@@ -59,10 +62,10 @@ class Reference:
 
 
 def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
-    """The motion of a stored plan.
+    """Takes the motion out of a stored plan.
 
     Raises:
-        InvalidInput: when it is no plan of this robot.
+        InvalidInput: when the result is no plan of this robot.
     """
     data, skinned = plan.data, robot.skinned
     needed = ("position", "velocity", "contact", "com")
@@ -71,18 +74,18 @@ def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
         raise InvalidInput(
             f"the result is no plan of a quad-robot (kind {plan.kind!r}"
             + (f", without {missing[0]}" if missing else "")
-            + "); make one with drakebots plan"
+            + "); make one with `drakebots plan`"
         )
     plant = skinned.plant
     if list(data.position_name.values) != list(
         plant.GetPositionNames(always_add_suffix=False)
     ):
         raise InvalidInput(
-            f"the plan is of {plan.model}, whose positions are not those of "
-            f"{robot.name}; name the robot it was made for"
+            f"the plan is for {plan.model}, whose positions differ from those of "
+            f"{robot.name}; give the robot it was made for"
         )
     if len(data.time) < 2:
-        raise InvalidInput("the plan has no frames to replay; see its message")
+        raise InvalidInput("the plan has no steps to track; see its message")
     q, v = data.position.values, data.velocity.values
     at = [int(plant.GetJointByName(n).position_start()) for n in skinned.joints]
     rate = [int(plant.GetJointByName(n).velocity_start()) for n in skinned.joints]
@@ -100,26 +103,26 @@ def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
 
 
 def plan_model(plan: Result) -> str:
-    """The file of the robot that a plan was made for.
+    """Path of the model that a plan was made for.
 
     Raises:
-        InvalidInput: when the plan does not tell.
+        InvalidInput: when the plan's provenance does not name it.
     """
     files = plan.provenance.get("files", {})
     found = [f for f in files if not str(f).endswith((".yaml", ".vtu", ".vtk"))]
     if not found:
-        raise InvalidInput("the plan does not say of which robot it is; give --model")
+        raise InvalidInput("the plan does not name its model; give --model")
     return str(found[0])
 
 
-class Judge:
-    """Looks at poses while a replay runs.
+class FallDetector:
+    """Detects falls during a run.
 
     Args:
-        robot: that runs.
-        reference: that it shall follow.
-        tipped: roll or pitch off the plan's that counts as a fall [rad].
-        sunk: share of the planned height of the base that does.
+        robot: the robot.
+        reference: the motion it follows.
+        tipped: deviation of roll or pitch from the plan that counts as a fall [rad].
+        sunk: share of the planned height of the base below which it has fallen.
     """
 
     def __init__(
@@ -134,41 +137,42 @@ class Judge:
         self.planned = self.convert.from_positions(reference.q)
 
     def fell(self, q: np.ndarray, time: float) -> str:
-        """Why it fell; empty while it stands."""
-        wanted = self.planned[self.reference.row(time)]
+        """Why the robot has fallen; empty while it stands."""
+        planned = self.planned[self.reference.row(time)]
         here = self.convert.from_positions(q[None])[0]
         for name, k in (("pitched", 4), ("rolled", 5)):
-            away = here[k] - wanted[k]
-            if abs(away) > self.tipped:
-                return f"fell: {name} by {np.degrees(away):.0f} degrees off the plan"
-        if here[2] < self.sunk * wanted[2]:
-            return f"fell: the base sank to {here[2]:.3f} m of {wanted[2]:.3f} m"
+            off = here[k] - planned[k]
+            if abs(off) > self.tipped:
+                return f"fell: {name} by {np.degrees(off):.0f} degrees off the plan"
+        if here[2] < self.sunk * planned[2]:
+            return f"fell: the base sank to {here[2]:.3f} m of {planned[2]:.3f} m"
         return ""
 
 
-def with_cop(
-    data: xr.Dataset, robot: PlannedRobot, reference: Reference, judge: Judge
+def evaluate(
+    data: xr.Dataset, robot: PlannedRobot, reference: Reference, falls: FallDetector
 ) -> tuple[xr.Dataset, dict[str, object]]:
-    """Adds roll, pitch, COP and the plan's to a record, and sums it up."""
-    q = judge.convert.from_positions(data.position.values)
+    """Adds roll, pitch and COP, and the plan's, to a record; returns also a summary."""
+    q = falls.convert.from_positions(data.position.values)
     times = data.time.values
     rows = np.array([reference.row(t) for t in times])
-    planned = judge.planned[rows]
-    points = patch_positions(robot, data.position.values)
+    planned = falls.planned[rows]
+    points = _patch_positions(robot, data.position.values)
     force = data.patch_force.values
     cop = np.array([centre_of_pressure(p, f) for p, f in zip(points, force)])
     foot_of = np.repeat(
         np.arange(len(robot.quad.feet)),
         [len(p.p_BC) for p in robot.skinned.skin.patches],
     )
-    # Any loaded point's polygon holds its own COP: only the planned one says much.
+    # The COP is always inside the polygon of the loaded patches, so the margin refers
+    # to the polygon of the feet that the plan has on the ground.
     down = reference.contact[rows][:, foot_of]
     margins = [cop_margin(p, on, f) for p, on, f in zip(points, down, force)]
     tilt = q[:, [5, 4]]
     data = data.assign_coords(plane=["x", "y"], tilt=["roll", "pitch"])
     data["roll_pitch"] = (("time", "tilt"), tilt, {"units": "rad"})
-    wanted = planned[:, [5, 4]]
-    data["planned_roll_pitch"] = (("time", "tilt"), wanted, {"units": "rad"})
+    planned_tilt = planned[:, [5, 4]]
+    data["planned_roll_pitch"] = (("time", "tilt"), planned_tilt, {"units": "rad"})
     data["patch_position"] = (("time", "patch", "axis"), points, {"units": "m"})
     data["cop"] = (("time", "plane"), cop, {"units": "m"})
     data["cop_margin"] = (("time",), np.array(margins), {"units": "m"})
@@ -177,21 +181,21 @@ def with_cop(
         reference.com[rows] + _cycles(reference, times),
         {"units": "m"},
     )
-    return data, summary(data, robot, tilt, wanted)
+    return data, _summary(data, robot, tilt, planned_tilt)
 
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
-    """Way of whole cycles before each time (n, 3) [m]."""
+    """Displacement by the whole cycles before each time (n, 3) [m]."""
     end = reference.times[-1]
     if not reference.periodic:
         return np.zeros((len(times), 3))
     passed = np.maximum(np.ceil(times / end * (1 - 1e-9)) - 1, 0)
-    way = reference.com[-1] - reference.com[0]
-    return passed[:, None] * way * [1, 1, 0]
+    displacement = reference.com[-1] - reference.com[0]
+    return passed[:, None] * displacement * [1, 1, 0]
 
 
-def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
-    """Contact points (T, k, 3) [m]."""
+def _patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
+    """Positions of the patches (T, k, 3) [m]."""
     plant = robot.skinned.plant
     context = plant.CreateDefaultContext()
     out = []
@@ -201,13 +205,13 @@ def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def summary(data, robot, tilt, wanted) -> dict[str, object]:
-    """Of a replay, for a result's metrics."""
+def _summary(data, robot, tilt, planned_tilt) -> dict[str, object]:
+    """Metrics of a run."""
     com, planned = data.com.values, data.planned_com.values
-    way, asked = com[-1, :2] - com[0, :2], planned[-1, :2] - planned[0, :2]
-    length = float(np.linalg.norm(asked))
-    # Along the planned way, if there is one to speak of.
-    distance = float(way @ asked / length) if length > 0.01 else 0.0
+    moved, desired = com[-1, :2] - com[0, :2], planned[-1, :2] - planned[0, :2]
+    length = float(np.linalg.norm(desired))
+    # Distance in the planned direction, if the plan moves at all.
+    distance = float(moved @ desired / length) if length > 0.01 else 0.0
     time = float(data.time.values[-1])
     torque = np.abs(data.torque.values).max(axis=0)
     worst = int(np.argmax(torque / robot.quad.torque_limits))
@@ -218,13 +222,13 @@ def summary(data, robot, tilt, wanted) -> dict[str, object]:
         "planned_distance_m": length,
         "speed_m_s": distance / time if time else 0.0,
         "planned_speed_m_s": length / time if time else 0.0,
-        "com_drift_m": float(np.linalg.norm(way - asked)),
+        "com_drift_m": float(np.linalg.norm(moved - desired)),
         "largest_roll_deg": float(np.degrees(np.abs(tilt[:, 0]).max())),
-        "planned_roll_deg": float(np.degrees(np.abs(wanted[:, 0]).max())),
-        "planned_pitch_deg": float(np.degrees(np.abs(wanted[:, 1]).max())),
+        "planned_roll_deg": float(np.degrees(np.abs(planned_tilt[:, 0]).max())),
+        "planned_pitch_deg": float(np.degrees(np.abs(planned_tilt[:, 1]).max())),
         "largest_pitch_deg": float(np.degrees(np.abs(tilt[:, 1]).max())),
         "roll_range_deg": float(np.degrees(np.ptp(tilt[:, 0]))),
-        "planned_roll_range_deg": float(np.degrees(np.ptp(wanted[:, 0]))),
+        "planned_roll_range_deg": float(np.degrees(np.ptp(planned_tilt[:, 0]))),
         "least_cop_margin_m": float(margin[known].min()) if known.any() else np.nan,
         "cop_outside_share": float((margin[known] < 0).mean()) if known.any() else 0.0,
         "peak_torque_share": float((torque / robot.quad.torque_limits).max()),

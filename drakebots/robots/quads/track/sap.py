@@ -1,13 +1,13 @@
-"""The skeleton of a plan alone in Drake's SAP simulation, under the skin's forces.
+"""Tracks a plan with the skeleton alone in Drake's SAP simulation.
 
-    result = track_sap(SapTracking(load_result("plan.nc")))
+    result = track(SapTracking(load_result("plan.nc")))
 
-Servos follow the plan open loop (SAP's own implicit ones, within the effort
-limits). The skin is no more than the coupling forces that the frames recorded: a
-wrench on each link over time, in the world. Contact is Drake's, of small spheres
-where the patches are. What the skin would do in another pose than the planned one
-is not known here, so this checks the recorded forces with another engine; it is no
-simulation of the skinned robot.
+SAP's implicit servos follow the plan open loop, within the effort limits. The skin is
+represented by the coupling forces that the step-by-step plan recorded: a wrench on each
+link over time, in the world. Contact is Drake's, between the ground and small spheres
+at the patches. The forces of the skin in other poses than the planned ones are unknown
+here, so this checks the recorded forces with another engine; it does not simulate the
+skinned robot.
 """
 
 from __future__ import annotations
@@ -39,38 +39,35 @@ from pydrake.multibody.tree import JointActuatorIndex, PdControllerGains
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
+from drakebots.core.checks import check, flag, optional, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import CtrlC, Verdict
+from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.model import find_body
-from drakebots.multibody import Ground, Progress, attach_base
+from drakebots.multibody import Ground, attach_base
 from drakebots.results import Result, provenance
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.robots.quads.track.reference import (
-    Judge,
-    Reference,
+    FallDetector,
+    evaluate,
     plan_model,
     plan_reference,
-    with_cop,
 )
 
-# A skeleton in Drake's SAP simulation: servos, patches as small spheres, and
-# wrenches on links.
-
 RADIUS = 1e-3
-"""Of the sphere at a contact point [m]."""
+"""Radius of the sphere at a patch [m]."""
 
 
 class SapSkeleton:
-    """One robot's skeleton, ready to run.
+    """A skeleton in SAP, with servos, patches and wrenches on the links.
 
     Args:
-        robot: whose skeleton it is.
-        time_step: [s].
-        friction: of the ground and the patches.
-        stiffness: of a patch on the ground [N/m].
+        robot: the robot.
+        time_step: time step of SAP [s].
+        friction: coefficient of friction of the ground and the patches.
+        stiffness: stiffness of the contact of a patch with the ground [N/m].
 
     Attributes:
-        plant: finalized, SI.
+        plant: the finalized plant, in SI units.
     """
 
     def __init__(
@@ -95,11 +92,11 @@ class SapSkeleton:
             plant.get_joint_actuator(JointActuatorIndex(k)).set_controller_gains(
                 PdControllerGains(p=gains.stiffness, d=gains.damping)
             )
-        # Two bodies of stiffness 2 k in series make k.
+        # Two bodies of stiffness 2 k in series have the stiffness k.
         Ground(friction, stiffness=2 * stiffness, dissipation=1.0).add_to(plant)
         self._number = self._add_patches(plant, robot, friction, 2 * stiffness)
         plant.Finalize()
-        # Links may overlap within the skin; only the ground is hit.
+        # Links may overlap within the skin; they collide with the ground only.
         bodies = [plant.get_body(i) for i in plant.GetBodyIndices(_instance(plant))]
         own = GeometrySet()
         for body in bodies:
@@ -112,12 +109,12 @@ class SapSkeleton:
         self.root = self.simulator.get_mutable_context()
         self.context = plant.GetMyMutableContextFromRoot(self.root)
         self._patches = sum(len(p.p_BC) for p in skinned.skin.patches)
-        self._aim = plant.get_desired_state_input_port(_instance(plant))
-        self._push = plant.get_applied_spatial_force_input_port()
-        self.push([], np.zeros((0, 6)))
+        self._targets = plant.get_desired_state_input_port(_instance(plant))
+        self._wrenches = plant.get_applied_spatial_force_input_port()
+        self.set_wrenches([], np.zeros((0, 6)))
 
     def _add_patches(self, plant, robot, friction, stiffness) -> dict:
-        """Spheres whose lowest point is the patch's; numbers by geometry."""
+        """Adds spheres whose lowest points are the patches; numbers by geometry id."""
         number = {}
         for patches, sole in zip(robot.skinned.skin.patches, robot.quad.soles):
             body = find_body(plant, patches.body)
@@ -141,12 +138,12 @@ class SapSkeleton:
         return number
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Puts it there at time 0, servos at those angles."""
+        """Sets positions and velocities at time 0, and the servos to these angles."""
         self.plant.SetPositions(self.context, q)
         self.plant.SetVelocities(self.context, v)
         at = self.plant.GetPositionsFromArray(_instance(self.plant), q)
-        goal = self._actuated(at)
-        self.aim(goal, np.zeros(len(goal)))
+        angles = self._actuated(at)
+        self.set_targets(angles, np.zeros(len(angles)))
         self.simulator.Initialize()
 
     def _actuated(self, q: np.ndarray) -> np.ndarray:
@@ -156,12 +153,12 @@ class SapSkeleton:
         ]
         return q[[joint.position_start() for joint in joints]]
 
-    def aim(self, angles: np.ndarray, speeds: np.ndarray) -> None:
-        """Targets of the servos (m,) [rad], [rad/s]."""
-        self._aim.FixValue(self.context, np.concatenate([angles, speeds]))
+    def set_targets(self, angles: np.ndarray, speeds: np.ndarray) -> None:
+        """Sets the targets of the servos (m,) [rad], [rad/s]."""
+        self._targets.FixValue(self.context, np.concatenate([angles, speeds]))
 
-    def push(self, links: Sequence[str], wrenches: np.ndarray) -> None:
-        """Wrenches [moment, force] on links about their origins, world (L, 6)."""
+    def set_wrenches(self, links: Sequence[str], wrenches: np.ndarray) -> None:
+        """Sets wrenches [moment, force] on links about their origins, world (L, 6)."""
         applied = []
         for name, row in zip(links, wrenches):
             one = ExternallyAppliedSpatialForce()
@@ -169,23 +166,23 @@ class SapSkeleton:
             one.p_BoBq_B = np.zeros(3)
             one.F_Bq_W = SpatialForce(tau=row[:3], f=row[3:])
             applied.append(one)
-        self._push.FixValue(
+        self._wrenches.FixValue(
             self.context, AbstractValue.Make(applied) if applied else applied
         )
 
     def advance(self, time: float) -> None:
-        """To a time [s]."""
+        """Simulates up to a time [s]."""
         self.simulator.AdvanceTo(time)
 
     def row(self, target: np.ndarray) -> dict[str, np.ndarray]:
-        """State, torques and contact forces now."""
+        """Present state, torques and contact forces."""
         plant, context = self.plant, self.context
         force = np.zeros((self._patches, 3))
         contacts = plant.get_contact_results_output_port().Eval(context)
         for k in range(contacts.num_point_pair_contacts()):
             info = contacts.point_pair_contact_info(k)
             pair = info.point_pair()
-            # The force is on body B.
+            # The contact force is that on body B.
             for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
                 if key in self._number:
                     force[self._number[key]] += sign * info.contact_force()
@@ -199,23 +196,23 @@ class SapSkeleton:
 
 
 def _instance(plant):
-    """Of the first actuated joint."""
+    """Model instance of the first actuated joint."""
     return plant.get_joint_actuator(JointActuatorIndex(0)).model_instance()
 
 
 @dataclass(frozen=True)
 class SapTracking:
-    """What to replay.
+    """A plan to track with the skeleton in SAP.
 
     Attributes:
-        plan: a result of `drakebots plan`, with the skin's forces on the links.
-        model: of the robot, when the plan's file has moved; its own by default.
-        time_step: of SAP [s].
-        friction: of the ground.
-        stiffness: of the ground at a patch [N/m].
-        feedforward: whether servos are told the planned speed.
-        skin: whether its forces act; without them the skeleton walks alone.
-        time_limit: of wall time [s].
+        plan: result of `drakebots plan`, with the skin's forces on the links.
+        model: path of the robot's model, if it is not where the plan says.
+        time_step: time step of SAP [s].
+        friction: coefficient of friction of the ground.
+        stiffness: stiffness of the ground at each patch [N/m].
+        feedforward: whether servos also get the planned speeds as targets.
+        skin: whether the recorded forces of the skin act.
+        time_limit: limit of the wall time [s].
 
     Raises:
         InvalidInput: for a value out of range, or a plan without forces.
@@ -231,10 +228,9 @@ class SapTracking:
     time_limit: float | None = None
 
     def __post_init__(self):
-        for name in ("time_step", "friction", "stiffness", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} must be > 0, got {value}")
+        check(self, "", time_step=positive("s"), friction=positive())
+        check(self, "", stiffness=positive("N/m"), feedforward=flag(), skin=flag())
+        check(self, "", time_limit=optional(positive("s")))
         for name in ("skin_force", "skin_moment", "skin_com", "skin_mass"):
             if name not in self.plan.data:
                 raise InvalidInput(
@@ -249,22 +245,9 @@ class SapTracking:
 
 
 def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Result:
-    """Runs a plan; what was reached is returned even when it is cut short.
-
-    Args:
-        problem: what to run.
-        progress: called with the time reached and the end [s].
-
-    Returns:
-        A result with the same names and metrics as that of
-        :func:`~drakebots.robots.quads.track.tracking.replay`; the skin's shapes are the
-        plan's, carried along by the links.
-
-    Raises:
-        InvalidInput: for a plan that cannot be, before the run.
-    """
+    """Runs the skeleton; see :func:`~drakebots.robots.quads.track.tracking.track`."""
     began = clock.perf_counter()
-    robot = problem.robot
+    robot, plan = problem.robot, problem.plan.data
     reference = plan_reference(problem.plan, robot)
     skeleton = SapSkeleton(
         robot,
@@ -273,61 +256,47 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         stiffness=problem.stiffness,
     )
     skeleton.start(reference.q[0], reference.v[0])
-    judge = Judge(robot, reference)
+    falls = FallDetector(robot, reference)
     loaded = clock.perf_counter() - began
-    rows, verdict, message = _run(problem, skeleton, reference, judge, progress)
+    links = [str(name) for name in plan.link.values]
+    wrench = np.concatenate([plan.skin_moment.values, plan.skin_force.values], axis=2)
+    rows, times = [skeleton.row(reference.at(0.0)[0])], reference.times
+
+    def advance(k: int) -> Stop | None:
+        target, speed = reference.at(times[k])
+        skeleton.set_targets(target, speed if problem.feedforward else 0 * speed)
+        # Forces in row k act during the step that ends there.
+        if problem.skin:
+            skeleton.set_wrenches(links, wrench[k])
+        skeleton.advance(times[k])
+        rows.append(skeleton.row(target))
+        fall = falls.fell(rows[-1]["position"], times[k])
+        return failed(f"{fall} at {times[k]:g} s") if fall else None
+
+    end = run_steps(
+        advance,
+        len(times) - 1,
+        stage="track",
+        until=float(times[-1]),
+        progress=progress,
+        time_limit=problem.time_limit,
+        success=f"reached {times[-1]:g} s on its feet",
+    )
     data = _dataset(problem, robot, skeleton, rows)
-    data, metrics = with_cop(data, robot, reference, judge)
-    options = {
-        name: getattr(problem, name)
-        for name in problem.__dataclass_fields__
-        if name != "plan"
-    }
+    data, metrics = evaluate(data, robot, reference, falls)
+    names = [name for name in problem.__dataclass_fields__ if name != "plan"]
+    options = {name: getattr(problem, name) for name in names}
     return Result(
         kind="quads.sap_track",
         model=robot.name,
-        verdict=verdict,
-        message=message,
+        verdict=end.verdict,
+        message=end.message,
         data=data,
         residuals={},
-        timings={"load": loaded, "simulate": clock.perf_counter() - began - loaded},
+        timings={"load": loaded, "simulate": end.wall},
         metrics={"system": "skinned", "motion": reference.name} | metrics,
         provenance=provenance(robot.files, options | {"motion": reference.name}),
     )
-
-
-def _run(problem, skeleton: SapSkeleton, reference: Reference, judge, progress):
-    data = problem.plan.data
-    links = [str(name) for name in data.link.values]
-    wrench = np.concatenate([data.skin_moment.values, data.skin_force.values], axis=2)
-    rows = [skeleton.row(reference.at(0.0)[0])]
-    times, start = reference.times, clock.perf_counter()
-    verdict, message = Verdict.SUCCESS, f"reached {times[-1]:g} s on its feet"
-    try:
-        with CtrlC() as stop:
-            for k in range(1, len(times)):
-                goal, speed = reference.at(times[k])
-                skeleton.aim(goal, speed if problem.feedforward else 0 * speed)
-                # Forces of row k act in the frame that ends there.
-                if problem.skin:
-                    skeleton.push(links, wrench[k])
-                skeleton.advance(times[k])
-                rows.append(skeleton.row(goal))
-                fell = judge.fell(rows[-1]["position"], times[k])
-                if fell:
-                    verdict, message = Verdict.FAILED, f"{fell} at {times[k]:g} s"
-                    break
-                stop.check()
-                if progress is not None:
-                    progress(times[k], times[-1])
-                limit = problem.time_limit
-                if limit is not None and clock.perf_counter() - start > limit:
-                    verdict = Verdict.TIME_LIMIT
-                    message = f"stopped at the time limit of {limit:g} s; raise it"
-                    break
-    except KeyboardInterrupt:
-        verdict, message = Verdict.INTERRUPTED, "interrupted; what was reached is kept"
-    return rows, verdict, message
 
 
 def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
@@ -335,7 +304,7 @@ def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
     values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     q = values["position"]
     n = len(rows)
-    poses = link_poses(plant, q, [str(name) for name in plan.link.values])
+    poses = _link_poses(plant, q, [str(name) for name in plan.link.values])
     dims = {
         "position": (("time", "position_name"), "m or rad"),
         "velocity": (("time", "velocity_name"), "m/s or rad/s"),
@@ -344,7 +313,7 @@ def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
         "patch_force": (("time", "patch", "axis"), "N"),
     }
     data = {name: (d, values[name], {"units": u}) for name, (d, u) in dims.items()}
-    com = whole_com(robot, plant, q, poses, plan, n)
+    com = _whole_com(robot, plant, q, poses, plan, n)
     data["com"] = (("time", "axis"), com, {"units": "m"})
     coords = {
         "time": ("time", plan.time.values[:n], {"units": "s"}),
@@ -360,8 +329,8 @@ def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
     return out
 
 
-def link_poses(plant, q: np.ndarray, links: list[str]) -> list[list[RigidTransform]]:
-    """X_WB of links at every row."""
+def _link_poses(plant, q: np.ndarray, links: list[str]) -> list[list[RigidTransform]]:
+    """Poses X_WB of links at every row of q."""
     context = plant.CreateDefaultContext()
     bodies = [find_body(plant, name) for name in links]
     out = []
@@ -371,8 +340,8 @@ def link_poses(plant, q: np.ndarray, links: list[str]) -> list[list[RigidTransfo
     return out
 
 
-def whole_com(robot, plant, q, poses, plan: xr.Dataset, n: int) -> np.ndarray:
-    """COM of the skeleton and of the plan's skin on its links (n, 3) [m]."""
+def _whole_com(robot, plant, q, poses, plan: xr.Dataset, n: int) -> np.ndarray:
+    """COM of the skeleton with the plan's skin on its links (n, 3) [m]."""
     context = plant.CreateDefaultContext()
     own = plant.CalcTotalMass(context)
     mass, centre = plan.skin_mass.values, plan.skin_com.values
@@ -387,13 +356,13 @@ def whole_com(robot, plant, q, poses, plan: xr.Dataset, n: int) -> np.ndarray:
 
 
 def _carried_skin(out, robot, plan, plant, q) -> xr.Dataset:
-    """The plan's shapes of the skin, moved with the links."""
+    """Adds the plan's shapes of the skin, moved with the links."""
     kept = plan.skin_time.values <= out.time.values[-1] + 1e-9
     times = plan.skin_time.values[kept]
     rows = np.searchsorted(plan.time.values, times - 1e-9)
     links = list(robot.share.links)
-    before = link_poses(plant, plan.position.values[rows], links)
-    after = link_poses(plant, q[rows], links)
+    before = _link_poses(plant, plan.position.values[rows], links)
+    after = _link_poses(plant, q[rows], links)
     shapes = plan.skin_position.values[: len(times)].astype(float)
     owner = robot.share.link_of[: shapes.shape[1]]
     for k in range(len(times)):

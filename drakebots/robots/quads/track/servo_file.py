@@ -1,8 +1,8 @@
-"""Angles for a servo board, from a plan.
+"""Exports the joint angles of a plan for a servo board.
 
-The file has a row every 1/rate seconds: `time` [s], then a column a channel with
-the shaft's angle [deg], counted from one end of its travel, or the pulse's width
-[us]. A joint's angle becomes the shaft's by
+The file has one row per 1/rate seconds: `time` [s], then one column per channel with
+the angle of the servo's shaft [deg], measured from one end of its travel, or with the
+pulse width [us]. The shaft's angle follows from the joint's by
 
     shaft = zero + direction x angle
 
@@ -19,19 +19,62 @@ from pathlib import Path
 
 import numpy as np
 
+from drakebots.core.checks import check_value, one_of, positive, whole
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import replacing
-from drakebots.design.fabrication import servo_map
+from drakebots.design.fabrication import servo_map as design_map
 from drakebots.design.skeleton import table1_template
 from drakebots.results import Result
+from drakebots.robots.quads.track.reference import plan_model
 
 UNITS = ("deg", "us")
 
 PULSE = (500.0, 2500.0)
-"""Width at both ends of the travel [us]."""
+"""Pulse widths at both ends of the travel [us]."""
 
 SLACK = 0.05
-"""Beyond a limit that counts as rounding [deg]."""
+"""Largest excess over a limit that counts as rounding [deg]."""
+
+
+def export_servos(
+    plan: Result,
+    path: str | Path,
+    *,
+    servo_map: str | Path | None = None,
+    rate: float = 50.0,
+    cycles: int = 1,
+    units: str = "deg",
+    pulse: tuple[float, float] = PULSE,
+) -> Path:
+    """Writes the angles that a servo board plays.
+
+    Args:
+        plan: a plan or a run of a quad-robot.
+        path: file to write (.csv).
+        servo_map: servo_map.csv of the board; by default the one beside the robot's
+            model, or that of its design.
+        rate, cycles, units, pulse: as of :func:`servo_table`.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidInput, UnknownName: as from :func:`servo_table`, or without a servo map.
+        FileProblem: for a servo map that cannot be read or a file that cannot be
+            written.
+    """
+    if servo_map is not None:
+        channels = read_channels(servo_map)
+    else:
+        try:
+            folder = Path(plan_model(plan)).parent
+        except InvalidInput:
+            folder = None
+        channels = model_channels(plan.model, folder)
+    times, values = servo_table(
+        plan, channels, rate=rate, cycles=cycles, units=units, pulse=pulse
+    )
+    return write_servos(path, channels, times, values, units)
 
 
 @dataclass(frozen=True)
@@ -39,11 +82,11 @@ class Channel:
     """One servo on the board.
 
     Attributes:
-        joint: that it turns.
-        number: of the channel.
+        joint: name of the joint.
+        number: number of the channel.
         direction: 1 or -1.
-        zero: shaft's angle at the joint's 0 [deg]; the travel is twice that.
-        lower, upper: of the joint [deg].
+        zero: angle of the shaft at the joint's angle 0 [deg]; the travel is twice that.
+        lower, upper: limits of the joint [deg].
     """
 
     joint: str
@@ -55,10 +98,10 @@ class Channel:
 
 
 def channels_of(rows: Sequence[Mapping[str, object]]) -> tuple[Channel, ...]:
-    """Channels from the rows of a servo map.
+    """Makes channels from the rows of a servo map.
 
     Raises:
-        InvalidInput: for a column that is missing or no number, a channel twice.
+        InvalidInput: for a column that is missing or no number, or a repeated channel.
     """
     found = []
     for k, row in enumerate(rows, 2):
@@ -79,12 +122,12 @@ def channels_of(rows: Sequence[Mapping[str, object]]) -> tuple[Channel, ...]:
     numbers = [one.number for one in found]
     twice = {n for n in numbers if numbers.count(n) > 1}
     if twice:
-        raise InvalidInput(f"servo map: channel {min(twice)} is there twice")
+        raise InvalidInput(f"servo map: channel {min(twice)} is listed twice")
     return tuple(found)
 
 
 def read_channels(path: str | Path) -> tuple[Channel, ...]:
-    """Channels of a servo_map.csv.
+    """Reads the channels of a servo_map.csv.
 
     Raises:
         FileProblem: when it cannot be read or is no servo map.
@@ -102,7 +145,7 @@ def read_channels(path: str | Path) -> tuple[Channel, ...]:
 
 
 def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...]:
-    """Channels of a robot: of the servo_map.csv beside it, or of Table 1's design.
+    """Channels of a robot: those of the servo_map.csv beside it, or of its design.
 
     Raises:
         InvalidInput: when there is neither.
@@ -116,7 +159,7 @@ def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...
         raise InvalidInput(
             f"{model}: no servo_map.csv beside the model; give one with --map"
         ) from None
-    return channels_of(servo_map(template.skeleton()))
+    return channels_of(design_map(template.skeleton()))
 
 
 def servo_table(
@@ -128,27 +171,24 @@ def servo_table(
     units: str = "deg",
     pulse: tuple[float, float] = PULSE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,) [s] and values (n, channels) in the channels' order.
+    """Times (n,) [s] and values (n, channels) in the order of the channels.
 
     Args:
-        plan: with positions of the joints.
-        channels: of the board.
-        rate: rows a second [Hz]; hobby servos read 50 pulses a second.
-        cycles: of a motion whose joints repeat.
+        plan: result with positions of the joints.
+        channels: channels of the board.
+        rate: rows per second [Hz]; hobby servos read 50 pulses per second.
+        cycles: number of cycles of a periodic motion.
         units: "deg" or "us".
-        pulse: widths at both ends of the travel [us].
+        pulse: pulse widths at both ends of the travel [us].
 
     Raises:
         InvalidInput: for a plan without motion, a joint without a channel, or an
             angle beyond its servo's limits, naming joint and time.
         UnknownName: for other units.
     """
-    if units not in UNITS:
-        raise UnknownName("unit", units, UNITS)
-    if not (np.isfinite(rate) and rate > 0):
-        raise InvalidInput(f"rate must be > 0 Hz, got {rate}")
-    if cycles < 1:
-        raise InvalidInput(f"cycles must be >= 1, got {cycles}")
+    check_value("units", units, one_of("unit", UNITS))
+    check_value("rate", rate, positive("Hz"))
+    check_value("cycles", cycles, whole(1))
     if not (np.isfinite(pulse).all() and 0 < pulse[0] < pulse[1]):
         raise InvalidInput(f"pulse {pulse} us: needs two widths, the shorter first")
     angles = joint_angles(plan)
@@ -157,9 +197,9 @@ def servo_table(
         raise InvalidInput(
             f"servo map: no channel for joint {', '.join(sorted(missing))}"
         )
-    strange = {c.joint for c in channels} - set(angles)
-    if strange:
-        raise InvalidInput(f"servo map: the plan has no joint {sorted(strange)[0]!r}")
+    unknown = {c.joint for c in channels} - set(angles)
+    if unknown:
+        raise InvalidInput(f"servo map: the plan has no joint {sorted(unknown)[0]!r}")
     own = plan.data.time.values
     end = float(own[-1])
     repeats = plan.metrics.get("period", "none") in ("joints", "cycle")
@@ -195,18 +235,18 @@ def _shaft(channel: Channel, degrees: np.ndarray, times: np.ndarray) -> np.ndarr
 
 
 def joint_angles(plan: Result) -> dict[str, np.ndarray]:
-    """Angles (N,) [rad] of the actuated joints by name.
+    """Angles of the actuated joints (N,) [rad] by name.
 
     Raises:
         InvalidInput: when the result has none.
     """
     data = plan.data
     if "position" not in data or "joint" not in data.coords or len(data.time) < 2:
-        raise InvalidInput("the result holds no motion of joints to export")
+        raise InvalidInput("the result has no motion of joints to export")
     names = [str(name) for name in data.position_name.values]
     found = {}
     for joint in map(str, data.joint.values):
-        # Joints of one coordinate are called as they are, or behind their model.
+        # Positions of one coordinate are named by the joint, or model and joint.
         at = [k for k, n in enumerate(names) if n == joint]
         at = at or [k for k, n in enumerate(names) if n.endswith(f"_{joint}")]
         if len(at) != 1:
@@ -218,7 +258,7 @@ def joint_angles(plan: Result) -> dict[str, np.ndarray]:
 def write_servos(
     path: str | Path, channels: Sequence[Channel], times, values, units: str
 ) -> Path:
-    """Writes the table, atomically: channels by number, with their joints' names."""
+    """Writes the table, atomically, with the channels in the order of their numbers."""
     path = Path(path)
     order = np.argsort([c.number for c in channels])
     header = ["time"]

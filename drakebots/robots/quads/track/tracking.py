@@ -1,11 +1,11 @@
-"""A plan replayed open loop: servos, skin, and a ground that gives.
+"""Tracks a plan open loop: servos, skin and a compliant ground.
 
-    result = replay(Replay(load_result("plan.nc")))
+    result = track(Tracking(load_result("plan.nc")))
 
-The joints of the plan are the servos' targets, within their effort limits; nothing
-measures the body. Frames are those of the coupled simulation with compliant,
-rubbing contact points (:mod:`drakebots.skin.frame.contact`), not the planner's, so no
-contact schedule is given: feet land when they do.
+The joint angles of the plan are the targets of the servos, within their effort limits;
+nothing measures the body. Time steps are those of the coupled simulation with compliant
+contact points under friction (:mod:`drakebots.skin.frame.contact`), not the planner's,
+and there is no contact schedule: feet land when they reach the ground.
 """
 
 from __future__ import annotations
@@ -14,22 +14,26 @@ import time as clock
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
-from drakebots.core.errors import InvalidInput
-from drakebots.core.run import CtrlC, Verdict
+from drakebots.core.checks import (
+    check,
+    flag,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
-from drakebots.multibody import Progress
 from drakebots.results import Result, provenance
 from drakebots.robots.quads.robot import PlannedRobot, load_planned, moving_state
 from drakebots.robots.quads.track.reference import (
-    Judge,
+    FallDetector,
+    evaluate,
     plan_model,
     plan_reference,
-    with_cop,
 )
+from drakebots.robots.quads.track.sap import SapTracking, track_sap
 from drakebots.skin import SkinRecord
-from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import (
     CoupledResult,
     CoupledState,
@@ -38,27 +42,28 @@ from drakebots.skin.frame import (
     Servo,
 )
 
-QUARTERS = 4
-"""Parts of a frame that found no solution whole."""
+SUBSTEPS = 4
+"""Number of parts into which a time step is divided that has no solution as a whole."""
 
 
 @dataclass(frozen=True)
-class Replay:
-    """What to replay, and on what.
+class Tracking:
+    """A plan to track with the skinned robot, and the ground.
 
     Attributes:
-        plan: a result of `drakebots plan`.
-        model: of the robot, when the plan's file has moved; its own by default.
-        cycles: of a motion that repeats.
-        settle: time in which the last pose is held [s].
-        time_step: of a frame [s].
-        friction, stiffness, damping: of the ground, each contact point
-            [1, N/m, N s/m].
-        feedforward: whether servos are told the planned speed; a hobby servo only
-            knows the angle.
-        skin_period: between stored shapes of the skin [s].
-        threads: of the sparse solver.
-        time_limit: of wall time [s].
+        plan: result of `drakebots plan`.
+        model: path of the robot's model, if it is not where the plan says.
+        cycles: number of cycles of a periodic motion.
+        settle: time for which the last pose is held [s].
+        time_step: time step of the simulation [s].
+        friction: coefficient of friction of the ground.
+        stiffness: stiffness of the ground at each contact point [N/m].
+        damping: damping of the ground at each contact point [N s/m].
+        feedforward: whether servos also get the planned speeds as targets; hobby
+            servos take angles only.
+        skin_period: time between stored shapes of the skin [s].
+        threads: number of threads of the sparse solver.
+        time_limit: limit of the wall time [s].
 
     Raises:
         InvalidInput: for a value out of range.
@@ -78,19 +83,22 @@ class Replay:
     time_limit: float | None = None
 
     def __post_init__(self):
-        if self.cycles < 1 or self.cycles % 1:
-            raise InvalidInput(f"cycles must be a number >= 1, got {self.cycles}")
-        for name in ("time_step", "skin_period", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} must be > 0 s, got {value}")
-        if not (np.isfinite(self.settle) and self.settle >= 0):
-            raise InvalidInput(f"settle must be >= 0 s, got {self.settle}")
+        check(
+            self,
+            "",
+            cycles=whole(1),
+            settle=non_negative("s"),
+            time_step=positive("s"),
+            feedforward=flag(),
+            skin_period=positive("s"),
+            threads=whole(1),
+            time_limit=optional(positive("s")),
+        )
         self.ground  # noqa: B018 - checks its numbers
 
     @property
     def ground(self) -> PatchContact:
-        """Under the contact points."""
+        """The ground under the contact points."""
         return PatchContact(self.friction, self.stiffness, self.damping)
 
     @cached_property
@@ -98,133 +106,130 @@ class Replay:
         """The robot of the plan.
 
         Raises:
-            InvalidInput: when the plan does not tell its files.
+            InvalidInput: when the plan does not name its model.
         """
         return load_planned(self.model or plan_model(self.plan))
 
-    @property
-    def options(self) -> dict:
-        """But the plan, for the record."""
-        names = [f for f in self.__dataclass_fields__ if f != "plan"]
-        return {name: getattr(self, name) for name in names}
+    def stepper(self, time_step: float | None = None) -> CoupledStepper:
+        """The coupled simulation, by default with the time step of this problem [s]."""
+        return self.robot.skinned.stepper(
+            self.time_step if time_step is None else time_step,
+            patches=self.robot.skinned.skin.patches,
+            patch_contact=self.ground,
+            threads=self.threads,
+        )
 
 
-def replay(problem: Replay, *, progress: Progress | None = None) -> Result:
-    """Runs a plan; what was reached is returned even when it is cut short.
+def track(
+    problem: Tracking | SapTracking, *, progress: Progress | None = None
+) -> Result:
+    """Tracks a plan open loop; a run that is cut short returns what it reached.
 
     Args:
-        problem: what to run.
-        progress: called with the time reached and the end [s].
+        problem: the plan to track, with the skinned robot or with its skeleton in
+            Drake's SAP simulation.
+        progress: called with the simulated time reached and its end [s].
 
     Returns:
-        A result like those of :func:`~drakebots.skin.simulate.simulate_skinned`,
-        with roll_pitch (time, 2), cop, cop_margin, planned_com; its metrics say
-        distance, speed, the largest roll, least COP margin and torques. It failed
-        when the robot fell.
+        A result of kind "quads.track" with the variables of
+        :func:`~drakebots.skin.simulate.simulate_skinned`, or of kind
+        "quads.sap_track"; also roll_pitch (time, 2), cop, cop_margin and planned_com,
+        and in its metrics distance, speed, largest roll, least COP margin and torques.
+        It failed if the robot fell.
 
     Raises:
-        InvalidInput, NoSolution: for a plan that cannot be, before the run.
+        InvalidInput, NoSolution: for a plan that cannot be tracked, before the run.
     """
+    if isinstance(problem, SapTracking):
+        return track_sap(problem, progress=progress)
     began = clock.perf_counter()
     robot = problem.robot
     reference = plan_reference(problem.plan, robot)
-    stepper = replay_stepper(problem, robot.skinned)
-    state = moving_state(stepper, robot.share, reference.q[0], reference.v[0])
-    record = SkinRecord(robot.skinned, stepper, problem.skin_period)
+    stepper = _Stepper(problem)
+    state = moving_state(stepper.whole, robot.share, reference.q[0], reference.v[0])
+    record = SkinRecord(robot.skinned, stepper.whole, problem.skin_period)
     record.add(state, reference.at(0.0)[0])
-    judge = Judge(robot, reference)
+    falls = FallDetector(robot, reference)
     loaded = clock.perf_counter() - began
-    run = _Run(problem, robot.skinned, stepper)
-    verdict, message = run(state, reference, record, judge, progress)
-    wall = clock.perf_counter() - began - loaded
-    data, metrics = with_cop(record.dataset(), robot, reference, judge)
-    options = problem.options | {"motion": reference.name}
+    cycles = problem.cycles if reference.periodic else 1
+    duration = cycles * float(reference.times[-1]) + problem.settle
+    dt = problem.time_step
+    steps = max(1, round(duration / dt))
+
+    def advance(k: int) -> Stop | None:
+        nonlocal state
+        target, speed = reference.at(k * dt)
+        servo = robot.skinned.servo(target, speed if problem.feedforward else None)
+        result = stepper.step(state, servo)
+        if not result.converged:
+            return failed(result.message)
+        state = result.state
+        record.add(state, target, result, last=k == steps)
+        fall = falls.fell(state.q, k * dt)
+        return failed(f"{fall} at {k * dt:g} s") if fall else None
+
+    with calm_threads():
+        end = run_steps(
+            advance,
+            steps,
+            stage="track",
+            until=steps * dt,
+            progress=progress,
+            time_limit=problem.time_limit,
+            success=f"reached {steps * dt:g} s on its feet",
+        )
+    data, metrics = evaluate(record.dataset(), robot, reference, falls)
     return Result(
         kind="quads.track",
         model=robot.name,
-        verdict=verdict,
-        message=message,
+        verdict=end.verdict,
+        message=end.message,
         data=data,
         residuals={"glue gap [m]": record.worst_gap},
-        timings={"load": loaded, "simulate": wall},
+        timings={"load": loaded, "simulate": end.wall},
         metrics={
             "system": "skinned",
             "motion": reference.name,
             "frames": record.frames - 1,
-            "frames_refined": run.refined,
+            "frames_refined": stepper.refined,
             "worst_volume_ratio": record.worst_ratio,
             "largest_torque_N_m": record.largest_torque,
             "saturated_share": record.saturated_share,
             "tracking_error_rad": record.tracking_error,
             **metrics,
         },
-        provenance=provenance(robot.files, options),
+        provenance=provenance(robot.files, _options(problem, reference.name)),
     )
 
 
-def replay_stepper(
-    problem: Replay, robot: SkinnedRobot, dt: float | None = None
-) -> CoupledStepper:
-    """The coupled simulation of a replay; in frames of dt [s], by default its own."""
-    return robot.stepper(
-        problem.time_step if dt is None else dt,
-        patches=robot.skin.patches,
-        patch_contact=problem.ground,
-        threads=problem.threads,
-    )
+def _options(problem: Tracking, motion: str) -> dict[str, object]:
+    """Options for the provenance: all fields except the plan."""
+    names = [name for name in problem.__dataclass_fields__ if name != "plan"]
+    return {name: getattr(problem, name) for name in names} | {"motion": motion}
 
 
-class _Run:
-    """Frames of a replay; one that finds no solution is taken in quarters."""
+class _Stepper:
+    """Takes time steps, in parts where a whole one has no solution.
 
-    def __init__(self, problem: Replay, robot: SkinnedRobot, stepper: CoupledStepper):
-        self.problem, self.robot, self.stepper = problem, robot, stepper
-        self.fine: CoupledStepper | None = None
-        self.refined = 0
+    Attributes:
+        whole: the coupled simulation.
+        refined: number of time steps that were divided.
+    """
+
+    def __init__(self, problem: Tracking):
+        self.problem, self.whole, self.refined = problem, problem.stepper(), 0
+        self._part: CoupledStepper | None = None
 
     def step(self, state: CoupledState, servo: Servo) -> CoupledResult:
-        result = self.stepper.step(state, servo=servo)
+        result = self.whole.step(state, servo=servo)
         if result.converged:
             return result
         self.refined += 1
-        if self.fine is None:
-            step = self.problem.time_step / QUARTERS
-            self.fine = replay_stepper(self.problem, self.robot, step)
-        for _ in range(QUARTERS):
-            result = self.fine.step(state, servo=servo)
+        if self._part is None:
+            self._part = self.problem.stepper(self.problem.time_step / SUBSTEPS)
+        for _ in range(SUBSTEPS):
+            result = self._part.step(state, servo=servo)
             if not result.converged:
                 break
             state = result.state
         return result
-
-    def __call__(self, state, reference, record, judge, progress):
-        problem, start = self.problem, clock.perf_counter()
-        cycles = problem.cycles if reference.periodic else 1
-        duration = cycles * float(reference.times[-1]) + problem.settle
-        dt = problem.time_step
-        frames = max(1, round(duration / dt))
-        try:
-            with CtrlC() as stop, calm_threads():
-                for k in range(1, frames + 1):
-                    goal, speed = reference.at(k * dt)
-                    told = speed if problem.feedforward else None
-                    result = self.step(state, self.robot.servo(goal, told))
-                    if not result.converged:
-                        return Verdict.FAILED, result.message
-                    state = result.state
-                    record.add(state, goal, result, last=k == frames)
-                    fell = judge.fell(state.q, k * dt)
-                    if fell:
-                        return Verdict.FAILED, f"{fell} at {k * dt:g} s"
-                    stop.check()
-                    if progress is not None:
-                        progress(k * dt, frames * dt)
-                    spent, limit = clock.perf_counter() - start, problem.time_limit
-                    if limit is not None and spent > limit and k < frames:
-                        return (
-                            Verdict.TIME_LIMIT,
-                            f"stopped at the time limit of {limit:g} s; raise it",
-                        )
-        except KeyboardInterrupt:
-            return Verdict.INTERRUPTED, "interrupted; what was reached is kept"
-        return Verdict.SUCCESS, f"reached {frames * dt:g} s on its feet"

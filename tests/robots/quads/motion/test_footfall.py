@@ -13,12 +13,13 @@ from drakebots.robots.quads.motion.motion import (
     bar_footfall,
     cop_of_forces,
     gait_footfall,
-    half_planes,
     margin,
+    near_contact,
     polygon,
     runs,
     zmp,
 )
+from drakebots.robots.quads.robot.quad import half_planes
 
 FEET = ("fl", "fr", "rl", "rr")
 PHASES = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
@@ -49,7 +50,7 @@ def test_bars_are_runs_of_contact():
     )
     assert pattern.bars("a") == [(0, 10), (20, 30)]
     assert pattern.bars("b") == [(0, 41)]
-    near = pattern.near_contact(3)
+    near = near_contact(pattern.contact, 3)
     assert near[12, 0] and near[17, 0] and not near[14, 0]
     assert runs(np.array([], bool)) == []
 
@@ -75,7 +76,11 @@ def test_bars_are_runs_of_contact():
             "tail",
         ),
         (lambda: bar_footfall(["a"], {"b": []}, frames=9), UnknownName, "'b'"),
-        (lambda: bar_footfall(["a"], {"a": [(1, 0)]}, frames=9), InvalidInput, "early"),
+        (
+            lambda: bar_footfall(["a"], {"a": [(1, 0)]}, frames=9),
+            InvalidInput,
+            "before it starts",
+        ),
     ],
 )
 def test_bad_patterns_are_named(make, error, text):

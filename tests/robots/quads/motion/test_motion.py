@@ -110,7 +110,7 @@ def test_a_flying_trot_must_be_meant(cow):
     motion = trot(cow, duty=0.44)
     assert motion.flight and motion.footfall.unsupported()
     contact = motion.footfall.contact
-    with pytest.raises(InvalidInput, match="no foot is on the ground in frames"):
+    with pytest.raises(InvalidInput, match="no foot is on the ground at steps"):
         MotionInput(motion.footfall, motion.com, motion.feet)
     assert not contact.any(axis=1).all()
 
@@ -153,18 +153,18 @@ def _standing(quad, frames=41, **changes):
 def test_feet_that_slide_or_hover_in_contact_are_named(cow):
     feet = np.repeat(cow.rest_feet[None], 41, axis=0)
     feet[:, 1, 0] += np.linspace(0, 0.02, 41)
-    with pytest.raises(InvalidInput, match=r"foot fr .* slide 20\.0 mm by frame 40"):
+    with pytest.raises(InvalidInput, match=r"foot fr .* slide 20\.0 mm by step 40"):
         _standing(cow, feet=feet)
     feet = np.repeat(cow.rest_feet[None], 41, axis=0)
     feet[7, 2, 2] = 0.03
-    with pytest.raises(InvalidInput, match=r"foot rl .* frame 7 but 30\.0 mm"):
+    with pytest.raises(InvalidInput, match=r"foot rl .* step 7 but 30\.0 mm"):
         _standing(cow, feet=feet)
 
 
 def test_values_that_are_no_numbers_are_named(cow):
     com = np.repeat(cow.com(cow.rest), 41, axis=0)
     com[5, 1] = np.nan
-    with pytest.raises(InvalidInput, match="com is not a number at frame 5"):
+    with pytest.raises(InvalidInput, match="com is not a number at step 5"):
         _standing(cow, com=com)
     with pytest.raises(InvalidInput, match="needs"):
         _standing(cow, com=com[:-1])
@@ -176,7 +176,7 @@ def test_out_of_reach_names_foot_frame_and_distance(cow):
     contact[15:26, 3] = False
     feet[20, 3] += [0.9, 0, 0.1]
     motion = _standing(cow, feet=feet, footfall=Footfall(cow.feet, contact, 5e-3))
-    with pytest.raises(InvalidInput, match=r"foot rr at frame 20 .* \d+ mm out of"):
+    with pytest.raises(InvalidInput, match=r"foot rr at step 20 .* \d+ mm out of"):
         check_motion(SpaceTime(cow, motion))
 
 
@@ -210,7 +210,7 @@ def test_least_static_torques_scale_with_the_weight(tmp_path):
     ("options", "text"),
     [
         ({"friction": 0.0}, "friction"),
-        ({"stride": 7}, "frames are not"),
+        ({"knot_spacing": 7}, "steps are not"),
         ({"cop_share": 1.5}, "cop_share"),
         ({"follow": np.zeros((3, 3))}, "follow"),
     ],

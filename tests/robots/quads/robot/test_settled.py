@@ -10,7 +10,7 @@ from drakebots.robots.quads.frames.objective import settling_step
 from drakebots.robots.quads.frames.plan import FrameProblem, plan_frames
 from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
 from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.space_time import blocks
+from drakebots.robots.quads.space_time import program
 from drakebots.robots.quads.space_time.problem import SpaceTime
 from tests.helpers.skinned_quad import LOWER
 
@@ -106,7 +106,7 @@ def test_the_planner_remembers_the_deviation(quad):
 def test_heights_of_corners_are_drakes(quads, name):
     """In random poses, against the plant's own kinematics."""
     quad = quads[name]
-    block = blocks.clearance_block(quad)
+    block = program.clearance_block(quad)
     plant, rng = quad.robot.plant, np.random.default_rng(2)
     context, world = plant.CreateDefaultContext(), plant.world_frame()
     for _ in range(5):
@@ -126,8 +126,7 @@ def test_heights_of_corners_are_drakes(quads, name):
 def test_soles_in_the_air_have_rows(cow):
     """Corners of feet in the air are bounded below, those of others are not."""
     problem = SpaceTime(cow, library_motion("walk", cow))
-    program = problem.program()
-    low = program.rows["clear"].lower
+    low = program.space_time_program(problem).rows["clear"].lower
     up = ~np.repeat(problem.contact, [len(s.corners) for s in cow.soles], axis=1)
     assert up.any() and np.array_equal(low == 0, up)
     assert np.isneginf(low[~up]).all()

@@ -38,7 +38,9 @@ def _walk(quad, **options):
 
 @pytest.fixture(scope="module")
 def plan(beetle):
-    problem = SpaceTime(beetle, _walk(beetle), skin=cloud_of_skin(beetle), stride=10)
+    problem = SpaceTime(
+        beetle, _walk(beetle), skin=cloud_of_skin(beetle), knot_spacing=10
+    )
     return plan_space_time(problem)
 
 
@@ -82,7 +84,7 @@ def test_a_walk_is_found_and_holds_every_constraint(plan):
 def test_its_torques_are_drakes_inverse_dynamics(beetle):
     """On a plan without skin: Drake's plant needs the plan's torques, and nothing
     at its base, under the plan's contact forces."""
-    plan = plan_space_time(SpaceTime(beetle, _walk(beetle), stride=10))
+    plan = plan_space_time(SpaceTime(beetle, _walk(beetle), knot_spacing=10))
     assert plan.ok
     plant, parts = beetle.robot.plant, plan.parts
     context = plant.CreateDefaultContext()
@@ -119,11 +121,11 @@ def test_motion_at_frames_has_the_knots_rates(plan):
 
 
 def test_between_knots_the_motion_is_of_second_order(beetle):
-    """Of a smooth path at rest at both ends, at two strides."""
+    """Of a smooth path at rest at both ends, at two spacings of knots."""
     motion = lift(beetle, ["fl"], duration=1.0, height=0.02)
     errors = []
-    for stride in (10, 5):
-        problem = SpaceTime(beetle, motion, stride=stride)
+    for knot_spacing in (10, 5):
+        problem = SpaceTime(beetle, motion, knot_spacing=knot_spacing)
         path = np.cos(2 * np.pi * motion.times)[:, None] * np.ones(beetle.nv)
         q, _, _ = spline_motion(problem, path[problem.frames])
         errors.append(np.abs(q - path).max())
@@ -132,7 +134,7 @@ def test_between_knots_the_motion_is_of_second_order(beetle):
 
 def test_a_plan_holds_between_its_knots(beetle):
     motion = lift(beetle, ["fl"], duration=1.0, height=0.02)
-    found = plan_space_time(SpaceTime(beetle, motion, stride=5))
+    found = plan_space_time(SpaceTime(beetle, motion, knot_spacing=5))
     assert found.ok
     assert found.result().metrics["frame_dynamics_error"] < 0.01
 
@@ -191,7 +193,7 @@ def test_torque_limits_bind(plan):
 def test_what_fails_names_its_worst_rows(beetle):
     """Cut short: the best iterate, and where it is worst."""
     motion = _walk(beetle)
-    problem = SpaceTime(beetle, motion, stride=10, friction=0.8)
+    problem = SpaceTime(beetle, motion, knot_spacing=10, friction=0.8)
     found = plan_space_time(problem, options={"max_iter": 1})
     assert found.solution.verdict is Verdict.FAILED
     name, value = next(iter(found.solution.residuals.items()))
@@ -211,7 +213,7 @@ def test_snopt_agrees_on_a_small_plan(beetle):
         com,
         np.repeat(beetle.rest_feet[None], N, axis=0),
     )
-    problem = SpaceTime(beetle, motion, stride=20)
+    problem = SpaceTime(beetle, motion, knot_spacing=20)
     exact = plan_space_time(problem)
     assert exact.ok
     program, x = exact.solution.program, exact.solution.x
@@ -223,7 +225,7 @@ def test_snopt_agrees_on_a_small_plan(beetle):
 
 
 def test_warm_starts_must_fit(plan, quads):
-    other = SpaceTime(plan.problem.quad, plan.problem.motion, stride=5)
+    other = SpaceTime(plan.problem.quad, plan.problem.motion, knot_spacing=5)
     with pytest.raises(InvalidInput, match="warm start"):
         plan_space_time(other, warm=plan)
     again = solve_exact(
@@ -235,7 +237,7 @@ def test_warm_starts_must_fit(plan, quads):
 def test_loads_begin_and_end_with_the_contact(beetle):
     """A foot that lands or leaves at a knot bears nothing there: with loads that go
     straight from knot to knot it would be loaded in the air."""
-    problem = SpaceTime(beetle, _walk(beetle), stride=5)
+    problem = SpaceTime(beetle, _walk(beetle), knot_spacing=5)
     contact = problem.motion.footfall.contact[:, problem.order]
     assert (problem.loaded <= problem.contact).all()
     assert problem.loaded.any(axis=1).all()

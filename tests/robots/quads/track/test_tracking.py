@@ -1,4 +1,4 @@
-"""Plans replayed: standing carries the weight, falls are seen, servos get angles."""
+"""Plans tracked: standing carries the weight, falls are seen, servos get angles."""
 
 import csv
 from dataclasses import replace
@@ -9,13 +9,13 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from quad_kinematic_plan import step_back
+from quad_kinematic import step_back
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import Result, load_result
-from drakebots.robots.quads.track.reference import Judge, plan_reference
-from drakebots.robots.quads.track.sap import SapTracking, track_sap
+from drakebots.robots.quads.track.reference import FallDetector, plan_reference
+from drakebots.robots.quads.track.sap import SapTracking
 from drakebots.robots.quads.track.servo_file import (
     Channel,
     channels_of,
@@ -24,7 +24,7 @@ from drakebots.robots.quads.track.servo_file import (
     servo_table,
     write_servos,
 )
-from drakebots.robots.quads.track.tracking import Replay, replay
+from drakebots.robots.quads.track.tracking import Tracking, track
 from tests.helpers.small_quad import planned_lift
 
 G = 9.81
@@ -32,12 +32,12 @@ G = 9.81
 
 @pytest.fixture(scope="module")
 def run(plan):
-    return replay(Replay(plan))
+    return track(Tracking(plan))
 
 
 @pytest.fixture(scope="module")
 def sap(plan):
-    return track_sap(SapTracking(plan))
+    return track(SapTracking(plan))
 
 
 def quiet(run):
@@ -62,7 +62,7 @@ def test_sap_carries_skeleton_and_recorded_skin(sap, robot):
 
 
 def test_sap_without_skin_carries_the_skeleton(plan, robot):
-    bare = track_sap(SapTracking(plan, skin=False))
+    bare = track(SapTracking(plan, skin=False))
     load = bare.data.patch_force.values[quiet(bare), :, 2].sum(axis=1)
     assert np.allclose(load.mean(), robot.skinned.skeleton_mass * G, rtol=0.02)
     assert "skin_position" not in bare.data
@@ -105,20 +105,20 @@ def test_joints_of_a_periodic_motion_repeat(plan, robot):
 
 
 def test_a_fall_is_seen(plan, robot):
-    judge = Judge(robot, plan_reference(plan, robot))
+    falls = FallDetector(robot, plan_reference(plan, robot))
     q = plan.data.position.values[0].copy()
-    assert judge.fell(q, 0.0) == ""
+    assert falls.fell(q, 0.0) == ""
     low = q.copy()
     low[6] *= 0.3
-    assert "sank" in judge.fell(low, 0.0)
+    assert "sank" in falls.fell(low, 0.0)
     tipped = q.copy()
     tipped[:4] = np.cos(0.6), np.sin(0.6), 0, 0
-    assert "rolled" in judge.fell(tipped, 0.0)
+    assert "rolled" in falls.fell(tipped, 0.0)
 
 
 def test_a_slippery_floor_is_another_floor(plan, run):
     """Less friction moves the feet more."""
-    ice = replay(Replay(plan, friction=0.02))
+    ice = track(Tracking(plan, friction=0.02))
 
     def slip(result):
         feet = result.data.patch_position.values[:, 5:, :2]
@@ -132,7 +132,7 @@ def test_a_slippery_floor_is_another_floor(plan, run):
 
 
 def test_time_limit_and_bad_input(plan):
-    cut = replay(Replay(plan, time_limit=1e-3))
+    cut = track(Tracking(plan, time_limit=1e-3))
     assert cut.verdict is Verdict.TIME_LIMIT and len(cut.data.time) == 2
     for options in (
         {"cycles": 0},
@@ -142,7 +142,7 @@ def test_time_limit_and_bad_input(plan):
         {"stiffness": 0.0},
     ):
         with pytest.raises(InvalidInput, match=next(iter(options))):
-            Replay(plan, **options)
+            Tracking(plan, **options)
     with pytest.raises(InvalidInput, match="time_step"):
         SapTracking(plan, time_step=-1.0)
 
@@ -163,7 +163,7 @@ def test_what_is_no_plan(plan, run, robot):
     fields["provenance"] = {"files": {}}
     lost = Result(data=plan.data, **fields)
     with pytest.raises(InvalidInput, match="--model"):
-        Replay(lost).robot  # noqa: B018
+        Tracking(lost).robot  # noqa: B018
 
 
 def test_steps_back():
@@ -248,7 +248,7 @@ def test_a_board_that_does_not_fit(plan, tmp_path):
     with pytest.raises(InvalidInput, match="line 2"):
         channels_of([row])
     row["upper_deg"] = 1
-    with pytest.raises(InvalidInput, match="channel 1 is there twice"):
+    with pytest.raises(InvalidInput, match="channel 1 is listed twice"):
         channels_of([row, row])
     with pytest.raises(InvalidInput, match="direction"):
         channels_of([row | {"direction": 2}])

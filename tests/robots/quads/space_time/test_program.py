@@ -7,7 +7,7 @@ import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots.model.loops import find_body
-from drakebots.robots.quads.space_time import blocks
+from drakebots.robots.quads.space_time import program
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -15,16 +15,16 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 def _blocks(quad):
     n = quad.nv
     return {
-        "dynamics": blocks.dynamics_block(quad),
-        "kinematics": blocks.kinematics_block(quad),
-        "sole": blocks.sole_block(quad, 0.9),
-        "friction": blocks.friction_block(quad, 0.8, 0.04, 40.0),
-        "flat": blocks.flat_block(quad),
-        "squares": blocks.squares_block("x", 5),
-        "motion": blocks.motion_block(n, 0.02, "inner"),
-        "start": blocks.motion_block(n, 0.02, "start"),
-        "wrap": blocks.wrap_block(n, 0.02, 0.3, False),
-        "end": blocks.wrap_block(n, 0.02, 0.3, True),
+        "dynamics": program.dynamics_block(quad),
+        "kinematics": program.kinematics_block(quad),
+        "sole": program.sole_block(quad, 0.9),
+        "friction": program.friction_block(quad, 0.8, 0.04, 40.0),
+        "flat": program.flat_block(quad),
+        "squares": program.squares_block("x", 5),
+        "motion": program.motion_block(n, 0.02, "inner"),
+        "start": program.motion_block(n, 0.02, "start"),
+        "wrap": program.wrap_block(n, 0.02, 0.3, False),
+        "end": program.wrap_block(n, 0.02, 0.3, True),
     }
 
 
@@ -85,7 +85,7 @@ def test_inverse_dynamics_and_contact_are_drakes(quads, name):
         wrench = np.concatenate([F.ravel(), T.ravel()])
         assert J.T @ wrench == pytest.approx(pulled, abs=1e-10)
         tau = rng.normal(0, 1, len(quad.joints))
-        block = blocks.dynamics_block(quad)
+        block = program.dynamics_block(quad)
         data = np.concatenate([tree.inertia.ravel(), np.zeros(quad.nv)])
         w = np.concatenate([q, v, a, F.ravel(), T.ravel(), tau])
         rows = block.value_function(w, data).full().ravel()
@@ -110,6 +110,6 @@ def test_momentum_rows_are_the_rate_of_momentum(beetle):
     F = rng.normal(0, 5, (4, 3))
     w = np.concatenate([q, v, a, F.ravel(), np.zeros(12), np.zeros(12)])
     data = np.concatenate([quad.tree.inertia.ravel(), np.zeros(quad.nv)])
-    rows = blocks.dynamics_block(quad).value_function(w, data).full().ravel()
+    rows = program.dynamics_block(quad).value_function(w, data).full().ravel()
     weight = quad.mass * np.array([0, 0, -9.81])
     assert rows[:3] == pytest.approx(rate - weight - F.sum(axis=0), abs=1e-6)
