@@ -1,4 +1,4 @@
-"""`drakebots plan`, `track`, `export` of a quad-robot with a skin: parsing only."""
+"""The forms of `plan`, `track` and `export` for skinned quad-robots: parsing only."""
 
 from __future__ import annotations
 
@@ -6,53 +6,28 @@ import argparse
 from pathlib import Path
 
 from drakebots.cli.command import Variant
-from drakebots.cli.inputs import skinned_argument, stored
+from drakebots.cli.generic import attribute_texts
+from drakebots.cli.inputs import numbers, skinned_argument, stored
 from drakebots.cli.options import (
     field_options,
     given,
     output_argument,
     output_arguments,
-    picture_argument,
     refuse,
 )
 from drakebots.cli.output import finish, tell
-from drakebots.cli.progress import progress_bar, stages
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.cli.progress import progress_bar
+from drakebots.core.errors import InvalidInput
 from drakebots.model import load
-from drakebots.robots.quads import QuadProblem, plan_quad, plot_contacts
-from drakebots.robots.quads.motion import MOTIONS
-from drakebots.robots.quads.track import (
-    UNITS,
-    Replay,
-    SapTracking,
-    model_channels,
-    plan_model,
-    read_channels,
-    replay,
-    track_sap,
-    servo_table,
-    write_servos,
-)
+from drakebots.robots import quads
+from drakebots.robots.quads.track import PULSE, UNITS
 
 # --- plan -------------------------------------------------------------------
 
-_PLAN = {
-    "speed": "of the body [m/s]",
-    "turning_rate": "[rad/s]",
-    "cycles": "of a gait",
-    "duration": "of a foot lift [s]",
-    "lift": "of the feet [m]",
-    "friction": "of the ground",
-    "cop_margin": "of the COP from the support polygon's edges [m]",
-    "torque_limit": "of all joints, in place of the model's [N m]",
-    "tolerance": "of the difference between both motions",
-    "max_iterations": "of the alternation",
-    "min_iterations": "made in any case",
-    "ignore_skin": "leave the skin out of the space-time program",
-    "base": "the skin's forces count in the base's momentum as well",
-    "stride": "frames from knot to knot",
-    "threads": "of the sparse solver",
-    "time_limit": "of wall time [s]; the best is kept",
+_OPTIONS = {
+    name: text
+    for name, text in attribute_texts(quads.Problem).items()
+    if name not in ("model", "motion", "more")
 }
 
 
@@ -61,20 +36,18 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--motion",
         default="walk",
-        help=f"{', '.join(MOTIONS)}, or a file (.yaml, .csv) (default walk)",
+        help=f"{', '.join(quads.MOTIONS)}, or a file (.yaml, .csv) (default walk)",
     )
-    field_options(parser, QuadProblem, _PLAN)
+    field_options(parser, quads.Problem, _OPTIONS)
     output_arguments(parser)
-    picture_argument(
-        parser, "--contacts", plot_contacts, "also the contact bars and forces (.png)"
-    )
 
 
 def _plan(args: argparse.Namespace) -> int:
-    problem = QuadProblem(model=args.model, motion=args.motion, **given(args, _PLAN))
+    options = given(args, _OPTIONS)
+    problem = quads.Problem(model=args.model, motion=args.motion, **options)
     model = load(args.model)
-    with stages(model.name) as progress:
-        result = plan_quad(problem, path=args.output, progress=progress)
+    with progress_bar(model.name) as progress:
+        result = quads.plan(problem, path=args.output, progress=progress)
     return finish(args, result, model)
 
 
@@ -87,31 +60,23 @@ QUAD_PLAN = Variant(
 
 # --- track ------------------------------------------------------------------
 
-_TRACK = {
-    "cycles": "of a motion that repeats",
-    "settle": "hold the last pose for so long [s]",
-    "damping": "of the ground at a contact point [N s/m]",
-    "skin_period": "between stored shapes of the skin [s]",
-    "threads": "of the sparse solver",
-}
-_BOTH = {
-    "time_step": "of a frame [s]",
-    "friction": "of the ground",
-    "stiffness": "of the ground at a contact point [N/m]",
-    "feedforward": "tell the servos the planned speeds, not only angles",
-    "time_limit": "of wall time [s]",
-}
+_TRACKING = attribute_texts(quads.Tracking)
+_SAP = attribute_texts(quads.SapTracking)
+_BOTH = [name for name in _TRACKING if name in _SAP and name not in ("plan", "model")]
+_COUPLED = [name for name in _TRACKING if name not in _SAP]
 
 
 def _track_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", help="a plan of a skinned robot (.nc)")
-    parser.add_argument("--model", help="of the robot, when its files have moved")
+    parser.add_argument("plan", help="plan of a skinned robot (.nc)")
+    parser.add_argument("--model", help=_TRACKING["model"])
     parser.add_argument(
         "--sap",
         action="store_true",
-        help="the skeleton alone in Drake, under the plan's forces of the skin",
+        help="track with the skeleton alone in Drake's SAP simulation, under the "
+        "recorded forces of the skin",
     )
-    field_options(parser, Replay, _TRACK | _BOTH)
+    texts = {name: _TRACKING[name] for name in (*_COUPLED, *_BOTH)}
+    field_options(parser, quads.Tracking, texts)
     output_arguments(parser)
 
 
@@ -119,17 +84,17 @@ def _track(args: argparse.Namespace) -> int:
     plan = stored(args.plan)
     options = given(args, ("model", *_BOTH))
     if args.sap:
-        refuse(args, _TRACK, "--sap")
-        problem, run = SapTracking(plan, **options), track_sap
+        refuse(args, _COUPLED, "--sap")
+        problem = quads.SapTracking(plan, **options)
     else:
-        problem, run = Replay(plan, **options, **given(args, _TRACK)), replay
+        problem = quads.Tracking(plan, **options, **given(args, _COUPLED))
     with progress_bar(f"track {plan.model}") as progress:
-        result = run(problem, progress=progress)
+        result = quads.track(problem, progress=progress)
     return finish(args, result, problem.robot.skinned.model)
 
 
 QUAD_TRACK = Variant(
-    "replay a plan of a skinned robot open loop, on a ground that gives",
+    "track a plan of a skinned robot open loop, on compliant ground",
     "drakebots track plan.nc -o track.nc",
     _track_arguments,
     _track,
@@ -139,62 +104,52 @@ QUAD_TRACK = Variant(
 
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", help="a plan or run of a skinned robot (.nc)")
+    parser.add_argument("plan", help="plan or run of a skinned robot (.nc)")
     output_argument(
-        parser, "--servos", required=True, help="angles of the servos (.csv)"
+        parser, "--servos", required=True, help="file of the servos' angles (.csv)"
     )
     parser.add_argument("--map", type=Path, help="servo_map.csv of the board")
-    parser.add_argument("--rate", type=float, default=50.0, help="rows a second [Hz]")
-    parser.add_argument("--cycles", type=int, default=1, help="of a gait")
     parser.add_argument(
-        "--units", default="deg", help="deg, or us of a pulse (default deg)"
+        "--rate", type=float, default=50.0, help="rows per second [Hz] (default 50)"
+    )
+    parser.add_argument(
+        "--cycles", type=int, default=1, help="number of cycles of a periodic motion"
+    )
+    parser.add_argument(
+        "--units",
+        default="deg",
+        help="deg for angles, us for pulse widths (default deg)",
     )
     parser.add_argument(
         "--pulse",
-        default="500,2500",
+        default=",".join(f"{width:g}" for width in PULSE),
         metavar="A,B",
-        help="widths at both ends of the travel [us] (default 500,2500)",
+        help="pulse widths at both ends of the travel [us] (default 500,2500)",
     )
 
 
 def _export(args: argparse.Namespace) -> int:
-    plan = stored(args.plan)
-    if args.map is not None:
-        channels = read_channels(args.map)
-    else:
-        channels = model_channels(plan.model, _folder(plan))
-    times, values = servo_table(
-        plan,
-        channels,
+    pulse = numbers(args.pulse, "--pulse")
+    if len(pulse) != 2:
+        raise InvalidInput(f"--pulse {args.pulse!r}: write two widths, 500,2500")
+    path = quads.export_servos(
+        stored(args.plan),
+        args.servos,
+        servo_map=args.map,
         rate=args.rate,
         cycles=args.cycles,
         units=args.units,
-        pulse=_pulse(args.pulse),
+        pulse=pulse,
     )
-    path = write_servos(args.servos, channels, times, values, args.units)
+    header, *rows = path.read_text().splitlines()
     facts = {
         "servos": str(path),
-        "rows": len(times),
-        "channels": len(channels),
+        "rows": len(rows),
+        "channels": header.count(","),
         "rate_hz": args.rate,
         "units": args.units,
     }
     return tell(args, facts, path)
-
-
-def _folder(plan) -> Path | None:
-    try:
-        return Path(plan_model(plan)).parent
-    except (InvalidInput, FileProblem):
-        return None
-
-
-def _pulse(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise InvalidInput(f"--pulse {text!r}: write two widths, 500,2500") from None
-    return low, high
 
 
 QUAD_EXPORT = Variant(

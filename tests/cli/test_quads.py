@@ -10,6 +10,7 @@ from drakebots.cli import main
 from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import kind_of
 from drakebots.results import load_result
+from tests.helpers.scripts import is_picture
 from tests.helpers.small_quad import planned_lift
 
 
@@ -31,12 +32,12 @@ def test_a_plan_cut_short_is_kept(model, tmp_path, capsys):
     """By the clock: what was reached is a result, and the exit code says so."""
     out, picture = tmp_path / "plan.nc", tmp_path / "bars.png"
     argv = ["plan", model, "--motion", "lift_single", "--duration", "1"]
-    argv += ["--time-limit", "6", "-o", str(out), "--contacts", str(picture), "--json"]
+    argv += ["--time-limit", "6", "-o", str(out), "--plot", str(picture), "--json"]
     code = main(argv)
     told = capsys.readouterr()
     if code == 0:
         # A fast machine may be done.
-        assert load_result(out).ok and picture.stat().st_size > 5000
+        assert load_result(out).ok and is_picture(picture)
     else:
         assert "time limit" in told.err or "cut short" in told.err
 
@@ -47,8 +48,8 @@ def test_track_and_export(plan, tmp_path, capsys):
     assert main(argv) == 0
     facts = last(capsys)
     assert facts["verdict"] == "success" and facts["com_drift_m"] < 0.02
-    assert page.stat().st_size > 100_000
-    # A replay has joints as well: it can be exported, not replayed again.
+    assert "skin" in page.read_text()
+    # A run has joints as well: it can be exported, not tracked again.
     assert main(["track", str(out)]) == 2
     assert "cannot be tracked" in capsys.readouterr().err
     board = tmp_path / "servo_map.csv"

@@ -19,7 +19,7 @@ from drakebots.fem.mesh.io import write_mesh
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.mesh.shapes import box_mesh
 from drakebots.model import skin_path
-from drakebots.robots.quads.plan import QuadProblem
+from drakebots.robots.quads.plan import QuadProblem, plan
 from drakebots.robots.quads.robot.planned_robot import load_planned
 from drakebots.skin.file.description import (
     Patches,

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
     from drakebots.robots.quads.motion import MOTIONS
     from drakebots.robots.quads.plan import QuadProblem as Problem
     from drakebots.robots.quads.plan import plan
-    from drakebots.robots.quads.plots import plot_contacts
+    from drakebots.robots.quads.plots import plot_plan, plot_track
     from drakebots.robots.quads.robot import MODELS as MODEL
     from drakebots.robots.quads.track import (
         SapTracking,
         Tracking,
         export_servos,
-        plan_model,
         track,
     )
-    from drakebots.robots.quads.view import draw_motion
     from drakebots.skin import SkinSimulation as Simulation
     from drakebots.skin import simulate_skinned as simulate
 

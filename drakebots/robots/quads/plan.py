@@ -48,8 +48,8 @@ class QuadProblem:
         max_iterations: largest number of iterations of the alternation.
         min_iterations: minimum number of iterations of the alternation.
         ignore_skin: leave the skin out of the space-time program.
-        base: let the skin's forces also act on the base's momentum; see
-            :class:`~drakebots.robots.quads.robot.links_skin.SkinInfluence`.
+        base: let the skin's forces also act on the momentum of the base in the
+            space-time program.
         knot_spacing: number of time steps from knot to knot of the space-time program.
         threads: number of threads of the sparse solver.
         time_limit: limit of the wall time [s]; the best plan so far is kept.

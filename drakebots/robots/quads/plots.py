@@ -1,4 +1,9 @@
-"""Pictures of a quad-robot's plan: contact bars and loads, COP, joints, stages."""
+"""Figures of quad-robots' plans and tracking runs.
+
+:func:`plot_plan` draws the kinds "quads.plan", "quads.space_time" and "quads.frames",
+:func:`plot_track` the kinds "quads.track" and "quads.sap_track". The panels are
+functions of their own, for figures of experiments.
+"""
 
 from __future__ import annotations
 
@@ -8,86 +13,151 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
 
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, save
 from drakebots.results import Result
-from drakebots.robots.quads.frames import support_edges
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7b5ea7", "#444444")
-BAR, SUPPORT, OUT, IN = "#f2c14e", "#5bc0be", "#c1121f", "#2a9d3f"
+BAR = "#f2c14e"
 
 
-def plot_contacts(result: Result, path: str | Path) -> Path:
-    """Draws the footfall bars with each foot's load, the COP's margin and the torques.
+def plot_plan(result: Result, path: str | Path) -> Path:
+    """Draws footfall pattern and loads, COM, COP margin and torques of a plan.
+
+    Args:
+        result: a plan, a space-time plan or a step-by-step plan.
+        path: file to write (.png, .pdf, .svg).
 
     Raises:
         InvalidInput: when the result is no plan of a quad-robot, or for the ending.
         FileProblem: when the file cannot be written.
     """
-    ending = check_ending(path)
-    data = result.data
-    if "contact" not in data or "foot" not in data.dims:
-        raise InvalidInput("the result holds no footfall pattern to plot")
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    bars, margin, torque = figure.subplots(3, 1, height_ratios=(1.3, 1, 1))
-    draw_bars(bars, result)
-    draw_margin(margin, {"frames": result})
-    draw_torques(torque, result)
-    for axes in (bars, margin, torque):
+    path = check_ending(path)
+    if _contact(result) is None or "foot" not in result.data.dims:
+        raise InvalidInput("the result has no footfall pattern to plot")
+    runs = {"plan": result}
+    return _save(result, path, draw_bars, lambda axes, _: draw_com(axes, runs))
+
+
+def plot_track(result: Result, path: str | Path) -> Path:
+    """Draws path of the COM, roll and pitch, COP margin and torques of a tracking run.
+
+    Args:
+        result: a run of :func:`~drakebots.robots.quads.track.track`.
+        path: file to write (.png, .pdf, .svg).
+
+    Raises:
+        InvalidInput: when the result is no tracking run, or for the ending.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
+    if "roll_pitch" not in result.data or "planned_com" not in result.data:
+        raise InvalidInput("the result is no tracking run of a quad-robot to plot")
+    runs = {"run": result}
+    return _save(result, path, lambda axes, _: draw_com(axes, runs), _draw_tilt)
+
+
+def _save(result: Result, path: Path, *panels) -> Path:
+    """A figure of some panels, and of COP margin and torques."""
+    figure = Figure(figsize=(8, 9), layout="constrained")
+    grid = figure.subplots(len(panels) + 2, 1)
+    for panel, axes in zip(panels, grid):
+        panel(axes, result)
+    draw_margin(grid[-2], {"": result})
+    draw_torques(grid[-1], result)
+    for axes in grid:
         tidy(axes)
-    figure.suptitle(f"{result.model}: {result.metrics.get('motion', 'motion')}")
-    return save(figure, ending)
+    figure.suptitle(f"{result.model}: {result.metrics.get('motion', result.kind)}")
+    return save(figure, path)
 
 
 def tidy(axes: Axes, x: str = "time [s]") -> None:
-    """Label and frame."""
+    """Labels the x axis and removes the upper and right spines."""
     axes.set_xlabel(x)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_bars(axes: Axes, result: Result) -> None:
-    """Contact bars by foot; a line in each is its load over the weight."""
-    data = result.data
-    t, feet = data.time.values, [str(f) for f in data.foot.values]
+    """Bars of contact for each foot; the line in each is its load over the weight."""
+    t, feet = result.data.time.values, [str(f) for f in result.data.foot.values]
     dt = t[1] - t[0] if len(t) > 1 else 1.0
-    loads = foot_loads(result)
-    weight = float(result.metrics.get("mass_kg", np.nan)) * 9.81
+    loads, contact = _foot_loads(result), _contact(result)
     for k in range(len(feet)):
-        down = data.contact.values[:, k] > 0
-        edges = np.flatnonzero(np.diff(np.r_[0, down, 0]))
+        edges = np.flatnonzero(np.diff(np.r_[0, contact[:, k], 0]))
         spans = [(t[a], t[b - 1] - t[a] + dt) for a, b in edges.reshape(-1, 2)]
         axes.broken_barh(spans, (k - 0.4, 0.8), color=BAR)
         if loads is not None:
-            axes.plot(t, k + 0.4 - 0.8 * loads[:, k] / weight, color="#222", lw=0.8)
+            axes.plot(t, k + 0.4 - 0.8 * loads[:, k], color="#222", lw=0.8)
     axes.set_yticks(range(len(feet)), feet)
     axes.invert_yaxis()
     axes.set_title("contacts, and load over weight", fontsize=9)
 
 
-def foot_loads(result: Result) -> np.ndarray | None:
-    """Normal force of each foot (T, feet) [N]; None without contact forces."""
-    data = result.data
-    name = next((n for n in ("contact_force", "patch_force") if n in data), None)
-    if name is None or "foot" not in data.coords:
+def _contact(result: Result) -> np.ndarray | None:
+    """Feet on the ground by the footfall pattern (T, feet)."""
+    for name in ("contact", "scheduled"):
+        if name in result.data:
+            return result.data[name].values > 0
+    return None
+
+
+def _foot_loads(result: Result) -> np.ndarray | None:
+    """Normal force of each foot over the weight (T, feet); None without forces."""
+    data, metrics = result.data, result.metrics
+    if "contact_force" not in data:
         return None
-    force = data[name].values[..., 2]
-    patches = [str(p) for p in data.patch.values]
-    stems = [p.replace("/", "_").rpartition("_")[0] for p in patches]
-    feet = [str(f) for f in data.foot.values]
-    return np.stack(
-        [force[:, [s == foot for s in stems]].sum(axis=1) for foot in feet], axis=1
+    force = data.contact_force.values[..., 2]
+    stems = [str(p).replace("/", "_").rpartition("_")[0] for p in data.patch.values]
+    loads = np.stack(
+        [
+            force[:, [s == str(foot) for s in stems]].sum(axis=1)
+            for foot in data.foot.values
+        ],
+        axis=1,
     )
+    mass = metrics.get("mass_kg", metrics.get("mass"))
+    weight = loads.sum(axis=1).mean() if mass is None else 9.81 * mass
+    return loads / weight
+
+
+def draw_com(axes: Axes, runs: Mapping[str, Result]) -> None:
+    """Displacement of the COM, solid, and what was requested or planned, dashed."""
+    for (label, result), colour in zip(runs.items(), COLOURS):
+        data = result.data
+        com = data.com.values
+        names = ("desired_com", "planned_com")
+        target = next((data[n].values for n in names if n in data), None)
+        for k, (axis, width) in enumerate(zip("xyz", (1.5, 1.0, 0.6))):
+            moved = com[:, k] - com[0, k]
+            name = f"{label}, {axis}"
+            axes.plot(data.time, moved, color=colour, lw=width, label=name)
+            if target is not None:
+                axes.plot(data.time, target[:, k] - com[0, k], "--", color="#888")
+    axes.set_ylabel("COM [m]")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_tilt(axes: Axes, result: Result) -> None:
+    """Roll and pitch of the base, and the plan's, dashed."""
+    data = result.data
+    for k, (name, colour) in enumerate(zip(("roll", "pitch"), COLOURS)):
+        planned = np.degrees(data.planned_roll_pitch.values[:, k])
+        axes.plot(data.time, planned, "--", color=colour, lw=0.8)
+        tilt = np.degrees(data.roll_pitch.values[:, k])
+        axes.plot(data.time, tilt, color=colour, lw=1, label=name)
+    axes.set_ylabel("tilt [deg]")
+    axes.legend(frameon=False, fontsize=8)
 
 
 def draw_margin(axes: Axes, results: Mapping[str, Result]) -> None:
-    """Distance of the COP to the polygon's nearest side."""
+    """Distance of the COP from the nearest side of the support polygon."""
     for (label, result), colour in zip(results.items(), COLOURS):
-        margin = result.data.cop_margin
-        axes.plot(result.data.time, 1e3 * margin, color=colour, lw=1, label=label)
+        margin = result.data.get("cop_margin")
+        if margin is not None:
+            axes.plot(result.data.time, 1e3 * margin, color=colour, lw=1, label=label)
     axes.axhline(0, color="#888", lw=0.8)
-    axes.set_ylabel("COP inside by [mm]")
+    axes.set_ylabel("COP margin [mm]")
     if len(results) > 1:
         axes.legend(frameon=False, fontsize=8)
 
@@ -95,8 +165,11 @@ def draw_margin(axes: Axes, results: Mapping[str, Result]) -> None:
 def draw_torques(
     axes: Axes, result: Result, joints: Sequence[str] | None = None
 ) -> None:
-    """Torques, all thin or some by name, and the limits."""
+    """Torques of all joints, or of some by name, and the limits."""
     data = result.data
+    axes.set_ylabel("torque [N m]")
+    if "torque" not in data:
+        return
     t, limit = data.time.values, data.get("torque_limit")
     names = [str(name) for name in data.joint.values]
     if joints is None:
@@ -108,34 +181,7 @@ def draw_torques(
         axes.legend(frameon=False, fontsize=8)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))
-        # A limit far from all torques would flatten them.
+        # A limit far beyond all torques would flatten their curves.
         near = most < 3 * np.abs(axes.get_ylim()).max()
         for sign in (1, -1) if near else ():
             axes.axhline(sign * most, color="#888", lw=0.8, ls="--")
-    axes.set_ylabel("torque [N m]")
-
-
-def draw_cop(axes: Axes, points, bearing, cop, *, title: str = "") -> None:
-    """One moment from above: the support polygon and the COP, green inside it.
-
-    Args:
-        axes: to draw on.
-        points: contact points (P, 3) or (P, 2) [m].
-        bearing: which span the polygon (P,).
-        cop: (2,) [m].
-        title: above.
-    """
-    from scipy.spatial import ConvexHull
-
-    on = np.asarray(points)[np.asarray(bearing, bool)][:, :2]
-    axes.scatter(*np.asarray(points)[:, :2].T, s=6, color="#bbb")
-    inside = False
-    if len(on) >= 3:
-        hull = on[ConvexHull(on).vertices]
-        axes.add_patch(Polygon(hull, facecolor=SUPPORT, alpha=0.35, edgecolor="#367"))
-        normals, offsets = support_edges(on)
-        inside = bool((normals @ cop - offsets >= -1e-6).all())
-    axes.scatter(*cop, s=40, color=IN if inside else OUT, zorder=3)
-    axes.set_aspect("equal")
-    axes.set_title(title, fontsize=8)
-    axes.tick_params(labelsize=7)

@@ -1,20 +1,26 @@
-"""Figures of scripts/quad_*.py, after those of the paper."""
+"""Figures of the experiments, after those of the paper."""
 
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 from quad_setting import Outcome, Trial
+from scipy.spatial import ConvexHull
 
 from drakebots.results import Result
-from drakebots.robots.quads import (
+from drakebots.robots.quads.frames import support_edges
+from drakebots.robots.quads.motion import sole_corners
+from drakebots.robots.quads.plots import (
     COLOURS,
     draw_bars,
-    draw_cop,
     draw_margin,
     draw_torques,
     tidy,
 )
+
+SUPPORT, OUT, IN = "#5bc0be", "#c1121f", "#2a9d3f"
 
 
 def lift_figure(outcome: Outcome) -> Figure:
@@ -26,9 +32,9 @@ def lift_figure(outcome: Outcome) -> Figure:
         n = len(trial.plan.data.time)
         for axes, k in zip(line, np.linspace(0.1, 0.8, 4)):
             _moment(axes, trial.plan, int(k * (n - 1)))
-        results = {"frames": trial.plan}
+        results = {"plan": trial.plan}
         if trial.coupled is not None:
-            results["replayed with skin"] = trial.coupled
+            results["tracked with skin"] = trial.coupled
         draw_margin(line[4], results)
         line[4].set_title(name.replace("_", " "), fontsize=9)
         tidy(line[4])
@@ -47,14 +53,14 @@ def _moment(axes, plan: Result, k: int) -> None:
 
 
 def walk_figure(outcome: Outcome) -> Figure:
-    """A column a walk: contacts, way of the COM, roll, torques."""
+    """One column per walk: contacts, path of the COM, roll, torques."""
     trials = outcome.trials
     figure = Figure(figsize=(5.5 * len(trials), 10), layout="constrained")
     grid = figure.subplots(4, len(trials), squeeze=False)
     for column, (name, trial) in zip(grid.T, trials.items()):
         draw_bars(column[0], trial.plan)
         column[0].set_title(name.replace("_", " "), fontsize=9)
-        _way(column[1], trial)
+        _path(column[1], trial)
         _roll(column[2], trial)
         draw_torques(column[3], trial.plan)
         for axes in column:
@@ -63,14 +69,14 @@ def walk_figure(outcome: Outcome) -> Figure:
 
 
 def _runs(trial: Trial) -> dict[str, Result]:
-    runs = {"replayed with skin": trial.coupled, "skeleton in SAP": trial.sap}
+    runs = {"tracked with skin": trial.coupled, "skeleton in SAP": trial.sap}
     return {name: r for name, r in runs.items() if r is not None}
 
 
-def _way(axes, trial: Trial) -> None:
+def _path(axes, trial: Trial) -> None:
     plan = trial.plan.data
-    axes.plot(plan.time, plan.desired_com[:, 0], "--", color="#888", label="asked")
-    axes.plot(plan.time, plan.com[:, 0], color=COLOURS[0], label="frames")
+    axes.plot(plan.time, plan.desired_com[:, 0], "--", color="#888", label="requested")
+    axes.plot(plan.time, plan.com[:, 0], color=COLOURS[0], label="plan")
     for (label, run), colour in zip(_runs(trial).items(), COLOURS[1:]):
         axes.plot(run.data.time, run.data.com[:, 0], color=colour, label=label)
     axes.set_ylabel("COM forward [m]")
@@ -83,8 +89,8 @@ def _roll(axes, trial: Trial) -> None:
         axes.plot(run.data.time, roll, color=colour, label=label)
     run = next(iter(_runs(trial).values()), None)
     if run is not None:
-        wanted = np.degrees(run.data.planned_roll_pitch.values[:, 0])
-        axes.plot(run.data.time, wanted, color=COLOURS[0], label="frames")
+        planned = np.degrees(run.data.planned_roll_pitch.values[:, 0])
+        axes.plot(run.data.time, planned, color=COLOURS[0], label="plan")
         axes.legend(frameon=False, fontsize=8)
     axes.set_ylabel("roll [deg]")
 
@@ -107,30 +113,30 @@ def torque_figure(outcome: Outcome) -> Figure:
 
 
 def qpcc_figure(outcome: Outcome) -> Figure:
-    """Energy over the QPs of a frame."""
+    """Energy over the QPs of a step."""
     energies = outcome.more["energies"]
     figure = Figure(figsize=(3.6 * max(1, len(energies)), 3.2), layout="constrained")
     grid = figure.subplots(1, max(1, len(energies)), squeeze=False)[0]
     for axes, (name, (frame, values)) in zip(grid, energies.items()):
         axes.plot(np.arange(1, len(values) + 1), values, "o-", color=COLOURS[0], ms=3)
-        axes.set_title(f"foot {name}, frame {frame}", fontsize=9)
+        axes.set_title(f"foot {name}, step {frame}", fontsize=9)
         axes.set_ylabel("energy")
         tidy(axes, "QP")
     return figure
 
 
 def kinematic_figure(outcome: Outcome) -> Figure:
-    """Roll, way and one knee of both motions, replayed under the same servos."""
+    """Roll, path and one knee of both motions, tracked with the same servos."""
     figure = Figure(figsize=(7, 9), layout="constrained")
-    roll, way, knee = figure.subplots(3, 1)
+    roll, path, knee = figure.subplots(3, 1)
     for (label, trial), colour in zip(outcome.trials.items(), COLOURS):
         run = trial.coupled
         if run is None:
             continue
         t, data = run.data.time, run.data
         degrees = np.degrees(data.roll_pitch.values[:, 0])
-        roll.plot(t, degrees, color=colour, label=f"{label}, replayed")
-        way.plot(t, data.com[:, 0], color=colour, label=label)
+        roll.plot(t, degrees, color=colour, label=f"{label}, tracked")
+        path.plot(t, data.com[:, 0], color=colour, label=label)
         joints = [str(j) for j in data.joint.values]
         at = next((k for k, j in enumerate(joints) if "knee" in j), 0)
         names = [str(n) for n in data.position_name.values]
@@ -142,7 +148,11 @@ def kinematic_figure(outcome: Outcome) -> Figure:
             color=colour,
             label=f"{joints[at]}, {label}",
         )
-    for axes, text in ((roll, "roll [deg]"), (way, "COM forward [m]"), (knee, "[deg]")):
+    for axes, text in (
+        (roll, "roll [deg]"),
+        (path, "COM forward [m]"),
+        (knee, "[deg]"),
+    ):
         axes.set_ylabel(text)
         axes.legend(frameon=False, fontsize=8)
         tidy(axes)
@@ -150,7 +160,7 @@ def kinematic_figure(outcome: Outcome) -> Figure:
 
 
 def trot_figure(outcome: Outcome) -> Figure:
-    """COP margins of the passes, and how far each got from its motion."""
+    """COP margins of the step-by-step plans, and heights of the COM."""
     figure = Figure(figsize=(7, 7), layout="constrained")
     margin, height = figure.subplots(2, 1)
     k = 0
@@ -167,7 +177,7 @@ def trot_figure(outcome: Outcome) -> Figure:
             margin.plot(data.plan_time, 1e3 * row, color=colour, lw=1, label=label)
             height.plot(data.plan_time, com[:, 2], color=colour, lw=1, label=label)
     margin.axhline(0, color="#888", lw=0.8)
-    margin.set_ylabel("COP inside by [mm]")
+    margin.set_ylabel("COP margin [mm]")
     height.set_ylabel("height of the COM [m]")
     for axes in (margin, height):
         axes.legend(frameon=False, fontsize=8)
@@ -176,7 +186,7 @@ def trot_figure(outcome: Outcome) -> Figure:
 
 
 def cop_figure(outcome: Outcome) -> Figure:
-    """The worst frames from above, before and after, and both motions."""
+    """The worst moments from above, before and after, and both motions."""
     more = outcome.more
     t, quad = more["times"], more["robot"].quad
     figure = Figure(figsize=(9, 9), layout="constrained")
@@ -201,7 +211,7 @@ def cop_figure(outcome: Outcome) -> Figure:
     for (label, margin), colour in zip(more["margins"].items(), COLOURS):
         grid[2, 0].plot(t[: len(margin)], 1e3 * margin, color=colour, lw=1, label=label)
     grid[2, 0].axhline(0, color="#888", lw=0.8)
-    grid[2, 0].set_ylabel("COP inside by [mm]")
+    grid[2, 0].set_ylabel("COP margin [mm]")
     name, k = more["joint"]
     twin = grid[2, 1].twinx()
     for (label, style), colour in zip((("before", "--"), ("after", "-")), COLOURS):
@@ -219,15 +229,13 @@ def cop_figure(outcome: Outcome) -> Figure:
 
 def _sole_points(quad, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Corners of all soles (c, 2) [m] and their feet."""
-    from drakebots.robots.quads.motion import sole_corners
-
     corners = sole_corners(quad, quad.foot_positions(q)[0], q[3])
     owner = np.repeat(np.arange(len(corners)), [len(c) for c in corners])
     return np.vstack(corners), owner
 
 
 def failure_figure(outcome: Outcome) -> Figure:
-    """COP margins with doubled mass, and of the footfall that repairs it."""
+    """COP margins with doubled mass, and with the footfall that repairs it."""
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
     for (name, trial), colour in zip(outcome.trials.items(), COLOURS):
@@ -235,8 +243,32 @@ def failure_figure(outcome: Outcome) -> Figure:
         if "cop_margin" in data:
             axes.plot(data.time, 1e3 * data.cop_margin, color=colour, label=name)
     axes.axhline(0, color="#888", lw=0.8)
-    axes.set_ylabel("COP inside by [mm]")
+    axes.set_ylabel("COP margin [mm]")
     if outcome.trials:
         axes.legend(frameon=False, fontsize=8)
     tidy(axes)
     return figure
+
+
+def draw_cop(axes: Axes, points, bearing, cop, *, title: str = "") -> None:
+    """One moment from above: the support polygon and the COP, green inside it.
+
+    Args:
+        axes: axes to draw on.
+        points: contact points (P, 3) or (P, 2) [m].
+        bearing: contact points that span the polygon (P,).
+        cop: centre of pressure (2,) [m].
+        title: title of the panel.
+    """
+    on = np.asarray(points)[np.asarray(bearing, bool)][:, :2]
+    axes.scatter(*np.asarray(points)[:, :2].T, s=6, color="#bbb")
+    inside = False
+    if len(on) >= 3:
+        hull = on[ConvexHull(on).vertices]
+        axes.add_patch(Polygon(hull, facecolor=SUPPORT, alpha=0.35, edgecolor="#367"))
+        normals, offsets = support_edges(on)
+        inside = bool((normals @ cop - offsets >= -1e-6).all())
+    axes.scatter(*cop, s=40, color=IN if inside else OUT, zorder=3)
+    axes.set_aspect("equal")
+    axes.set_title(title, fontsize=8)
+    axes.tick_params(labelsize=7)

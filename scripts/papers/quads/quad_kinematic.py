@@ -40,6 +40,7 @@ from drakebots.robots.quads.space_time import (
 from drakebots.trajopt.program import Block, Program
 from drakebots.trajopt.solvers import Solution, solve
 
+
 @dataclass(frozen=True)
 class KinematicPlan:
     """A kinematic plan, or the best iterate of a failed attempt.
@@ -67,7 +68,7 @@ class KinematicPlan:
         return self.solution.parts["q"]
 
     def motion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, v, a at the knots (K, nv), by the differences of the space-time program."""
+        """q, v, a at the knots (K, nv), by the space-time program's differences."""
         return knot_motion(self.problem, self.q)
 
     def torques(self, problem: SpaceTime | None = None) -> dict[str, np.ndarray]:
@@ -317,7 +318,7 @@ def kinematic(setting: Setting) -> Outcome:
     share = np.abs(torques["torque"]) / robot.quad.torque_limits
     rows = [
         row(
-            "kinematic plan: knots that contact forces can support, by inverse dynamics",
+            "kinematic plan: knots that contact forces can support",
             "not all",
             f"{int(torques['feasible'].sum())} of {len(torques['feasible'])} knots; "
             f"torque up to {100 * share.max():.0f} % of the limit",

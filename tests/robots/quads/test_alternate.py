@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quad_planned_cop import needed_cop, needed_wrench
+from quad_trot import needed_cop, needed_wrench
 from quad_variant import variant
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
-from drakebots.robots.quads.alternation import Stage
 
 from drakebots.core.run import Verdict
 from drakebots.robots.quads.alternate import _judge
+from drakebots.robots.quads.alternation import Stage
 
 
 def stages(*differences):

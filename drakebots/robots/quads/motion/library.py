@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from drakebots.core.checks import check_value, finite
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.quads.motion.gait import (
     Gait,
@@ -71,6 +72,8 @@ def walk(
         InvalidInput: for values out of range.
         NoSolution: when no path of the COM keeps the ZMP in the support polygons.
     """
+    check_value("speed", speed, finite("m/s"))
+    check_value("turning rate", turning_rate, finite("rad/s"))
     h = leg_height(quad)
     rates = abs(speed) + abs(turning_rate) * _arm(quad)
     if period is None:
