@@ -106,7 +106,7 @@ def test_a_robot_fixed_to_the_world_is_not_planned(capsys):
         (["track", "--friction", "-1"], "friction"),
         (["track", "--kp", "1"], "--kp"),
         (["export", "--servos", "x.csv"], "--map"),
-        (["export", "--servos", "x.csv", "--pulse", "9"], "--map"),
+        (["export", "--servos", "x.csv", "--pulse", "9"], "--pulse"),
         (["export", "--voltages", "x.csv"], "--servos"),
     ],
 )
