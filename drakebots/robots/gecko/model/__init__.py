@@ -1,4 +1,13 @@
-"""TODO: what this room is."""
+"""What the gecko is: parameters, constant-curvature kinematics, SDF.
+
+    robot = gecko("small")
+    pose = pose_at(robot, gait_law(q1, q2), heading, position)
+    pose.markers, pose.foot_headings
+
+`gait_law` and `fixation` are the open-loop gait: reference angles of the limbs, and
+the feet that stay fixed, for each half cycle. The Drake robot of :mod:`..drake` is the
+same robot as chains of segments (`gecko_sdf`).
+"""
 
 from typing import TYPE_CHECKING
 
@@ -21,12 +30,10 @@ if TYPE_CHECKING:
         LEGS,
         LIMBS,
         MARKERS,
+        MODEL,
         Gecko,
-        array,
         gecko,
-        raw,
-        scalar,
-        table,
+        parameters,
     )
     from drakebots.robots.gecko.model.sdf import (
         FRONT,

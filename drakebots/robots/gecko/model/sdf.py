@@ -1,9 +1,9 @@
-"""The gecko as a chain of rigid segments: its limbs, its SDF, its feet.
+"""The files of `models/gecko`: the robot as chains of rigid segments in SDF.
 
-The torso's front end slides and turns on a plane. The torso leaves it to the
-rear, the front legs to the sides; the rear legs leave the torso's tip. Each
-limb bends about its own axis, so that all angles count as in the gait law
-(`drakebots.robots.gecko.model.kinematics`).
+The torso's front end slides and turns on a plane. The torso starts there and points
+to the rear, the front legs start there and point to the sides; the rear legs start at
+the torso's tip. Each limb bends about its own axis, so that all angles have the signs
+of the gait law (`drakebots.robots.gecko.model.kinematics`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from drakebots.robots.gecko.model.parameters import (
     FEET,
     LIMBS,
     Gecko,
-    array,
-    scalar,
-    table,
+    parameters,
 )
 
 FRONT = "front"
@@ -39,31 +37,37 @@ WALL = "wall"
 REAR = "torso_tip"
 """The link at marker 4; its x points to the rear."""
 
-UP, DOWN = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
+_UP, _DOWN = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
 
 _ORANGE, _DARK = (0.93, 0.55, 0.18, 1.0), (0.20, 0.22, 0.26, 1.0)
 _GREEN = (0.35, 0.62, 0.36, 1.0)
 
-SCENE_STEP = np.radians(60.0)
-
-# Parent, direction on it, bending axis of each limb; limb_starts() in chains.
+# Parent link, yaw on it and bending axis of each limb, as in limb_starts().
 _TREE = {
-    "FL": (FRONT, np.pi / 2, DOWN),
-    "FR": (FRONT, -np.pi / 2, UP),
-    "torso": (FRONT, np.pi, UP),
-    "RL": (REAR, -np.pi / 2, UP),
-    "RR": (REAR, np.pi / 2, DOWN),
+    "FL": (FRONT, np.pi / 2, _DOWN),
+    "FR": (FRONT, -np.pi / 2, _UP),
+    "torso": (FRONT, np.pi, _UP),
+    "RL": (REAR, -np.pi / 2, _UP),
+    "RR": (REAR, np.pi / 2, _DOWN),
 }
 
 
 def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
     """The five limbs in the order of every alpha.
 
-    Masses go with the lengths: those of `params.yaml` are the small robot's.
+    Masses are proportional to lengths: those of `params.yaml` are the small robot's.
+
+    Args:
+        robot: gives the lengths.
+        segments: number of segments of each limb's chain; None for the file's.
+
+    Raises:
+        InvalidInput: for segments that are no whole number >= 1.
     """
-    masses, radii = table("mass"), table("radius")
+    own = parameters()
+    masses, radii = own.table("mass"), own.table("radius")
     small = Gecko()
-    n = int(scalar("segments")) if segments is None else segments
+    n = int(own.number("segments")) if segments is None else segments
     limbs = []
     for name in LIMBS:
         parent, yaw, axis = _TREE[name]
@@ -75,15 +79,15 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
                 name=name,
                 parent=parent,
                 length=reach,
-                stiffness=scalar("limb_stiffness"),
-                damping=scalar("limb_damping"),
+                stiffness=own.number("limb_stiffness"),
+                damping=own.number("limb_damping"),
                 mass=share * masses[kind],
                 tip_mass=0.0 if torso else masses["foot"],
                 radius=radii[kind],
                 rpy=(0.0, 0.0, yaw),
                 axis=axis,
                 segments=n,
-                range=array(f"{kind}_range"),
+                range=own.array(f"{kind}_range"),
                 rgba=_GREEN if torso else _ORANGE,
             )
         )
@@ -91,24 +95,16 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
 
 
 def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
-    """The SDF text of a robot.
-
-    Args:
-        robot: its lengths.
-        segments: of each limb's chain; None for the file's.
-
-    Raises:
-        InvalidInput: for segments that are no whole number >= 1.
-    """
+    """The SDF text of a robot; arguments and errors as in :func:`gecko_limbs`."""
     limbs = gecko_limbs(robot, segments)
     model = SdfModel("gecko")
     model.links[WALL] = SdfLink(WALL, 0.0, SdfPose(), np.zeros((3, 3)), [])
     # libsdformat has no planar joint, and Drake's own cannot be on the world.
     model.joints["on_world"] = SdfJoint(
-        "on_world", "fixed", "world", WALL, np.array(UP)
+        "on_world", "fixed", "world", WALL, np.array(_UP)
     )
     model.links[FRONT] = _front()
-    # A limb's parent must be there first.
+    # A limb's parent must exist before the limb is added.
     for limb in sorted(limbs, key=lambda x: x.parent != FRONT):
         limb_parts(model, limb, on=limb.parent)
     for foot in FEET:
@@ -118,7 +114,8 @@ def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
 
 
 def _front() -> SdfLink:
-    mass, radius = 0.2 * table("mass")["torso"], table("radius")["torso"]
+    mass = 0.2 * parameters().table("mass")["torso"]
+    radius = parameters().table("radius")["torso"]
     head = SdfGeometry(
         "visual",
         "head",
@@ -143,8 +140,9 @@ def _front() -> SdfLink:
 
 
 def _draw_foot(link: SdfLink) -> None:
-    """A suction cup below the end of a leg."""
-    cup, stem = table("radius")["foot"], table("radius")["leg"]
+    """Adds a suction cup below the end of a leg."""
+    radii = parameters().table("radius")
+    cup, stem = radii["foot"], radii["leg"]
     link.geometries[:] = [
         SdfGeometry(
             "visual",
@@ -163,36 +161,34 @@ def _draw_foot(link: SdfLink) -> None:
             _ORANGE,
         ),
     ]
-    # A disc resists being spun; a point would let welds and chains ring.
+    # The inertia of a disc: with a point mass, welds and chains would vibrate.
     mass = link.mass
     link.inertia = mass * cup**2 * np.diag([0.25, 0.25, 0.5])
 
 
 def gecko_sidecar() -> str:
-    """The text of `gecko.drakebots.yaml`: feet and the torso's ends."""
+    """The text of `gecko.drakebots.yaml`: the feet and the torso's ends."""
     feet = {foot: {"body": f"{foot}_tip", "p": [0, 0, 0]} for foot in FEET}
-    ends = {
-        "front": {"body": FRONT, "p": [0, 0, 0]},
-        "rear": {"body": REAR, "p": [0, 0, 0]},
-    }
+    ends = {"front": FRONT, "rear": REAR}
+    ends = {name: {"body": body, "p": [0, 0, 0]} for name, body in ends.items()}
     text = yaml.safe_dump(
         {"feet": feet, "points": ends}, sort_keys=False, default_flow_style=None
     )
     return "# Written by scripts/make_gecko_model.py from params.yaml; SI.\n" + text
 
 
-def gecko_scene(q1: float = SCENE_STEP) -> str:
-    """The text of `scene.dmd.yaml`: the robot within a straight gait.
+def gecko_scene(q1: float = np.radians(60.0)) -> str:
+    """The text of `scene.dmd.yaml`: the robot in a pose of a straight gait.
 
     Args:
-        q1: step length, the torso's angle [rad].
+        q1: step length, the torso's bending angle [rad].
     """
     alpha = gait_law(q1, 0.0)
     lines = [
-        "# Written by scripts/make_gecko_model.py; SI. The gecko on a floor, within a"
-        " straight gait.",
-        "# No contact: the robot slides on its plane. drakebots adds suction feet"
-        " (robots/gecko/suction.py).",
+        "# Written by scripts/make_gecko_model.py; SI. The gecko on a floor, in a pose"
+        " of a straight gait.",
+        "# No contact: the robot slides on its plane. Its suction feet are added by"
+        " drakebots/robots/gecko/drake.",
         "directives:",
         "- add_model:",
         "    name: gecko",
@@ -209,13 +205,3 @@ def gecko_scene(q1: float = SCENE_STEP) -> str:
     ]
     return "\n".join(lines) + "\n"
 
-
-__all__ = [
-    "FRONT",
-    "REAR",
-    "WALL",
-    "gecko_limbs",
-    "gecko_scene",
-    "gecko_sdf",
-    "gecko_sidecar",
-]

@@ -1,4 +1,13 @@
-"""TODO: what this room is."""
+"""The lightweight simulation model: quasi-static poses of the gecko, one after another.
+
+    step = pose_step(robot, pose, gait_law(q1, q2), fixation(q1))
+    poses = walk(robot, q1, q2, half_cycles=6)
+    motion = cycle_motion(robot, q1, q2)      # rotation, forward, left per cycle
+
+Each pose minimises a weighted sum of norms (stretch, rotation of the fixed feet,
+distance from the gait law) with the fixed feet in place: `problem` has the norms and
+the feet with their derivatives, `solver` the Newton method, `pose_step` the bounds.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +15,9 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.pose_step.gait import (
-        PHASES,
-        CyclePhases,
         Saturation,
         check_gait,
         cycle_motion,
-        cycle_phases,
         half_cycle,
         relative_motion,
         walk,

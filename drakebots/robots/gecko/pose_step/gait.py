@@ -1,12 +1,8 @@
-"""One settled cycle of a gait in its phases, as in Fig. 6.
+"""Gaits of constant (q1, q2) by the pose step: their poses and their motion per cycle.
 
-    1a  all feet fixed, in the pose the last half cycle ended with
-    1b  feet FL and RR released: their legs are free to follow the law
-    2a  moved to +q1, and all feet fixed
-    2b  feet FR and RL released
-    3a  moved to -q1: the pose 1a, a cycle on
-
-Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), section 3.2.
+A gait starts in its own extreme pose alpha(-q1, q2) and repeats half cycles. In the
+first cycle the feet still have the orientations of that unconstrained pose; the motion
+per cycle converges by a factor of some 15 a cycle.
 """
 
 from __future__ import annotations
@@ -16,49 +12,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.checks import between, check_value, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model import (
-    FEET,
-    LEGS,
-    Gecko,
-    Pose,
-    fixation,
-    gait_law,
-    gecko,
-    pose_at,
-)
+from drakebots.robots.gecko.model import Gecko, Pose, fixation, gait_law, pose_at
 from drakebots.robots.gecko.pose_step.pose_step import Step, pose_step
 
-# Gaits of constant (q1, q2) by the pose step: poses, and motion per cycle.
-#
-# A gait starts in its own extreme pose alpha(-q1, q2) and repeats half cycles. In
-# the first cycle the feet still remember that unhindered pose; what a cycle does
-# settles by a factor of some 15 a cycle.
-
 Saturation = Callable[[np.ndarray], np.ndarray]
-"""What the pressure supply makes of reference angles (5,) [rad]."""
+"""Limits reference angles (5,) [rad] to what the pressure supply can reach."""
 
 
 def check_gait(q1, q2) -> tuple[float, float]:
-    """The gait's numbers, if it is one.
+    """The gait's step length [rad] and steering as numbers.
 
     Raises:
-        InvalidInput: unless q1 is within 0..180 deg and q2 within -1..1.
+        InvalidInput: unless q1 is within 0..180 deg, 0 excluded, and q2 within -1..1.
     """
     q1, q2 = float(q1), float(q2)
     if not 0 < q1 <= np.pi:
         raise InvalidInput(
-            f"step length q1 must be within 0..180 deg, got {np.degrees(q1):g} deg"
+            f"step length q1 must be > 0 and within 0..180 deg, got {np.degrees(q1):g}"
         )
-    if not abs(q2) <= 1:
-        raise InvalidInput(f"steering q2 must be within -1..1, got {q2:g}")
-    return q1, q2
+    return q1, check_value("steering q2", q2, between(-1, 1))
 
 
 def half_cycle(
     robot: Gecko, pose: Pose, q1: float, q2: float, saturate: Saturation | None = None
 ) -> Step:
-    """The step to the extreme pose of q1, with its half cycle's sign [rad]."""
+    """The pose step to the gait law's pose of q1, signed, [rad] and q2."""
     reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
     if saturate is not None:
         reference = saturate(reference)
@@ -74,17 +54,18 @@ def walk(
     start: Pose | None = None,
     saturate: Saturation | None = None,
 ) -> list[Pose]:
-    """Poses of a gait (half_cycles + 1), the start first.
+    """Poses of a gait (half_cycles + 1), beginning with the start.
 
     Args:
+        robot: lengths and weights.
         q1: step length [rad]; the first half cycle goes to +q1.
         q2: steering.
-        half_cycles: how many.
-        start: where it begins; by default alpha(-q1, q2) at the origin.
-        saturate: what the pressure supply makes of the references.
+        half_cycles: number of half cycles.
+        start: first pose; by default alpha(-q1, q2) at the origin.
+        saturate: limit of the pressure supply.
 
     Raises:
-        InvalidInput: for a gait that is none.
+        InvalidInput: for q1 or q2 out of range.
         NoSolution: when a pose step fails.
     """
     q1, q2 = check_gait(q1, q2)
@@ -100,12 +81,12 @@ def walk(
 
 @dataclass(frozen=True)
 class CycleMotion:
-    """What one cycle does, in the body frame at its start.
+    """Motion of one cycle, in the body frame at its start.
 
     Attributes:
-        rotation: [rad].
-        forward, left: of the torso's front end [m].
-        poses: at the start, the half and the end of the cycle.
+        rotation: change of the heading [rad].
+        forward, left: displacement of the torso's front end [m].
+        poses: poses at the start, the middle and the end of the cycle.
     """
 
     rotation: float
@@ -129,120 +110,8 @@ def cycle_motion(
     settle: int = 4,
     saturate: Saturation | None = None,
 ) -> CycleMotion:
-    """What the cycle after `settle` others does; arguments as in :func:`walk`."""
-    if settle < 0:
-        raise InvalidInput(f"settle must be >= 0 cycles, got {settle}")
+    """Motion of the cycle that follows `settle` others; see also :func:`walk`."""
+    settle = check_value("settle", settle, whole(0))
     poses = walk(robot, q1, q2, 2 * settle + 2, saturate=saturate)[-3:]
     rotation, moved = relative_motion(poses[0], poses[2])
     return CycleMotion(float(rotation), float(moved[0]), float(moved[1]), tuple(poses))
-
-
-PHASES = ("1a", "1b", "2a", "2b", "3a")
-
-
-@dataclass(frozen=True, eq=False)
-class CyclePhases:
-    """The poses of a cycle and what the law asked for.
-
-    Attributes:
-        q1, q2: the gait; q1 [rad].
-        poses: in the order of PHASES.
-        reference: angles of the law in each (5, 5) [rad].
-        held: feet that hold in each (5, 4) of bool.
-        moving: feet that hold while the limbs move, by half cycle (2, 4).
-    """
-
-    q1: float
-    q2: float
-    poses: tuple[Pose, ...]
-    reference: np.ndarray
-    held: np.ndarray
-    moving: np.ndarray
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """Angles (5, 5) [rad], by phase and limb."""
-        return np.array([pose.alpha for pose in self.poses])
-
-    @property
-    def off_law(self) -> np.ndarray:
-        """alpha - reference (5, 5) [rad], by phase and limb."""
-        return self.alpha - self.reference
-
-    @property
-    def foot_headings(self) -> np.ndarray:
-        """phi (5, 4) [rad], by phase and foot."""
-        return np.array([pose.foot_headings for pose in self.poses])
-
-    @property
-    def turn(self) -> np.ndarray:
-        """What each foot turned while it was held (4,) [rad].
-
-        FR and RL from 1a to 2a, FL and RR from 2a to 3a.
-        """
-        phi = self.foot_headings
-        halves = np.array([phi[2] - phi[0], phi[4] - phi[2]])
-        return np.where(self.moving, halves, 0.0).sum(axis=0)
-
-    @property
-    def rotation(self) -> float:
-        """Of the robot in the cycle [rad]."""
-        return self.poses[-1].heading - self.poses[0].heading
-
-    def table(self) -> list[dict[str, float | str]]:
-        """By foot, in deg: how far its leg is off the law, and its turn."""
-        legs = np.degrees(self.off_law[:, LEGS])
-        turn = np.degrees(self.turn)
-        return [
-            {
-                "foot": foot,
-                **{f"off_law_{p}_deg": float(legs[k, i]) for k, p in enumerate(PHASES)},
-                "turn_while_held_deg": float(turn[i]),
-            }
-            for i, foot in enumerate(FEET)
-        ]
-
-
-def cycle_phases(
-    q1: float = np.radians(80.0),
-    q2: float = -0.5,
-    *,
-    robot: Gecko | None = None,
-    settle: int = 4,
-) -> CyclePhases:
-    """The phases of the cycle after `settle` others.
-
-    With all feet fixed the pose stays. A release is a pose step with the new
-    fixation and the old reference; then follows one with the new reference.
-
-    Args:
-        q1: step length [rad], q2: steering.
-        robot: by default the small one with the weights of Fig. 6.
-        settle: cycles before, >= 0.
-
-    Raises:
-        InvalidInput: for a gait that is none, or settle < 0.
-        NoSolution: when a pose step fails.
-    """
-    q1, q2 = check_gait(q1, q2)
-    if int(settle) != settle or settle < 0:
-        raise InvalidInput(f"settle must be a whole number >= 0 cycles, got {settle}")
-    robot = robot or gecko(weights="single_cycle")
-    law = {sign: gait_law(sign * q1, q2, leg_bend=robot.leg_bend) for sign in (1, -1)}
-    pose = pose_at(robot, law[-1])
-    for _ in range(int(settle) + 1):
-        poses = [pose]
-        for sign in (1, -1):
-            released = pose_step(robot, poses[-1], law[-sign], fixation(sign)).pose
-            moved = pose_step(robot, released, law[sign], fixation(sign)).pose
-            poses += [released, moved]
-        pose = poses[-1]
-    every, first, second = np.ones(len(FEET), bool), fixation(1), fixation(-1)
-    return CyclePhases(
-        q1=q1,
-        q2=q2,
-        poses=tuple(poses),
-        reference=np.array([law[s] for s in (-1, -1, 1, 1, -1)]),
-        held=np.array([every, first, every, second, every]),
-        moving=np.array([first, second]),
-    )

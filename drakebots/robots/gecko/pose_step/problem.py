@@ -1,7 +1,18 @@
-"""The pose step's three norms: rows, smoothed values, derivatives, duals; compiled.
+"""The pose step's objective and constraints with exact derivatives, compiled.
 
-Rows r = A x - target (14,): 5 lengths, 4 foot headings, 5 angles, weighted; each
-group's norm is smoothed to s_g = sqrt(|r_g|^2 + d^2).
+The variables x (13,) are alpha (5) [rad], ell (5) [cm], eps [rad] and p1 (2) [cm].
+
+**Constraints**: positions of the fixed feet. An arc of length l that starts in
+direction th and bends by u ends at
+
+    l e^{i th} G(u),   G(u) = int_0^1 e^{i s u} ds = (e^{iu} - 1)/(iu)
+
+in the complex plane, so first and second derivatives need G' and G'' only:
+G' = (e^{iu} - G)/u and G'' = (i e^{iu} - 2 G')/u, with series near u = 0.
+
+**Objective**: the sum of three norms |r_g| of the rows r = A x - target (14,),
+weighted: 5 lengths, 4 foot headings, 5 angles. Each norm is smoothed to
+s_g = sqrt(|r_g|^2 + d^2), and has a dual variable y_g.
 """
 
 from __future__ import annotations
@@ -9,22 +20,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# Feet of the gecko and their derivatives, compiled; for the pose step.
-#
-# Internal variables x (13,): alpha (5) [rad], ell (5) [cm], eps [rad], p1 (2)
-# [cm]. An arc of length l that leaves in direction th and bends by u ends at
-#
-#     l e^{i th} G(u),   G(u) = int_0^1 e^{i s u} ds = (e^{iu} - 1)/(iu)
-#
-# in the complex plane, so first and second derivatives need G' and G'' only:
-# G' = (e^{iu} - G)/u and G'' = (i e^{iu} - 2 G')/u, series near u = 0.
-
 NUM_X = 13
 ELL, EPS, P1 = 5, 10, 11
-"""Where lengths, heading and position begin in x."""
+"""Index in x of the first length, of the heading, and of the position."""
 
 SMALL = 0.4
-"""Below this |u| the closed forms lose digits to cancellation [rad]."""
+"""Bending |u| below which the closed forms lose digits to cancellation [rad]."""
 
 
 @njit(cache=True)
@@ -48,7 +49,7 @@ def arc(u):
 
 @njit(cache=True)
 def foot_limb(foot):
-    """Of a foot FL, FR, RL, RR: its limb, side, whether rear, sign of bend."""
+    """Limb of a foot FL, FR, RL, RR, its side, whether it is rear, sign of bending."""
     limb = foot if foot < 2 else foot + 1
     side = 1.0 if foot % 2 == 0 else -1.0
     rear = foot >= 2
@@ -65,10 +66,7 @@ def heading_slopes(foot):
 
 @njit(cache=True)
 def add_foot(foot, x, multiplier, p, J, H):
-    """A foot's position p (2,), Jacobian J (2, 13), and H += multiplier . d2p.
-
-    J is written, H (13, 13) is added to.
-    """
+    """Writes a foot's position p (2,) and Jacobian J (2, 13); H += multiplier . d2p."""
     limb, side, rear, sign = foot_limb(foot)
     half = 0.5 if rear else -0.5
     J[:] = 0.0
@@ -96,11 +94,14 @@ def add_foot(foot, x, multiplier, p, J, H):
 
 @njit(cache=True)
 def _add_arc(th, th_2, u, u_limb, length, limb, weight, J, H):
-    """One arc: th depends on eps (1) and alpha_2 (th_2), u on alpha_limb."""
+    """Adds the derivatives of one arc; returns its chord (complex).
+
+    th has slopes 1 by eps and th_2 by alpha_2; u has slope u_limb by alpha_limb.
+    """
     g, d, h = arc(u)
     turn = np.exp(1j * th)
     g, d, h = turn * g, turn * d, turn * h
-    # By (th, u, l), then to x: columns eps, alpha_2, alpha_limb, ell_limb.
+    # Derivatives by (th, u, l), then by the columns eps, alpha_2, alpha_limb, ell_limb.
     first = (1j * length * g, length * d, g)
     second = np.empty((3, 3))
     second[0, 0] = (weight * (-length * g)).real
@@ -132,15 +133,15 @@ def _add_arc(th, th_2, u, u_limb, length, limb, weight, J, H):
 
 
 NUM_ROWS = 14
-"""Of the objective: 5 lengths, 4 foot headings, 5 angles."""
+"""Rows of the objective: 5 lengths, 4 foot headings, 5 angles."""
 
 GROUPS = np.array([0, 5, 9, 14])
-"""Where each group's rows begin and the last one's end."""
+"""First row of each norm, and the number of rows."""
 
 
 @njit(cache=True)
 def row_matrix(weights, fixed):
-    """A (14, 13): weights are of [cm], and of [rad] for the other two groups."""
+    """A (14, 13); weights (3,) per cm, rad and rad."""
     A = np.zeros((NUM_ROWS, NUM_X))
     for i in range(5):
         A[i, ELL + i] = weights[0]
@@ -157,7 +158,7 @@ def row_matrix(weights, fixed):
 
 @njit(cache=True)
 def objective_rows(x, target, A, r):
-    """Rows r = A x - target of the three norms; A is constant, see `row_matrix`."""
+    """r = A x - target, with the constant A of :func:`row_matrix`."""
     for i in range(NUM_ROWS):
         total = -target[i]
         for j in range(NUM_X):
@@ -167,7 +168,7 @@ def objective_rows(x, target, A, r):
 
 @njit(cache=True)
 def smoothed(r, d, s):
-    """Smoothed norms s (3,) and their sum."""
+    """Writes the smoothed norms s (3,); returns their sum."""
     total = 0.0
     for g in range(3):
         square = d * d
@@ -209,7 +210,7 @@ def norm_hessian(A, r, y, s, H):
 
 @njit(cache=True)
 def turn_norm_duals(A, r, s, y, step, share):
-    """y += share dy from s y = r linearised, kept within the unit balls."""
+    """y += share dy with dy from s y = r linearised; y stays within unit balls."""
     for g in range(3):
         first, last = GROUPS[g], GROUPS[g + 1]
         dr, along, length = np.zeros(NUM_ROWS), 0.0, 0.0

@@ -2,18 +2,18 @@
 
     min  sum_g |r_g(x)|   s.t.  c(x) = 0,  lo <= x <= hi
 
-with r_g linear in x: norms, not squares, so every group has a kink where it is
-zero, and at the optimum some groups sit in theirs. Each norm is smoothed,
-s_g = sqrt(|r_g|^2 + d^2), and d taken to nearly zero. Near a kink Newton on
-s_g alone overshoots by orders of magnitude; with duals y_g of the norms
-linearised apart, s_g y_g = r_g, it does not (Andersen, Christiansen, Conn,
-Overton, SIAM J. Sci. Comput. 22:243, 2000). Bounds are kept by a primal-dual
-barrier with parameter d. The objective found exceeds the optimum by at most d
-a group and by d a bound.
+with r_g linear in x. These are norms, not squares: each has a kink where it is zero,
+and at the optimum some norms are at their kink. Each norm is smoothed,
+s_g = sqrt(|r_g|^2 + d^2), and d is reduced in stages to nearly zero. Near a kink,
+Newton's method on s_g alone overshoots by orders of magnitude; with separate dual
+variables y_g and the linearised equation s_g y_g = r_g it does not (Andersen,
+Christiansen, Conn, Overton, SIAM J. Sci. Comput. 22:243, 2000). A primal-dual barrier
+with parameter d keeps the bounds. The objective found exceeds the optimum by at most d
+for each norm and each bound.
 
-Iterates stay on the manifold c(x) = 0: after a step the feet are put back, in
-the metric of the Newton matrix, and only the objective decides how long the
-step is. A penalty on c instead creeps along the manifold's curvature.
+Iterates stay on the manifold c(x) = 0: after each step the feet are projected back in
+the metric of the Newton matrix, and the line search looks at the objective alone. With
+a penalty on c instead, steps along the curved manifold would be very short.
 """
 
 from __future__ import annotations
@@ -33,12 +33,27 @@ from drakebots.robots.gecko.pose_step.problem import (
     turn_norm_duals,
 )
 
-# Dense algebra of the pose step, compiled: Cholesky, and Newton's step.
+SMOOTHING = np.array([30.0, 3.0, 0.3, 0.03, 3e-3, 3e-4, 3e-5])
+"""Smoothing parameter d of each stage, in units of the objective."""
+
+NUM_BOUNDED = 10
+"""Number of bounded variables: alpha and ell, not heading and position."""
+
+TOUCH = 1e-12
+"""Displacement of a fixed foot that counts as zero [cm]."""
+
+CONVERGED = 3e-7
+"""Stationarity at which the last stage ends; rounding at the kinks leaves 2e-7."""
+
+KEEP = 0.995
+"""Largest step towards a bound, as a share of the distance to it."""
+
+# --- dense linear algebra ------------------------------------------------------
 
 
 @njit(cache=True)
 def cholesky(M, n):
-    """In place, lower; False when M is not positive definite."""
+    """Factorizes M in place, lower; False when M is not positive definite."""
     for i in range(n):
         for j in range(i + 1):
             total = M[i, j]
@@ -111,7 +126,7 @@ def newton_step(H, J, gradient, c, lam, rows):
             for j in range(NUM_X):
                 S[i, k] += J[i, j] * back[k, j]
         size = max(size, S[i, i])
-    # Feet of a stretched-out robot constrain the same direction twice.
+    # The feet of a fully extended robot constrain one direction twice.
     nudge = 1e-14 * size
     factor = S.copy()
     while True:
@@ -130,25 +145,12 @@ def newton_step(H, J, gradient, c, lam, rows):
     return step, new, back, factor
 
 
-SMOOTHING = np.array([30.0, 3.0, 0.3, 0.03, 3e-3, 3e-4, 3e-5])
-"""d of one rung after the other, in units of the objective."""
-
-NUM_BOUNDED = 10
-"""alpha and ell have bounds; heading and position have none."""
-
-TOUCH = 1e-12
-"""A gap of a fixed foot below this is none [cm]."""
-
-CONVERGED = 3e-7
-"""Stationarity at which the last rung ends; rounding at the kinks leaves 2e-7."""
-
-KEEP = 0.995
-"""Share of the way to a bound that a step may go."""
+# --- objective, constraints and bounds -----------------------------------------
 
 
 @njit(cache=True)
 def constraints(x, fixed, anchors, lam, c, J, H):
-    """Gaps of the fixed feet c, their Jacobian J, and H += lam . d2c."""
+    """Displacements c of the fixed feet, their Jacobian J, and H += lam . d2c."""
     p, rows = np.empty(2), 0
     for foot in range(4):
         if fixed[foot]:
@@ -174,12 +176,12 @@ def merit(x, target, A, lo, hi, d):
 
 
 @njit(cache=True)
-def put_back(x, fixed, anchors, back, S, c, J, H):
-    """Moves x (13,) to c(x) = 0 by chord iterations; False when they fail.
+def project(x, fixed, anchors, back, S, c, J, H):
+    """Projects x (13,) onto c(x) = 0 by chord iterations; False when they fail.
 
     Args:
         back, S: M^-1 J' (8, 13) and the Cholesky factor of J M^-1 J'.
-        c, J, H: work space; c holds the remaining gaps.
+        c, J, H: work space; c returns the remaining displacements.
     """
     zero, before = np.zeros(8), np.inf
     for _ in range(30):
@@ -200,13 +202,68 @@ def put_back(x, fixed, anchors, back, S, c, J, H):
 
 
 @njit(cache=True)
+def lagrangian_slope(gradient, J, lam, z, rows):
+    """Largest element of the Lagrangian's gradient."""
+    worst = 0.0
+    for j in range(NUM_X):
+        total = gradient[j]
+        for i in range(rows):
+            total += J[i, j] * lam[i]
+        if j < NUM_BOUNDED:
+            total += z[j, 1] - z[j, 0]
+        worst = max(worst, abs(total))
+    return worst
+
+
+@njit(cache=True)
+def complementarity(x, lo, hi, z, d):
+    """Largest |z (x - bound) - d|."""
+    worst = 0.0
+    for j in range(NUM_BOUNDED):
+        worst = max(worst, abs(z[j, 0] * (x[j] - lo[j]) - d))
+        worst = max(worst, abs(z[j, 1] * (hi[j] - x[j]) - d))
+    return worst
+
+
+@njit(cache=True)
+def inside(x, step, lo, hi):
+    """Largest share of a step, at most 1, that stays inside the bounds."""
+    longest = 1.0
+    for j in range(NUM_BOUNDED):
+        if step[j] < 0:
+            longest = min(longest, -KEEP * (x[j] - lo[j]) / step[j])
+        if step[j] > 0:
+            longest = min(longest, KEEP * (hi[j] - x[j]) / step[j])
+    return longest
+
+
+@njit(cache=True)
+def move_bound_duals(x, step, lo, hi, z, d):
+    """z += dz with dz from z (x - bound) = d linearised; z stays > 0."""
+    dz, shrink = np.empty((NUM_BOUNDED, 2)), 1.0
+    for j in range(NUM_BOUNDED):
+        below, above = x[j] - lo[j], hi[j] - x[j]
+        dz[j, 0] = (d - z[j, 0] * step[j]) / below - z[j, 0]
+        dz[j, 1] = (d + z[j, 1] * step[j]) / above - z[j, 1]
+        for k in range(2):
+            if dz[j, k] < 0:
+                shrink = min(shrink, -KEEP * z[j, k] / dz[j, k])
+    for j in range(NUM_BOUNDED):
+        for k in range(2):
+            z[j, k] += shrink * dz[j, k]
+
+
+# --- the method ----------------------------------------------------------------
+
+
+@njit(cache=True)
 def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
-    """Takes x (13,) strictly within lo, hi to the optimum.
+    """Finds the optimum from x (13,), which lies strictly within lo and hi.
 
     Returns:
         x, multipliers lam (8,), (iterations, stationarity, feasibility): the
         largest element of the Lagrangian's gradient over the largest weight,
-        and the largest gap of a fixed foot [cm].
+        and the largest displacement of a fixed foot [cm].
     """
     x = x.copy()
     A = row_matrix(weights, fixed)
@@ -218,9 +275,9 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
         z[i, 0] = SMOOTHING[0] / (x[i] - lo[i])
         z[i, 1] = SMOOTHING[0] / (hi[i] - x[i])
     iterations, stationarity, feasibility = 0, np.inf, np.inf
-    for rung in range(len(SMOOTHING)):
-        d = SMOOTHING[rung]
-        last = rung == len(SMOOTHING) - 1
+    for stage in range(len(SMOOTHING)):
+        d = SMOOTHING[stage]
+        last = stage == len(SMOOTHING) - 1
         tolerance = CONVERGED if last else 1e-2
         while iterations < max_iterations:
             H = np.zeros((NUM_X, NUM_X))
@@ -250,11 +307,11 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
             share, ok = inside(x, step, lo, hi), False
             for _ in range(25):
                 there = x + share * step
-                ok = put_back(there, fixed, anchors, back, S, c, J, H)
+                ok = project(there, fixed, anchors, back, S, c, J, H)
                 if ok:
                     value = merit(there, target, A, lo, hi, d)
                     ok = value <= here + 1e-4 * share * slope + 1e-11 * abs(here)
-                    # The first step also closes gaps, and may climb for that.
+                    # The first step also moves feet back; the objective may rise.
                     ok = ok or (feasibility > 10 * TOUCH and value < np.inf)
                 if ok:
                     break
@@ -267,55 +324,3 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
             for i in range(rows):
                 lam[i] += share * (new_lam[i] - lam[i])
     return x, lam, (iterations, stationarity, feasibility)
-
-
-@njit(cache=True)
-def lagrangian_slope(gradient, J, lam, z, rows):
-    """Largest element of the Lagrangian's gradient."""
-    worst = 0.0
-    for j in range(NUM_X):
-        total = gradient[j]
-        for i in range(rows):
-            total += J[i, j] * lam[i]
-        if j < NUM_BOUNDED:
-            total += z[j, 1] - z[j, 0]
-        worst = max(worst, abs(total))
-    return worst
-
-
-@njit(cache=True)
-def complementarity(x, lo, hi, z, d):
-    """Largest |z (x - bound) - d|."""
-    worst = 0.0
-    for j in range(NUM_BOUNDED):
-        worst = max(worst, abs(z[j, 0] * (x[j] - lo[j]) - d))
-        worst = max(worst, abs(z[j, 1] * (hi[j] - x[j]) - d))
-    return worst
-
-
-@njit(cache=True)
-def inside(x, step, lo, hi):
-    """Longest share of a step, at most 1, that stays inside the bounds."""
-    longest = 1.0
-    for j in range(NUM_BOUNDED):
-        if step[j] < 0:
-            longest = min(longest, -KEEP * (x[j] - lo[j]) / step[j])
-        if step[j] > 0:
-            longest = min(longest, KEEP * (hi[j] - x[j]) / step[j])
-    return longest
-
-
-@njit(cache=True)
-def move_bound_duals(x, step, lo, hi, z, d):
-    """z += dz from z (x - bound) = d linearised, kept > 0."""
-    dz, shrink = np.empty((NUM_BOUNDED, 2)), 1.0
-    for j in range(NUM_BOUNDED):
-        below, above = x[j] - lo[j], hi[j] - x[j]
-        dz[j, 0] = (d - z[j, 0] * step[j]) / below - z[j, 0]
-        dz[j, 1] = (d + z[j, 1] * step[j]) / above - z[j, 1]
-        for k in range(2):
-            if dz[j, k] < 0:
-                shrink = min(shrink, -KEEP * z[j, k] / dz[j, k])
-    for j in range(NUM_BOUNDED):
-        for k in range(2):
-            z[j, k] += shrink * dz[j, k]
