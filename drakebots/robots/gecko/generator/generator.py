@@ -7,39 +7,41 @@ Algorithm 1, once per half cycle:
     while d > d0 and n < horizon: n = n + 1, (q*, d) = argmin d_n
 
 with x the target in the robot's frame, eq. (22). The caller flips the sign of q1
-from one half cycle to the next (gait_law.py). A plain state machine: no clock, no
-engine. Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
-section 5.
+from one half cycle to the next (`gait_law`). The generator is a plain state machine
+without a clock or an engine. Source: Schiller, Seibel, Schlattmann, Front. Robot. AI
+7:87 (2020), section 5.
 
-The algorithm may circle for ever about a target inside its turning circle (20 to
+The algorithm may circle endlessly about a target inside its turning circle (20 to
 25 cm to the right: 2 of 300 random targets with Table 3; more for a robot that
-turns less than believed). Ours, not the paper's: after `patience` half cycles
-without getting closer, a few go straight on.
+turns less than its model). An addition to the paper: after `patience` half cycles
+without progress, the robot walks straight on for a few half cycles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
+from drakebots.core.checks import array, check, check_value, optional, positive, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.distance import (
-    MotionModel,
+from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
+from drakebots.robots.gecko.generator.planner import (
+    BestGait,
+    best_gait,
     check_heading,
     check_point,
     cycle_count,
     in_body_frame,
 )
-from drakebots.robots.gecko.generator.planner import Plan, plan
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.model import array, scalar
+from drakebots.robots.gecko.model import parameters
 
 STRAIGHT_ON = 5
-"""Half cycles without steering that leave a circle."""
+"""Number of half cycles without steering that leave a circle."""
 
 CLOSER = 1e-3
-"""By which a robot that gets closer gets closer [m]."""
+"""Smallest decrease of the distance that counts as progress [m]."""
 
 
 @dataclass(frozen=True)
@@ -47,43 +49,40 @@ class GeneratorOptions:
     """How gaits are chosen.
 
     Attributes:
-        arrival: epsilon, a target closer than this counts as reached [m].
-        horizon: n_max, cycles to look ahead at most.
+        arrival: distance epsilon below which a target counts as reached [m].
+        horizon: largest number n_max of cycles to look ahead.
         sum: reading of eq. (19): "corrected" counts n displacements for n cycles,
             "paper" n + 1 as printed.
-        motion: what a gait does; by default the paper's Table 3.
-        patience: half cycles without getting closer, after which it goes
-            straight on for STRAIGHT_ON; None for the algorithm as published.
+        motion: motion model; the paper's Table 3 by default.
+        patience: number of half cycles without progress, after which the robot
+            walks straight on for STRAIGHT_ON; None for the algorithm as published.
 
     Raises:
         InvalidInput: for an arrival <= 0, a horizon < 1 or a patience < 1.
         UnknownName: for another sum.
     """
 
-    arrival: float = field(default_factory=lambda: scalar("arrival"))
-    horizon: int = field(default_factory=lambda: int(scalar("horizon")))
+    arrival: float = field(default_factory=lambda: parameters().number("arrival"))
+    horizon: int = field(default_factory=lambda: int(parameters().number("horizon")))
     sum: str = "corrected"
     motion: MotionModel = field(default_factory=MotionPolynomial.table_3)
     patience: int | None = None
 
     def __post_init__(self):
         cycle_count(self.horizon, self.sum)
-        if self.patience is not None and self.patience < 1:
-            raise InvalidInput(f"patience must be >= 1, got {self.patience}")
-        if not (np.isfinite(self.arrival) and self.arrival > 0):
-            raise InvalidInput(f"arrival must be > 0 m, got {self.arrival}")
+        check(self, "", arrival=positive("m"), patience=optional(whole(1)))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The gait of the next half cycle, and why.
+    """The gait of the next half cycle, and its reason.
 
     Attributes:
         q1: step length, > 0; the caller gives it the half cycle's sign [rad].
         q2: steering; positive turns right.
-        n: horizon it was chosen for [cycles]; 0 when it leaves a circle.
-        distance: d_n, predicted to be left after n cycles [m].
-        target: index of the target it is for.
+        n: horizon for which the gait was chosen [cycles]; 0 when it leaves a circle.
+        distance: predicted distance d_n to the target after n cycles [m].
+        target: index of the target.
         d0: present distance to that target [m].
     """
 
@@ -95,15 +94,24 @@ class Decision:
     d0: float
 
 
+class Generator(Protocol):
+    """Anything that chooses gaits: a generator of targets or of a path."""
+
+    def decide(self, position, heading: float) -> Decision | None:
+        """The gait of the next half cycle, or None at the end."""
+        ...
+
+
 class GaitPatternGenerator:
     """Walks to one target after the other.
 
     Args:
-        targets: in the world (k, 2) [m], k >= 1.
+        targets: targets in the world (k, 2) [m], k >= 1.
         options: how gaits are chosen.
-        arrivals: epsilon of each target (k,) [m], in place of the options'.
-        via: points of a way (k,) of bool, that may be left out as soon as a
-            later one, up to the next target, is reached.
+        arrivals: distance at which each target counts as reached (k,) [m]; by
+            default that of the options.
+        via: whether each target is a point of a path (k,) of bool, which is skipped
+            as soon as a later point, up to the next target, is reached.
 
     Raises:
         InvalidInput: for no target, another shape or values that are not finite.
@@ -116,11 +124,8 @@ class GaitPatternGenerator:
         self.targets = check_targets(targets)
         if arrivals is None:
             arrivals = np.full(len(self.targets), self.options.arrival)
-        self.arrivals = np.array(arrivals, float)
-        if self.arrivals.shape != self.targets[:, 0].shape or not (
-            (self.arrivals > 0).all()
-        ):
-            raise InvalidInput(f"arrivals must be > 0 m, one a target, got {arrivals}")
+        one_each = array((len(self.targets),), "m", entry=positive("m"))
+        self.arrivals = check_value("arrivals", arrivals, one_each)
         self.via = np.zeros(len(self.targets), bool)
         if via is not None:
             self.via[:] = via
@@ -128,7 +133,7 @@ class GaitPatternGenerator:
 
     @property
     def index(self) -> int:
-        """Of the present target; their number when all were reached."""
+        """Index of the present target; their number when all were reached."""
         return self._index
 
     @property
@@ -143,11 +148,11 @@ class GaitPatternGenerator:
     def decide(self, position, heading: float) -> Decision | None:
         """The gait for the next half cycle; None once every target was reached.
 
-        Targets within arrival are passed, also several at once.
+        Targets that count as reached are passed, also several at once.
 
         Args:
-            position: of the torso's front end in the world (2,) [m].
-            heading: eps [rad].
+            position: position of the torso's front end in the world (2,) [m].
+            heading: heading eps [rad].
 
         Raises:
             InvalidInput: for a pose that is not finite.
@@ -157,17 +162,17 @@ class GaitPatternGenerator:
         while not self.finished:
             passed = self._passed(position)
             if passed is None:
-                away = in_body_frame(self.targets[self._index], position, heading)
-                return self._towards(away, float(np.hypot(*away)))
+                gap = in_body_frame(self.targets[self._index], position, heading)
+                return self._towards(gap, float(np.hypot(*gap)))
             self._next(passed + 1)
         return None
 
     def _next(self, index: int) -> None:
         self._index, self._closest = index, np.inf
-        self._vain = self._straight = 0
+        self._waited = self._straight = 0
 
     def _passed(self, position: np.ndarray) -> int | None:
-        """The last of the coming points that is within its arrival."""
+        """The last point, up to the next target, that counts as reached."""
         passed = None
         for k in range(self._index, len(self.targets)):
             gap = self.targets[k] - position
@@ -177,47 +182,33 @@ class GaitPatternGenerator:
                 break
         return passed
 
-    def _towards(self, away: np.ndarray, d0: float) -> Decision:
+    def _towards(self, gap: np.ndarray, d0: float) -> Decision:
         if d0 < self._closest - CLOSER:
-            self._closest, self._vain = d0, 0
+            self._closest, self._waited = d0, 0
         else:
-            self._vain += 1
+            self._waited += 1
         patience = self.options.patience
-        if patience is not None and self._vain >= patience:
-            self._straight, self._vain, self._closest = STRAIGHT_ON, 0, np.inf
+        if patience is not None and self._waited >= patience:
+            self._straight, self._waited, self._closest = STRAIGHT_ON, 0, np.inf
         if self._straight > 0:
             self._straight -= 1
             q1 = self.options.motion.domain.q1[1]
             return Decision(q1, 0.0, 0, d0, self._index, d0)
-        best = growing_plan(away, d0, self.options)
+        best = growing_horizon(gap, d0, self.options)
         return Decision(best.q1, best.q2, best.n, best.distance, self._index, d0)
 
 
-def growing_plan(
-    away,
-    d0: float,
-    options: GeneratorOptions,
-    *,
-    heading: float | None = None,
-    heading_weight: float = 0.0,
-) -> Plan:
-    """The plan of the first horizon that gets closer than d0, or of the last.
+def growing_horizon(gap, d0: float, options: GeneratorOptions, **heading) -> BestGait:
+    """The best gait of the first horizon that gets closer than d0, or of the last.
 
     Args:
-        away: target in the robot's frame (2,) [m].
-        d0: distance it has to beat [m].
-        options: horizon, sum and model.
-        heading, heading_weight: as in :func:`plan`.
+        gap: target in the robot's frame (2,) [m].
+        d0: present distance [m].
+        options: horizon, sum and motion model.
+        heading: `heading` and `heading_weight` of :func:`best_gait`.
     """
     for n in range(1, options.horizon + 1):
-        best = plan(
-            away,
-            n,
-            options.motion,
-            sum=options.sum,
-            heading=heading,
-            heading_weight=heading_weight,
-        )
+        best = best_gait(gap, n, options.motion, sum=options.sum, **heading)
         if best.distance <= d0:
             break
     return best
@@ -239,8 +230,3 @@ def check_targets(targets) -> np.ndarray:
         check_point(point, f"target {index}")
     points.setflags(write=False)
     return points
-
-
-def course() -> np.ndarray:
-    """The targets of Fig. 12 (4, 2) [m]; it starts in (0, 0) with heading pi/2."""
-    return array("course")

@@ -1,17 +1,18 @@
-"""Targets around obstacles: the shortest way of a disc among polygons.
+"""Paths around obstacles: the shortest path of a disc among polygons.
 
-The robot's position has to stay a clearance away from every obstacle. Shortest ways
-then consist of straight pieces and arcs about convex corners; an arc is replaced
-by a few chords that touch it from outside, so that the way keeps its clearance and
-is longer than the shortest by at most 1/cos(step/2)^2 - 1 on the arcs.
+The robot's position must keep a clearance from every obstacle. Shortest paths then
+consist of straight segments and arcs about convex corners; an arc is replaced by a few
+chords that touch it from outside, so that the path keeps its clearance and is longer
+than the shortest one by at most 1/cos(step/2)^2 - 1 on the arcs.
 
 The corners of these chords, the start and the targets are the nodes of a
 visibility graph; an edge is a segment whose distance to every polygon itself is
-at least the clearance. No inflated polygon is ever built, so that concave
-polygons and obstacles that come close to each other need no care.
-The way is for a point that can turn on the spot. A gecko sent to its corners alone
-takes its own way between them and may touch; sent to points along the whole way,
-:meth:`Route.targets`, it kept 12.7 of 14.3 cm in 120 random walks.
+at least the clearance. Polygons are never inflated, so that concave polygons and
+obstacles close to each other need no special treatment.
+
+The path is for a point that can turn on the spot. A gecko sent to the corners alone
+takes its own path between them and may touch an obstacle; sent to points along the
+whole path, :meth:`Route.targets`, it kept 12.7 of 14.3 cm in 120 random walks.
 """
 
 from __future__ import annotations
@@ -24,25 +25,27 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from drakebots.core.checks import array, between, check_value, positive
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.robots.gecko.generator.distance import check_point
 from drakebots.robots.gecko.generator.generator import check_targets
+from drakebots.robots.gecko.generator.planner import check_point
 from drakebots.robots.gecko.model import Gecko, gecko
 
-# Of distances, in m: what rounding may take from the clearance.
+# Tolerance of the clearance, for rounding [m].
 _SLACK = 1e-9
+# Number of segments whose distances are computed at once.
 _CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """A way around the obstacles.
+    """A path around the obstacles.
 
     Attributes:
-        start: (2,) [m].
-        waypoints: after the start, the targets among them (k, 2) [m].
-        target: index of the target that each waypoint leads to (k,).
-        length: of the whole way [m].
+        start: first point (2,) [m].
+        waypoints: points after the start, the targets among them (k, 2) [m].
+        target: index of the target to which each waypoint leads (k,).
+        length: length of the whole path [m].
     """
 
     start: np.ndarray
@@ -51,18 +54,17 @@ class Route:
     length: float
 
     def targets(self, spacing: float = 0.05) -> np.ndarray:
-        """Points along the way for a generator (n, 2) [m], waypoints included.
+        """Points along the path for a generator (n, 2) [m], waypoints included.
 
         Args:
-            spacing: at most [m]; half of the generator's arrival works best.
-                With an arrival of one spacing some points are passed by and
-                circled for.
+            spacing: largest distance between points [m]; half of the generator's
+                arrival works best. If both are equal, the robot misses some points
+                and circles about them.
 
         Raises:
             InvalidInput: for a spacing <= 0.
         """
-        if not (np.isfinite(spacing) and spacing > 0):
-            raise InvalidInput(f"route: spacing must be > 0 m, got {spacing}")
+        check_value("route: spacing", spacing, positive("m"))
         parts = []
         for a, b in pairwise(np.vstack([self.start, self.waypoints])):
             count = max(int(np.ceil(np.linalg.norm(b - a) / spacing - 1e-9)), 1)
@@ -74,8 +76,8 @@ class Route:
 def half_width(robot: Gecko | None = None) -> float:
     """The default clearance [m]: a straight leg and half the torso.
 
-    A leg reaches sideways from the torso's front end, and the torso trails to
-    the side by about half its length in a turn.
+    A leg reaches sideways from the torso's front end, and in a turn the torso
+    reaches sideways by about half its length.
     """
     robot = robot or gecko()
     return robot.leg + robot.torso / 2
@@ -94,7 +96,7 @@ def check_obstacles(obstacles: Sequence) -> tuple[np.ndarray, ...]:
 
 
 def distance_to_obstacles(points, obstacles: Sequence) -> np.ndarray:
-    """From points (n, 2) to each of the polygons (n, k) [m]; 0 inside.
+    """Distances of points (n, 2) to each of the polygons (n, k) [m]; 0 inside.
 
     Raises:
         InvalidInput: as :func:`check_obstacles`.
@@ -116,16 +118,16 @@ def plan_route(
     clearance: float | None = None,
     step: float = np.pi / 6,
 ) -> Route:
-    """The shortest way from the start through all targets in their order.
+    """The shortest path from the start through all targets in their order.
 
     Args:
-        start: (2,) [m].
-        targets: (k, 2) [m].
-        obstacles: polygons (m_i, 2) [m], convex or not, in either sense; they may
-            overlap.
-        clearance: of the robot's position to the obstacles [m]; by default
+        start: first point (2,) [m].
+        targets: targets (k, 2) [m].
+        obstacles: polygons (m_i, 2) [m], convex or not, of either orientation; they
+            may overlap.
+        clearance: distance of the robot's position to the obstacles [m]; by default
             :func:`half_width`.
-        step: greatest angle between the chords about a corner [rad].
+        step: largest angle between the chords about a corner [rad].
 
     Raises:
         InvalidInput: for a bad polygon, a clearance <= 0, a step outside
@@ -134,11 +136,10 @@ def plan_route(
     """
     start, targets = check_point(start, "start"), check_targets(targets)
     polygons = check_obstacles(obstacles)
-    clearance = half_width() if clearance is None else float(clearance)
-    if not (np.isfinite(clearance) and clearance > 0):
-        raise InvalidInput(f"clearance must be > 0 m, got {clearance}")
-    if not 0 < step <= np.pi / 2:
-        raise InvalidInput(f"step must be within 0..pi/2 rad, got {step}")
+    clearance = half_width() if clearance is None else clearance
+    check_value("clearance", clearance, positive("m"))
+    check_value("step", step, positive("rad"))
+    check_value("step", step, between(0, np.pi / 2, "rad"))
     stops = np.vstack([start, targets])
     names = ["start", *(f"target {i}" for i in range(len(targets)))]
     for name, point, near in zip(names, stops, distance_to_obstacles(stops, polygons)):
@@ -157,22 +158,20 @@ def plan_route(
     graph = _visible(nodes, polygons, clearance)
     last = len(targets)
     lengths, before = dijkstra(graph, indices=range(last), return_predecessors=True)
-    ways, owner = [], []
+    order, owner = [], []
     for leg in range(last):
-        if np.array_equal(stops[leg], stops[leg + 1]):
-            way = [leg + 1]
-        elif np.isinf(lengths[leg, leg + 1]):
-            between = stops[leg : leg + 2], names[leg : leg + 2]
-            raise NoSolution(_blocked(*between, polygons, clearance))
-        else:
-            way = [leg + 1]
-            while before[leg, way[-1]] != leg:
-                way.append(int(before[leg, way[-1]]))
-        ways += way[::-1]
-        owner += [leg] * len(way)
-    waypoints = nodes[ways]
-    track = np.diff(np.vstack([start, waypoints]), axis=0)
-    length = float(np.linalg.norm(track, axis=1).sum())
+        path = [leg + 1]
+        if not np.array_equal(stops[leg], stops[leg + 1]):
+            if np.isinf(lengths[leg, leg + 1]):
+                ends = stops[leg : leg + 2], names[leg : leg + 2]
+                raise NoSolution(_blocked(*ends, polygons, clearance))
+            while before[leg, path[-1]] != leg:
+                path.append(int(before[leg, path[-1]]))
+        order += path[::-1]
+        owner += [leg] * len(path)
+    waypoints = nodes[order]
+    steps = np.diff(np.vstack([start, waypoints]), axis=0)
+    length = float(np.linalg.norm(steps, axis=1).sum())
     return Route(start, waypoints, np.array(owner), length)
 
 
@@ -185,13 +184,13 @@ def _blocked(ends, names, polygons, clearance: float) -> str:
     ]
     line = f"; obstacles too near the straight line: {', '.join(near)}" if near else ""
     return (
-        f"no way from {names[0]} to {names[1]} keeps the clearance {clearance:.3g} m"
+        f"no path from {names[0]} to {names[1]} keeps the clearance {clearance:.3g} m"
         f"{line}; lower the clearance or open a gap"
     )
 
 
 def _visible(nodes, polygons, clearance: float) -> csr_array:
-    """Lengths of the segments between nodes that keep the clearance."""
+    """The visibility graph: lengths of the segments that keep the clearance."""
     first, second = np.triu_indices(len(nodes), k=1)
     length = np.linalg.norm(nodes[first] - nodes[second], axis=1)
     free = length > 0
@@ -216,7 +215,7 @@ def _corners(polygon, clearance: float, step: float) -> np.ndarray:
     out = [np.empty((0, 2))]
     for k, vertex in enumerate(polygon):
         turn = (angle[k] - angle[k - 1] + np.pi) % (2 * np.pi) - np.pi
-        # No shortest way bends about a concave corner.
+        # A shortest path never bends about a concave corner.
         if turn <= 1e-12:
             continue
         pieces = int(np.ceil(turn / step - 1e-9))
@@ -262,12 +261,7 @@ def _inside(points, polygon) -> np.ndarray:
 
 
 def _check_polygon(given, name: str) -> np.ndarray:
-    try:
-        p = np.array(given, float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be numbers (m, 2) in m") from error
-    if p.ndim != 2 or p.shape[1] != 2 or not np.isfinite(p).all():
-        raise InvalidInput(f"{name} must be finite (m, 2) in m, got shape {p.shape}")
+    p = check_value(name, given, array((None, 2), "m"))
     if len(p) > 1 and np.array_equal(p[0], p[-1]):
         p = p[:-1]
     if len(p) < 3:

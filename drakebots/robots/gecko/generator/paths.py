@@ -1,9 +1,19 @@
-"""Walks a path to a pose: a gait pattern generator that aims along the path.
+"""Paths that end in a given heading, and the generator that walks them.
 
-Every half cycle aims at the point of the path one look-ahead beyond the nearest
-one, at last at its end, and takes the gait of eq. (21) with a small wish for the
-path's direction there. Past the end without arrival, there in a wrong orientation,
-or circling, a new path from the present pose is tried.
+**Paths.** A Cartesian cubic polynomial joins two poses, s in 0..1 (Siciliano et al.,
+Robotics, 2010, section 11.5.3: the unicycle's flat outputs):
+
+    x(s) = s^3 x_f - (s - 1)^3 x_i + a_x s^2 (s - 1) + b_x s (s - 1)^2
+    a_x = k_f cos th_f - 3 x_f,   b_x = k_i cos th_i + 3 x_i
+
+(y with sin); k_i, k_f > 0 [m] are the speeds at the ends. Larger speeds give wider
+turns and longer paths.
+
+**Walking.** In every half cycle the generator aims at the point of the path one
+look-ahead beyond the nearest point, at last at the path's end, and takes the gait of
+eq. (21) with a small weight on the path's direction at that point. When the robot has
+passed the end without arriving, arrived with a wrong heading, or circles, it plans a
+new path from its present pose.
 """
 
 from __future__ import annotations
@@ -12,34 +22,31 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from drakebots.core.checks import check, check_value, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.distance import (
+from drakebots.robots.gecko.generator.generator import (
+    Decision,
+    GeneratorOptions,
+    growing_horizon,
+)
+from drakebots.robots.gecko.generator.motion import MotionPolynomial
+from drakebots.robots.gecko.generator.planner import (
     check_heading,
     check_point,
     in_body_frame,
 )
-from drakebots.robots.gecko.generator.generator import (
-    Decision,
-    GeneratorOptions,
-    growing_plan,
-)
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
 
-# Paths that end in a given orientation.
-#
-# A Cartesian cubic polynomial joins two poses, s in 0..1 (Siciliano et al.,
-# Robotics, 2010, section 11.5.3: the unicycle's flat outputs):
-#
-#     x(s) = s^3 x_f - (s - 1)^3 x_i + a_x s^2 (s - 1) + b_x s (s - 1)^2
-#     a_x = k_f cos th_f - 3 x_f,   b_x = k_i cos th_i + 3 x_i
-#
-# (y with sin); k_i, k_f > 0 [m] are the speeds at the ends. Longer ones make wider
-# turns and longer ways. path_generator.py walks such a path.
-
+# Number of samples of a path for its length and curvature.
 _SAMPLES = 201
-# Speeds at the ends that are tried: from a share of the poses' distance to a
-# multiple of it or of the robot's turning circle, and how many.
+# Speeds that are tried at the ends: from this share of the poses' distance to this
+# multiple of it or of the robot's turning circle, and their number.
 _SPEEDS = (0.3, 8.0, 34)
+# Spacing of the points of a path that is walked [m].
+_SPACING = 0.01
+# Length of path that is searched for the nearest point, so that loops are walked [m].
+_WINDOW = 0.3
+# Half cycles without progress along the path after which the robot counts as lost.
+_PATIENCE = 40
 
 
 @dataclass(frozen=True)
@@ -47,13 +54,12 @@ class CartesianCubic:
     """A cubic path between two poses.
 
     Attributes:
-        start, end: positions (2,) [m].
-        start_heading, end_heading: directions of the path there [rad].
-        start_speed, end_speed: k_i, k_f > 0 [m].
+        start, end: positions of the ends (2,) [m].
+        start_heading, end_heading: directions of the path at its ends [rad].
+        start_speed, end_speed: speeds k_i, k_f > 0 at the ends [m].
 
     Raises:
-        InvalidInput: for values that are not finite, speeds <= 0, or poses in
-            the same place.
+        InvalidInput: for values that are not finite, speeds <= 0, or equal ends.
     """
 
     start: np.ndarray
@@ -68,15 +74,12 @@ class CartesianCubic:
             object.__setattr__(self, name, check_point(getattr(self, name), name))
         for name in ("start_heading", "end_heading"):
             check_heading(getattr(self, name), name)
-        for name in ("start_speed", "end_speed"):
-            speed = getattr(self, name)
-            if not (np.isfinite(speed) and speed > 0):
-                raise InvalidInput(f"path: {name} must be > 0 m, got {speed}")
+        check(self, "path", start_speed=positive("m"), end_speed=positive("m"))
         if np.array_equal(self.start, self.end):
             raise InvalidInput("path: start and end are the same place; part them")
 
     def point(self, s) -> np.ndarray:
-        """(..., 2) [m] at s in 0..1."""
+        """Points of the path (..., 2) [m] at s in 0..1."""
         return self._derivative(s, 0)
 
     def heading(self, s) -> np.ndarray:
@@ -92,23 +95,22 @@ class CartesianCubic:
 
     @property
     def length(self) -> float:
-        """[m]"""
-        track = np.diff(self.point(np.linspace(0, 1, _SAMPLES)), axis=0)
-        return float(np.linalg.norm(track, axis=1).sum())
+        """Length of the path [m]."""
+        steps = np.diff(self.point(np.linspace(0, 1, _SAMPLES)), axis=0)
+        return float(np.linalg.norm(steps, axis=1).sum())
 
     def sample(self, spacing: float) -> tuple[np.ndarray, np.ndarray]:
         """Points (n, 2) [m] and headings (n,) [rad], evenly along the path.
 
-        Both ends are among them; the spacing is at most the one asked for [m].
+        Both ends are among them; `spacing` [m] is the largest distance of neighbours.
 
         Raises:
             InvalidInput: for a spacing <= 0.
         """
-        if not (np.isfinite(spacing) and spacing > 0):
-            raise InvalidInput(f"path: spacing must be > 0 m, got {spacing}")
+        check_value("path: spacing", spacing, positive("m"))
         s = np.linspace(0, 1, 4 * _SAMPLES)
-        track = np.linalg.norm(np.diff(self.point(s), axis=0), axis=1)
-        along = np.concatenate([[0.0], np.cumsum(track)])
+        steps = np.linalg.norm(np.diff(self.point(s), axis=0), axis=1)
+        along = np.concatenate([[0.0], np.cumsum(steps)])
         count = int(np.ceil(along[-1] / spacing)) + 1
         even = np.interp(np.linspace(0, along[-1], count), along, s)
         return self.point(even), self.heading(even)
@@ -121,7 +123,7 @@ class CartesianCubic:
             for (at, th), speed in zip(ends, (self.start_speed, self.end_speed))
         )
         a, b = w - 3 * q, v + 3 * p
-        # In powers of s.
+        # Coefficients of the powers of s.
         c = [p, b - 3 * p, 3 * p - a - 2 * b, q - p + a + b]
         if order == 0:
             return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
@@ -132,10 +134,10 @@ class CartesianCubic:
 
 @dataclass(frozen=True)
 class TurnLimits:
-    """The tightest circles of a robot whose gait stays the same.
+    """The tightest circles of a robot with a constant gait.
 
     Attributes:
-        left, right: greatest curvatures to either side, >= 0 [1/m].
+        left, right: largest curvatures to either side, >= 0 [1/m].
     """
 
     left: float
@@ -145,12 +147,12 @@ class TurnLimits:
 def turn_limits(polynomial: MotionPolynomial, q1: float | None = None) -> TurnLimits:
     """Curvatures 2 sin(e/2) / |p| of the circles through successive poses.
 
-    With e the rotation and p the displacement of a cycle.
+    e is the rotation and p the displacement of a cycle.
 
     Args:
-        polynomial: the robot's motion.
-        q1: step length [rad]; by default the greatest, the robot's usual one.
-            Smaller steps turn tighter.
+        polynomial: motion of the robot.
+        q1: step length [rad]; by default the largest, the robot's usual one.
+            Shorter steps turn tighter.
     """
     q1 = polynomial.domain.q1[1] if q1 is None else q1
     motion = polynomial.motion(q1, np.linspace(*polynomial.domain.q2, 201))
@@ -165,18 +167,18 @@ def plan_cubic(
     end_heading: float,
     limits: TurnLimits | None = None,
 ) -> CartesianCubic:
-    """The shortest cubic that turns no tighter than the robot can.
+    """The shortest cubic whose curvature is within the robot's limits.
 
-    Searches a grid of k_i and k_f (about 0.1 s). Where none obeys the limits, the
-    path that exceeds them least is returned; :func:`exceeds` tells.
+    Searches a grid of k_i and k_f (about 0.1 s). If no path is within the limits, the
+    one that exceeds them least is returned; see :func:`exceeds`.
 
     Args:
-        start, end: positions (2,) [m].
-        start_heading, end_heading: [rad].
-        limits: by default those of Table 3 at the greatest step length.
+        start, end: positions of the ends (2,) [m].
+        start_heading, end_heading: headings at the ends [rad].
+        limits: largest curvatures; by default those of Table 3 at the largest step.
 
     Raises:
-        InvalidInput: for values not finite or poses in the same place.
+        InvalidInput: for values that are not finite, or equal ends.
     """
     limits = limits or turn_limits(MotionPolynomial.table_3())
     far = float(np.linalg.norm(check_point(end, "end") - check_point(start, "start")))
@@ -199,25 +201,18 @@ def plan_cubic(
 
 
 def exceeds(path: CartesianCubic, limits: TurnLimits) -> float:
-    """The path's greatest curvature over its limit; at most 1 where it obeys.
+    """The path's largest curvature divided by its limit; at most 1 if it is kept.
 
     A path that stops and reverses exceeds any limit.
     """
     s = np.linspace(0, 1, _SAMPLES)
-    # Between samples as well: at a cusp the curvature itself may be zero.
+    # Turns between samples count, too: at a cusp the curvature itself may be zero.
     turn = np.diff(path.heading(s))
     turn = (turn + np.pi) % (2 * np.pi) - np.pi
-    track = np.linalg.norm(np.diff(path.point(s), axis=0), axis=1)
-    bend = np.append(path.curvature(s), turn / np.maximum(track, 1e-12))
+    steps = np.linalg.norm(np.diff(path.point(s), axis=0), axis=1)
+    bend = np.append(path.curvature(s), turn / np.maximum(steps, 1e-12))
     left, right = max(limits.left, 1e-9), max(limits.right, 1e-9)
     return float(max(bend.max() / left, -bend.min() / right, 0.0))
-
-
-_SPACING = 0.01
-# How far ahead the nearest point is searched, so that loops are not cut [m].
-_WINDOW = 0.3
-# Half cycles without progress along the path: the robot circles its aim.
-_PATIENCE = 40
 
 
 @dataclass(frozen=True)
@@ -226,12 +221,12 @@ class PathOptions:
 
     Attributes:
         generator: arrival at the end, horizon, sum and motion model.
-        look_ahead: distance along the path to what is aimed at [m]; about a
-            cycle's motion tracks best.
-        heading_weight: worth of the path's direction there [m/rad].
-        tolerance: of the orientation at the end [rad].
-        attempts: paths to try, >= 1.
-        limits: curvatures for new paths; Table 3's at full step by default.
+        look_ahead: distance along the path to the point that is aimed at [m]; about
+            a cycle's motion tracks best.
+        heading_weight: weight of the path's direction at that point [m/rad].
+        tolerance: largest error of the heading at the end [rad].
+        attempts: largest number of paths that are walked, >= 1.
+        limits: largest curvatures of new paths; Table 3's at full step by default.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -245,25 +240,24 @@ class PathOptions:
     limits: TurnLimits | None = None
 
     def __post_init__(self):
-        for name, unit in (("look_ahead", "m"), ("tolerance", "rad")):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} must be > 0 {unit}, got {value}")
-        if not (np.isfinite(self.heading_weight) and self.heading_weight >= 0):
-            raise InvalidInput(
-                f"heading_weight must be >= 0 m/rad, got {self.heading_weight}"
-            )
-        if int(self.attempts) != self.attempts or self.attempts < 1:
-            raise InvalidInput(f"attempts must be >= 1, got {self.attempts}")
+        check(
+            self,
+            "",
+            look_ahead=positive("m"),
+            heading_weight=non_negative("m/rad"),
+            tolerance=positive("rad"),
+            attempts=whole(1),
+        )
 
 
 @dataclass(frozen=True)
 class PoseError:
-    """What a pose lacks to the end of a path.
+    """Difference between a pose and the end of a path.
 
     Attributes:
-        distance: to its position [m].
-        heading: to its orientation, within -pi..pi; positive: turn left [rad].
+        distance: distance to the end [m].
+        heading: rotation to the end's heading, within -pi..pi, positive to the
+            left [rad].
     """
 
     distance: float
@@ -271,11 +265,11 @@ class PoseError:
 
 
 class PathGenerator:
-    """Walks to a pose; `decide` as of :class:`GaitPatternGenerator`.
+    """Walks along a path to the pose at its end; a :class:`Generator`.
 
     Args:
-        path: to walk; its end is the pose to reach.
-        options: how.
+        path: first path; its end is the pose to reach.
+        options: how it is walked.
     """
 
     def __init__(self, path: CartesianCubic, options: PathOptions | None = None):
@@ -285,27 +279,27 @@ class PathGenerator:
 
     @property
     def path(self) -> CartesianCubic:
-        """That is walked at present."""
+        """The present path."""
         return self._path
 
     @property
     def attempt(self) -> int:
-        """Index of the present path, 0 for the given one."""
+        """Index of the present path, 0 for the first one."""
         return self._attempt
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do: arrived, or out of attempts."""
+        """Whether the robot has arrived, or is out of attempts."""
         return self._final is not None
 
     @property
     def final(self) -> PoseError | None:
-        """What was lacking at the end; None before."""
+        """The error at the end; None before the end."""
         return self._final
 
     @property
     def reached(self) -> bool:
-        """Whether it ended within arrival and the tolerance of orientation."""
+        """Whether it ended within the arrival distance and the heading's tolerance."""
         return self._final is not None and self._good(self._final)
 
     def reset(self) -> None:
@@ -315,10 +309,11 @@ class PathGenerator:
         self._walk(self._first)
 
     def error(self, position, heading: float) -> PoseError:
-        """What a pose lacks to the path's end.
+        """Difference between a pose and the path's end.
 
         Args:
-            position: (2,) [m]; heading: [rad].
+            position: position (2,) [m].
+            heading: heading [rad].
 
         Raises:
             InvalidInput: for a pose that is not finite.
@@ -330,12 +325,12 @@ class PathGenerator:
     def decide(self, position, heading: float) -> Decision | None:
         """The gait for the next half cycle; None at the end.
 
-        The decision's target is the index of the attempt, its d0 and distance
+        The decision's target is the index of the attempt; its d0 and distance
         belong to the point that is aimed at. A new attempt takes about 0.1 s.
 
         Args:
-            position: of the torso's front end in the world (2,) [m].
-            heading: eps [rad].
+            position: position of the torso's front end in the world (2,) [m].
+            heading: heading eps [rad].
 
         Raises:
             InvalidInput: for a pose that is not finite.
@@ -344,8 +339,7 @@ class PathGenerator:
         if self.finished:
             return None
         position = np.asarray(position, float)
-        arrived = error.distance < self.options.generator.arrival
-        if arrived and self._good(error):
+        if self._good(error):
             self._final = error
             return None
         self._advance(position)
@@ -361,10 +355,10 @@ class PathGenerator:
             self._near + int(np.ceil(self.options.look_ahead / _SPACING)),
             len(self._points) - 1,
         )
-        away = in_body_frame(self._points[aim], position, heading)
-        d0 = float(np.hypot(*away))
-        best = growing_plan(
-            away,
+        gap = in_body_frame(self._points[aim], position, heading)
+        d0 = float(np.hypot(*gap))
+        best = growing_horizon(
+            gap,
             d0,
             self.options.generator,
             heading=_wrap(self._headings[aim] - heading),
@@ -391,7 +385,7 @@ class PathGenerator:
         self._waited = 0 if ahead else self._waited + 1
 
     def _lost(self, position: np.ndarray) -> bool:
-        """Whether the end lies behind by more than arrival, or is not neared."""
+        """Whether the robot has passed the end, or makes no progress."""
         if self._waited > _PATIENCE:
             return True
         if self._near < len(self._points) - 1:

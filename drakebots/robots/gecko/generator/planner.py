@@ -1,21 +1,35 @@
-"""The gait that leaves the gecko nearest its target: eq. (21), globally.
+"""The gait that takes the gecko nearest to its target: eqs. (17) to (22).
 
-    minimise  |x - P_m(q)|^2 + w^2 wrap(h - m e(q))^2   over the model's domain,
+**Distance.** Every cycle of a gait q rotates the robot by e and displaces it by p in
+the frame it starts with (eq. (17)), so that after m cycles its position and heading in
+its first frame are
 
-where P_m is the displacement and m e the rotation after m cycles; the paper has
-w = 0. A heading wish h with a weight w [m/rad] serves paths that end in a pose.
+    P_m = sum_{k < m} R(k e) p   and   m e.
 
-The objective has several local minima, also on edges and in corners, so that a
-local method misses some (Fig. 10B). P_m does not depend on the target: it is kept
-on a grid of 1 deg by 0.025. The grid's local minima, edges included, are
-refined by Newton's method projected on the bounds, and the best one is taken.
-Since no gait is further than half a cell from the grid, a minimum that escaped
-could be better than the best grid point by at most the change of P_m over half a
-cell (1.8 cm after 4 cycles of Table 3, 2.4 cm after 5); the tests found none.
+The distance to a fixed target x, eqs. (19) and (20), is |x - P_m|: rotating the vector
+into the last frame, as eq. (19) does, does not change its length. There are two
+readings of the sum. "corrected" counts n displacements for n cycles, m = n. "paper" is
+eq. (19) as printed, whose sum i = 0..n has n + 1 terms: it is the distance after n + 1
+cycles, m = n + 1, and reproduces Fig. 10.
 
-Speed: compiled by numba, about 25 us a plan. The first call in a process loads
-the compiled code (0.2 s), the first on a machine compiles (5 s). A model's grids
-are computed at the first plan for each m (0.2 ms): keep one model object.
+**Best gait.** Eq. (21) is solved to its global minimum:
+
+    minimise  |x - P_m(q)|^2 + w^2 wrap(h - m e(q))^2   over the model's domain
+
+with w = 0 in the paper; a desired rotation h with a weight w [m/rad] serves paths that
+end in a given heading. The objective has several local minima, also on edges and in
+corners of the domain, so that a local method misses some (Fig. 10B). P_m does not
+depend on the target: it is stored on a grid of 1 deg by 0.025. The grid's local minima,
+edges included, are refined by Newton's method projected on the bounds, and the best one
+is taken. No gait is further than half a cell from the grid, so a missed minimum is
+better than the best grid point by at most the change of P_m over half a cell (1.8 cm
+after 4 cycles of Table 3, 2.4 cm after 5); the tests found none.
+
+A call takes about 25 us, compiled by numba. The first call in a process loads the
+compiled code (0.2 s), the first on a machine compiles it (5 s). A model's grids are
+computed in the first call for each m (0.2 ms): keep one model object.
+
+Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020).
 """
 
 from __future__ import annotations
@@ -27,32 +41,102 @@ import numpy as np
 from numba import njit
 from scipy.optimize import least_squares
 
-from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.distance import (
-    MotionModel,
-    check_heading,
-    check_point,
-    cycle_count,
+from drakebots.core.checks import (
+    array,
+    check_value,
+    finite,
+    non_negative,
+    one_of,
+    whole,
 )
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
+from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
 
+SUMS = ("corrected", "paper")
+"""The readings of eq. (19)."""
+
+# Points of the grid of gaits, by q1 and q2.
 _GRID = (41, 41)
-# Models other than the polynomial may be slow: fewer points, which are not kept.
+# Models other than the polynomial may be slow: fewer points, which are not stored.
 _COARSE_GRID = (9, 11)
+# Number of local minima of the grid that are refined.
 _STARTS = 8
 _COARSE_STARTS = 3
 
 
+def cycle_count(n: int, sum: str = "corrected") -> int:
+    """Number of displacements that the sum adds for a horizon of n cycles.
+
+    Raises:
+        UnknownName: for another sum.
+        InvalidInput: for n that is not a whole number >= 1.
+    """
+    check_value("sum", sum, one_of("sum", SUMS))
+    return check_value("horizon", n, whole(1)) + (sum == "paper")
+
+
+def check_point(point, name: str = "target") -> np.ndarray:
+    """A point as an array (2,) [m].
+
+    Raises:
+        InvalidInput: for another shape or values that are not finite.
+    """
+    return check_value(name, point, array((2,), "m"))
+
+
+def check_heading(heading, name: str = "heading") -> float:
+    """A heading as a number [rad].
+
+    Raises:
+        InvalidInput: when it is not finite.
+    """
+    return float(check_value(name, heading, finite("rad")))
+
+
+def in_body_frame(target, position, heading) -> np.ndarray:
+    """R(-heading) (target - position) (2,) [m], eq. (22).
+
+    Args:
+        target: target in the world (2,) [m].
+        position: position of the robot in the world (2,) [m].
+        heading: heading eps of the robot [rad].
+
+    Raises:
+        InvalidInput: for values that are not finite.
+    """
+    gap = check_point(target) - check_point(position, "position")
+    c, s = np.cos(check_heading(heading)), np.sin(heading)
+    return np.array([c * gap[0] + s * gap[1], c * gap[1] - s * gap[0]])
+
+
+def distance(target, q1, q2, n: int, model: MotionModel, *, sum: str = "corrected"):
+    """Distance d_n (...) [m] to the target after n cycles, eqs. (19), (20).
+
+    Args:
+        target: target in the robot's frame (2,) [m].
+        q1: step lengths (...) [rad].
+        q2: steerings (...).
+        n: horizon [cycles], >= 1.
+        model: motion model.
+        sum: "corrected" or "paper".
+
+    Raises:
+        UnknownName, InvalidInput: as above, and outside the model's domain.
+    """
+    reached, _ = model.predict(q1, q2, cycle_count(n, sum))
+    return np.linalg.norm(check_point(target) - reached, axis=-1)
+
+
 @dataclass(frozen=True)
-class Plan:
+class BestGait:
     """The best gait for a horizon.
 
     Attributes:
         q1: step length, > 0 [rad].
         q2: steering.
         n: horizon [cycles].
-        distance: d_n, left to go after it [m].
-        turn: heading after it, less the one before [rad].
+        distance: predicted distance d_n to the target after the horizon [m].
+        turn: predicted rotation over the horizon [rad].
     """
 
     q1: float
@@ -62,7 +146,7 @@ class Plan:
     turn: float
 
 
-def plan(
+def best_gait(
     target,
     n: int,
     model: MotionModel,
@@ -70,16 +154,16 @@ def plan(
     sum: str = "corrected",
     heading: float | None = None,
     heading_weight: float = 0.0,
-) -> Plan:
+) -> BestGait:
     """The gait that minimises d_n over the model's domain, eq. (21).
 
     Args:
-        target: in the robot's frame (2,) [m].
+        target: target in the robot's frame (2,) [m].
         n: horizon [cycles], >= 1.
-        model: what a gait does.
+        model: motion model.
         sum: reading of eq. (19), "corrected" or "paper".
-        heading: wanted after the n cycles, less the present one [rad].
-        heading_weight: w [m/rad], what a rad of heading is worth.
+        heading: desired rotation over the n cycles [rad].
+        heading_weight: weight w of the error of that rotation [m/rad].
 
     Raises:
         UnknownName: for another sum.
@@ -88,19 +172,17 @@ def plan(
     """
     m = cycle_count(n, sum)
     target = check_point(target)
-    if not (np.isfinite(heading_weight) and heading_weight >= 0):
-        raise InvalidInput(f"heading_weight must be >= 0 m/rad, got {heading_weight}")
-    if heading_weight > 0 and heading is None:
+    weight = float(check_value("heading_weight", heading_weight, non_negative("m/rad")))
+    if weight > 0 and heading is None:
         raise InvalidInput("heading_weight without a heading; give one")
-    wish = check_heading(heading) if heading is not None else 0.0
+    desired = np.array([*target, check_heading(heading or 0.0), weight])
     if isinstance(model, MotionPolynomial):
         table, bounds = _table(model, m)
-        wanted = np.array([*target, wish, heading_weight])
-        q1, q2, x, y, turn = _best(table, bounds, model.coefficients, m, wanted)
+        q1, q2, x, y, turn = _best(table, bounds, model.coefficients, m, desired)
     else:
-        q1, q2, x, y, turn = _any_best(model, m, target, wish, float(heading_weight))
+        q1, q2, x, y, turn = _best_of_any(model, m, desired)
     d = float(np.hypot(target[0] - x, target[1] - y))
-    return Plan(float(q1), float(q2), int(n), d, float(turn))
+    return BestGait(float(q1), float(q2), int(n), d, float(turn))
 
 
 @lru_cache(maxsize=64)
@@ -121,25 +203,26 @@ def _on_grid(model: MotionModel, m: int, shape):
     return q1, q2, np.ascontiguousarray(table)
 
 
-def _any_best(model: MotionModel, m: int, target, wish: float, weight: float):
-    """As `_best`, of a model that is a black box."""
+def _best_of_any(model: MotionModel, m: int, desired):
+    """As `_best`, for a model that is a black box."""
     low, high = np.array([model.domain.q1, model.domain.q2]).T
+    target, heading, weight = desired[:2], desired[2], desired[3]
 
-    def gaps(q):
+    def residuals(q):
         reached, turned = model.predict(*np.clip(q, low, high), m)
-        turn = weight * np.arctan2(np.sin(wish - turned), np.cos(wish - turned))
+        turn = weight * np.arctan2(np.sin(heading - turned), np.cos(heading - turned))
         return np.append(target - reached, turn)
 
     q1, q2, table = _on_grid(model, m, _COARSE_GRID)
-    wanted = np.array([*target, wish, weight])
-    cells = _grid_minima(table, wanted, _COARSE_STARTS)
+    cells = _grid_minima(table, desired, _COARSE_STARTS)
     starts = [np.array([q1[a, b], q2[a, b]]) for a, b in cells if a >= 0]
     fits = [
-        least_squares(gaps, q, bounds=(low, high), x_scale=high - low) for q in starts
+        least_squares(residuals, q, bounds=(low, high), x_scale=high - low)
+        for q in starts
     ]
     # The interior method of scipy stays off the bounds: keep the grid points too.
     found = np.array(starts + [fit.x for fit in fits])
-    q = min(found, key=lambda q: float(np.sum(gaps(q) ** 2)))
+    q = min(found, key=lambda q: float(np.sum(residuals(q) ** 2)))
     reached, turned = model.predict(*q, m)
     return q[0], q[1], reached[0], reached[1], turned
 
@@ -150,19 +233,19 @@ def _wrap(angle):
 
 
 @njit(cache=True)
-def _cost(x, y, turn, wanted):
-    gap = wanted[3] * _wrap(wanted[2] - turn)
-    return 0.5 * ((wanted[0] - x) ** 2 + (wanted[1] - y) ** 2 + gap * gap)
+def _cost(x, y, turn, desired):
+    gap = desired[3] * _wrap(desired[2] - turn)
+    return 0.5 * ((desired[0] - x) ** 2 + (desired[1] - y) ** 2 + gap * gap)
 
 
 @njit(cache=True)
-def _grid_minima(table, wanted, most):
-    """Cells (most, 2) no worse than their neighbours, best first; -1: none."""
+def _grid_minima(table, desired, most):
+    """The best `most` cells (most, 2) that are local minima, best first; -1: none."""
     rows, columns = table.shape[:2]
     cost = np.empty((rows, columns))
     for a in range(rows):
         for b in range(columns):
-            cost[a, b] = _cost(table[a, b, 0], table[a, b, 1], table[a, b, 2], wanted)
+            cost[a, b] = _cost(table[a, b, 0], table[a, b, 1], table[a, b, 2], desired)
     cells = np.full((most, 2), -1)
     costs = np.full(most, np.inf)
     for a in range(rows):
@@ -183,7 +266,7 @@ def _grid_minima(table, wanted, most):
 
 @njit(cache=True)
 def _motion(c, q1, q2, out):
-    """Value, d1, d2, d11, d12, d22 of each component, out (3, 6)."""
+    """Value, d1, d2, d11, d12, d22 of each component: out (3, 6)."""
     size = c.shape[1]
     out[:] = 0.0
     for i in range(size):
@@ -206,7 +289,7 @@ def _motion(c, q1, q2, out):
 
 
 @njit(cache=True)
-def _expand(c, m, q1, q2, wanted):
+def _expand(c, m, q1, q2, desired):
     """Cost, gradient, Hessian, and (x, y, turn): [f, g1, g2, h11, h12, h22, ...]."""
     p = np.empty((3, 6))
     _motion(c, q1, q2, p)
@@ -222,12 +305,12 @@ def _expand(c, m, q1, q2, wanted):
         for at, i, j in ((3, 1, 1), (4, 1, 2), (5, 2, 2)):
             bend = w * e[at] + w * w * e[i] * e[j]
             reached[at] += r * (s[at] + w * (e[i] * s[j] + e[j] * s[i]) + bend * s[0])
-    gap = reached[0] - (wanted[0] + 1j * wanted[1])
+    gap = reached[0] - (desired[0] + 1j * desired[1])
     turn = m * e[0]
-    slip = wanted[3] ** 2 * _wrap(turn - wanted[2])
-    stiff = (wanted[3] * m) ** 2
+    slip = desired[3] ** 2 * _wrap(turn - desired[2])
+    stiff = (desired[3] * m) ** 2
     out = np.empty(9)
-    out[0] = _cost(reached[0].real, reached[0].imag, turn, wanted)
+    out[0] = _cost(reached[0].real, reached[0].imag, turn, desired)
     for i in (1, 2):
         out[i] = (np.conj(gap) * reached[i]).real + slip * m * e[i]
     for at, i, j in ((3, 1, 1), (4, 1, 2), (5, 2, 2)):
@@ -238,14 +321,14 @@ def _expand(c, m, q1, q2, wanted):
 
 
 @njit(cache=True)
-def _refine(c, m, u, bounds, wanted):
+def _refine(c, m, u, bounds, desired):
     """Newton's method in the unit square, damped and projected on its bounds."""
     low, size = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
-    now = _expand(c, m, low[0] + size[0] * u[0], low[1] + size[1] * u[1], wanted)
+    now = _expand(c, m, low[0] + size[0] * u[0], low[1] + size[1] * u[1], desired)
     damping = 0.0
     for _ in range(60):
         g0, g1 = now[1] * size[0], now[2] * size[1]
-        # A variable at a bound that the slope presses it against stays there.
+        # A variable at a bound stays there if the descent direction leaves the box.
         free0 = not ((u[0] <= 0 and g0 >= 0) or (u[0] >= 1 and g0 <= 0))
         free1 = not ((u[1] <= 0 and g1 >= 0) or (u[1] >= 1 and g1 <= 0))
         if not (free0 or free1):
@@ -265,7 +348,7 @@ def _refine(c, m, u, bounds, wanted):
         v0 = min(max(u[0] - (h11 * g0 - h01 * g1) / determinant, 0.0), 1.0)
         v1 = min(max(u[1] - (h00 * g1 - h01 * g0) / determinant, 0.0), 1.0)
         moved = max(abs(v0 - u[0]), abs(v1 - u[1]))
-        then = _expand(c, m, low[0] + size[0] * v0, low[1] + size[1] * v1, wanted)
+        then = _expand(c, m, low[0] + size[0] * v0, low[1] + size[1] * v1, desired)
         if then[0] <= now[0]:
             u[0], u[1], now = v0, v1, then
             damping = damping / 10 if damping > 1e-9 else 0.0
@@ -277,9 +360,9 @@ def _refine(c, m, u, bounds, wanted):
 
 
 @njit(cache=True)
-def _best(table, bounds, c, m, wanted):
+def _best(table, bounds, c, m, desired):
     """(q1, q2, x, y, turn) of the best of the refined minima of the grid."""
-    cells = _grid_minima(table, wanted, _STARTS)
+    cells = _grid_minima(table, desired, _STARTS)
     least = np.inf
     q1, q2, x, y, turn = 0.0, 0.0, 0.0, 0.0, 0.0
     u = np.empty(2)
@@ -288,8 +371,8 @@ def _best(table, bounds, c, m, wanted):
             break
         u[0] = cells[at, 0] / (table.shape[0] - 1)
         u[1] = cells[at, 1] / (table.shape[1] - 1)
-        end = _refine(c, m, u, bounds, wanted)
-        # Equal minima: the first found is kept, so the choice is repeatable.
+        end = _refine(c, m, u, bounds, desired)
+        # Of equal minima the first is kept, so that the choice is repeatable.
         if end[0] < least - 1e-18:
             least = end[0]
             q1 = bounds[0, 0] + u[0] * (bounds[0, 1] - bounds[0, 0])

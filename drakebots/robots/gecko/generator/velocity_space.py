@@ -1,4 +1,4 @@
-"""The velocity space: what every gait of a grid does in a cycle, and its fit.
+"""The velocity space: the motion per cycle of a grid of gaits, and its polynomial.
 
 Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), section 4,
 Figs. 5 and 7, Table 3.
@@ -7,22 +7,25 @@ Figs. 5 and 7, Table 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.checks import check, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.model import package_root
+from drakebots.core.run import Progress, Verdict
 from drakebots.results import Result, provenance
-from drakebots.robots.gecko.generator.polynomial import (
+from drakebots.robots.gecko.generator.motion import (
     COMPONENTS,
     Fit,
     MotionPolynomial,
 )
-from drakebots.robots.gecko.model import LIMBS, MARKERS, gecko, raw
-from drakebots.robots.gecko.pose_step import check_gait, cycle_motion
+from drakebots.robots.gecko.model import LIMBS, MARKERS, MODEL, gecko, parameters
+from drakebots.robots.gecko.pose_step import CycleMotion, check_gait, cycle_motion
+
+KIND = "gecko.velocity_space"
 
 Q1_GRID = tuple(np.radians([50.0, 60.0, 70.0, 80.0, 90.0]).tolist())
 """The paper's step lengths [rad]."""
@@ -30,19 +33,18 @@ Q1_GRID = tuple(np.radians([50.0, 60.0, 70.0, 80.0, 90.0]).tolist())
 Q2_GRID = (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5)
 """The paper's steerings."""
 
-Progress = Callable[[float, float], None]
-
 
 @dataclass(frozen=True)
 class VelocitySpace:
-    """A grid of gaits to simulate and fit.
+    """A grid of gaits to simulate, and the polynomial to fit.
 
     Attributes:
-        q1: step lengths [rad], increasing.
-        q2: steerings, increasing.
-        order: of the polynomial.
-        settle: cycles before the one that counts.
-        size, weights: names of the robot's lengths and of its weights.
+        q1: step lengths of the grid, increasing [rad].
+        q2: steerings of the grid, increasing.
+        order: order of the polynomial.
+        settle: number of cycles before the one that is measured.
+        size: name of the robot's size, "small" or "large".
+        weights: name of the pose step's weights, "velocity_space" or "single_cycle".
     """
 
     q1: tuple[float, ...] = Q1_GRID
@@ -58,26 +60,30 @@ class VelocitySpace:
             values = tuple(map(float, getattr(self, name)))
             if len(values) < 2 or (np.diff(values) <= 0).any():
                 raise InvalidInput(
-                    f"{name}: the grid must increase, 2 values at least, got {values}"
+                    f"{name}: the grid must increase and have at least 2 values, "
+                    f"got {values}"
                 )
             object.__setattr__(self, name, values)
         for q1 in self.q1:
             for q2 in self.q2:
                 check_gait(q1, q2)
+        check(self, "velocity space", order=whole(0), settle=whole(0))
         fewest = min(len(self.q1), len(self.q2))
-        if not 0 <= self.order < fewest:
+        if self.order >= fewest:
             raise InvalidInput(
                 f"a polynomial of order {self.order} needs {self.order + 1} values of "
                 f"q1 and of q2, the grid has {fewest}; lower the order or refine"
             )
-        if self.settle < 0:
-            raise InvalidInput(f"settle must be >= 0 cycles, got {self.settle}")
 
 
-def simulate_velocity_space(
+def plan(
     problem: VelocitySpace = VelocitySpace(), *, progress: Progress | None = None
 ) -> Result:
-    """Simulates the grid and fits it.
+    """Simulates the gaits of the grid by pose steps and fits a polynomial.
+
+    Args:
+        problem: grid and polynomial.
+        progress: called after each gait.
 
     Returns:
         A result of kind "gecko.velocity_space": `motion` (q1, q2, component) and the
@@ -86,37 +92,32 @@ def simulate_velocity_space(
     Raises:
         NoSolution: when a pose step fails.
     """
-    began = time.perf_counter()
     robot = gecko(problem.size, problem.weights)
-    shape = (len(problem.q1), len(problem.q2))
-    motion = np.empty((*shape, 3))
-    markers, alpha = np.empty((*shape, 3, 6, 2)), np.empty((*shape, 3, 5))
-    ell, heading = np.empty((*shape, 3, 5)), np.empty((*shape, 3))
-    count = motion[..., 0].size
-    for done, (i, j) in enumerate(np.ndindex(shape), 1):
-        cycle = cycle_motion(robot, problem.q1[i], problem.q2[j], settle=problem.settle)
-        motion[i, j] = cycle.rotation, cycle.forward, cycle.left
-        for k, pose in enumerate(cycle.poses):
-            markers[i, j, k], alpha[i, j, k] = pose.markers, pose.alpha
-            ell[i, j, k], heading[i, j, k] = pose.ell, pose.heading
+    gaits = list(product(problem.q1, problem.q2))
+    cycles: list[CycleMotion] = []
+    began = time.perf_counter()
+    for done, (q1, q2) in enumerate(gaits, 1):
+        cycles.append(cycle_motion(robot, q1, q2, settle=problem.settle))
         if progress is not None:
-            progress(done, count)
+            progress("velocity space", done, len(gaits))
+
+    def grid(rows) -> np.ndarray:
+        return np.reshape(rows, (len(problem.q1), len(problem.q2), *np.shape(rows[0])))
+
+    def poses(name: str) -> np.ndarray:
+        return grid([[getattr(pose, name) for pose in c.poses] for c in cycles])
+
+    motion = grid([(c.rotation, c.forward, c.left) for c in cycles])
+    by_pose = ("q1", "q2", "time")
+    variables = {
+        "motion": (("q1", "q2", "component"), motion, "rad, m, m: see motion_unit"),
+        "marker_position": ((*by_pose, "marker", "axis"), poses("markers"), "m"),
+        "alpha": ((*by_pose, "limb"), poses("alpha"), "rad"),
+        "ell": ((*by_pose, "limb"), poses("ell"), "m"),
+        "heading": (by_pose, poses("heading"), "rad"),
+    }
     data = xr.Dataset(
-        {
-            "motion": (
-                ("q1", "q2", "component"),
-                motion,
-                {"units": "rad, m, m: see motion_unit"},
-            ),
-            "marker_position": (
-                ("q1", "q2", "time", "marker", "axis"),
-                markers,
-                {"units": "m"},
-            ),
-            "alpha": (("q1", "q2", "time", "limb"), alpha, {"units": "rad"}),
-            "ell": (("q1", "q2", "time", "limb"), ell, {"units": "m"}),
-            "heading": (("q1", "q2", "time"), heading, {"units": "rad"}),
-        },
+        {n: (dims, values, {"units": u}) for n, (dims, values, u) in variables.items()},
         {
             "time": ("time", half_cycle_time() * np.arange(3), {"units": "s"}),
             "q1": ("q1", list(problem.q1), {"units": "rad"}),
@@ -130,29 +131,27 @@ def simulate_velocity_space(
     )
     fit = fit_motion(data, problem.order)
     return Result(
-        kind="gecko.velocity_space",
-        model="gecko",
-        verdict="success",
-        message=f"{count} gaits",
+        kind=KIND,
+        model=MODEL,
+        verdict=Verdict.SUCCESS,
+        message=f"{len(gaits)} gaits",
         data=data,
-        residuals=_paper(fit.worst, "fit, worst"),
+        residuals=_in_paper_units(fit.worst, "fit, worst"),
         timings={"simulate": time.perf_counter() - began},
         metrics={
             "order": problem.order,
             "coefficients": fit.polynomial.paper_table(),
-            **_paper(fit.rms, "residual_rms"),
-            **_paper(fit.left_out_rms, "left_out_rms"),
+            **_in_paper_units(fit.rms, "residual_rms"),
+            **_in_paper_units(fit.left_out_rms, "left_out_rms"),
             "r_squared": dict(zip(COMPONENTS, map(float, fit.r_squared))),
         },
-        provenance=provenance(
-            package_root() / "gecko" / "params.yaml", asdict(problem)
-        ),
+        provenance=provenance(parameters().path, asdict(problem)),
     )
 
 
 def half_cycle_time() -> float:
-    """Of all phases of a half cycle together [s]."""
-    return float(sum(raw()["phase_times"]["value"].values()))
+    """Duration of a half cycle with all its phases [s]."""
+    return float(sum(parameters().table("phase_times").values()))
 
 
 def fit_motion(data: xr.Dataset, order: int) -> Fit:
@@ -168,7 +167,7 @@ def motion_of(result: Result, order: int | None = None) -> MotionPolynomial:
     Raises:
         InvalidInput: for another kind of result.
     """
-    if result.kind != "gecko.velocity_space":
+    if result.kind != KIND:
         raise InvalidInput(
             f"the result is a {result.kind}, not a velocity space; make one with "
             "`drakebots plan gecko --velocity-space -o space.nc`"
@@ -177,7 +176,7 @@ def motion_of(result: Result, order: int | None = None) -> MotionPolynomial:
     return fit_motion(result.data, order).polynomial
 
 
-def _paper(values: np.ndarray, title: str) -> dict[str, float]:
+def _in_paper_units(values: np.ndarray, title: str) -> dict[str, float]:
     rotation, forward, left = map(float, values)
     return {
         f"{title}_rotation_deg": float(np.degrees(rotation)),
@@ -187,5 +186,5 @@ def _paper(values: np.ndarray, title: str) -> dict[str, float]:
 
 
 def simulated_motion(problem: VelocitySpace = VelocitySpace()) -> MotionPolynomial:
-    """The polynomial of a velocity space simulated on the spot (about 0.2 s)."""
-    return motion_of(simulate_velocity_space(problem))
+    """The polynomial of a velocity space that is simulated now (about 0.2 s)."""
+    return motion_of(plan(problem))

@@ -39,6 +39,7 @@ from drakebots.robots.gecko.model.parameters import (
     parameters,
 )
 
+
 def gait_law(q1, q2, *, leg_bend: float = 1.0) -> np.ndarray:
     """Reference angles of the limbs (..., 5) [rad].
 

@@ -204,4 +204,3 @@ def gecko_scene(q1: float = np.radians(60.0)) -> str:
         "    file: package://drakebots/gecko/floor.sdf",
     ]
     return "\n".join(lines) + "\n"
-

@@ -15,6 +15,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.pose_step.gait import (
+        CycleMotion,
         Saturation,
         check_gait,
         cycle_motion,

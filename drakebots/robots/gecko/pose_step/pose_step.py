@@ -6,8 +6,9 @@ Given reference angles, the fixed feet and the last pose, the next pose minimise
       + f_a |alpha - alpha_ref|
 
 subject to fixed feet keeping their positions, 0.9 ell_n <= ell <= 1.1 ell_n and
-|alpha - alpha_ref| <= 100 deg. The terms are norms, in cm and deg. Source: Schiller, Seibel,
-Schlattmann, RA-L 5:1199 (2020).
+|alpha - alpha_ref| <= 100 deg. The terms are norms, in cm and deg.
+
+Source: Schiller, Seibel, Schlattmann, RA-L 5:1199 (2020).
 """
 
 from __future__ import annotations

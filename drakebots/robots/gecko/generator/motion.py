@@ -1,10 +1,16 @@
-"""The gecko's motion per cycle as a bivariate polynomial of its gait.
+"""Motion models: where n equal cycles of a gait take the gecko.
 
-    [rotation, forward, left](q1, q2) = sum_ij c_ij q1^i q2^j
+Two models are offered. :class:`MotionPolynomial` is the paper's,
 
-maps step length q1 [rad] and steering q2 to what one cycle moves the robot, in
-the body frame at its start: rotation [rad], forward and left [m]. Source: Schiller,
-Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), eq. (16) and Table 3.
+    [rotation, forward, left](q1, q2) = sum_ij c_ij q1^i q2^j,
+
+the motion of one cycle in the body frame at its start, as a polynomial of step length
+q1 [rad] and steering q2. :class:`PoseStepMotion` goes beyond the paper, whose
+simulation was too slow for the loop: it simulates the gait from the robot's present
+pose, so that it also predicts the transition from one gait to the next.
+
+Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), eq. (16) and
+Table 3.
 """
 
 from __future__ import annotations
@@ -12,27 +18,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import comb
+from typing import Protocol
 
 import numpy as np
 from numpy.polynomial import polynomial as npoly
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import array, check_value, whole
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import si_factor
-from drakebots.robots.gecko.model import array, raw
+from drakebots.robots.gecko.model import Gecko, Pose, parameters
+from drakebots.robots.gecko.pose_step import relative_motion, walk
 
-# The gaits q = (q1, q2) for which a motion model holds.
-
-# Rounding may take a bound, say radians(90), a hair outside.
+# Rounding may put a bound, say radians(90), outside by this much.
 _SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The gaits for which a motion model holds.
+    """The gaits for which a motion model is valid.
 
     Attributes:
-        q1: least and greatest step length [rad].
-        q2: least and greatest steering.
+        q1: smallest and largest step length [rad].
+        q2: smallest and largest steering.
 
     Raises:
         InvalidInput: when a range is empty, reversed or not finite.
@@ -52,10 +59,10 @@ class Domain:
             object.__setattr__(self, name, (low, high))
 
     def check(self, q1, q2) -> tuple[np.ndarray, np.ndarray]:
-        """The arguments as arrays of one shape.
+        """q1 and q2 as arrays of one shape.
 
         Raises:
-            InvalidInput: for a q outside or not finite, naming it and the range.
+            InvalidInput: for a value outside the domain, naming it and the range.
         """
         given = np.broadcast_arrays(np.asarray(q1, float), np.asarray(q2, float))
         ranges = (self.q1, self.q2)
@@ -73,7 +80,31 @@ class Domain:
 
 def gait_domain() -> Domain:
     """The domain of the paper: q1 in 50..90 deg, q2 in -0.5..0.5, in SI."""
-    return Domain(tuple(array("step_length")), tuple(array("steering")))
+    own = parameters()
+    return Domain(tuple(own.array("step_length")), tuple(own.array("steering")))
+
+
+class MotionModel(Protocol):
+    """Anything that predicts where n equal cycles take the robot.
+
+    Attributes:
+        domain: the gaits for which it is valid.
+    """
+
+    domain: Domain
+
+    def predict(self, q1, q2, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Displacement (..., 2) [m] and rotation (...) [rad] after n cycles.
+
+        The displacement of the robot's position (the torso's front end) is in
+        the body frame before the first cycle: x forward, y left.
+
+        Args:
+            q1: step lengths (...) [rad], within the domain.
+            q2: steerings (...), within the domain.
+            n: number of cycles, >= 1.
+        """
+        ...
 
 
 COMPONENTS = ("rotation", "forward", "left")
@@ -90,7 +121,7 @@ class MotionPolynomial:
     Attributes:
         coefficients: c[k, i, j] of q1^i q2^j for component k of
             :data:`COMPONENTS` (3, order + 1, order + 1), q1 in rad, SI.
-        domain: where it holds; evaluation outside is refused.
+        domain: gaits for which it is valid; others are refused.
 
     Raises:
         InvalidInput: for coefficients of another shape or not finite.
@@ -100,15 +131,15 @@ class MotionPolynomial:
     domain: Domain
 
     def __post_init__(self):
-        c = np.array(self.coefficients, float, order="C")
-        if c.ndim != 3 or c.shape[0] != 3 or c.shape[1] != c.shape[2] or not c.size:
+        shape = (3, None, None)
+        c = check_value(
+            "motion polynomial: coefficients", self.coefficients, array(shape)
+        )
+        if c.shape[1] != c.shape[2] or not c.size:
             raise InvalidInput(
                 f"motion polynomial: coefficients must be (3, m, m), got {c.shape}"
             )
-        if not np.isfinite(c).all():
-            raise InvalidInput("motion polynomial: coefficients must be finite")
-        c.setflags(write=False)
-        object.__setattr__(self, "coefficients", c)
+        object.__setattr__(self, "coefficients", np.ascontiguousarray(c))
 
     @classmethod
     def table_3(cls) -> MotionPolynomial:
@@ -130,30 +161,15 @@ class MotionPolynomial:
             InvalidInput: outside the domain.
         """
         q1, q2 = self.domain.check(q1, q2)
-        return _values(self._by_power, q1, q2)
-
-    def gradient(self, q1, q2) -> np.ndarray:
-        """d motion / d (q1, q2) (..., 3, 2); per rad, and per unit of q2.
-
-        Raises:
-            InvalidInput: outside the domain.
-        """
-        q1, q2 = self.domain.check(q1, q2)
-        slopes = [npoly.polyder(self._by_power, axis=axis) for axis in (0, 1)]
-        return np.stack([_values(slope, q1, q2) for slope in slopes], axis=-1)
+        by_power = self.coefficients.transpose(1, 2, 0)
+        return np.moveaxis(npoly.polyval2d(q1, q2, by_power), 0, -1)
 
     def predict(self, q1, q2, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Where n equal cycles take the robot, in the body frame at the start.
+        """Displacement (..., 2) [m] and rotation (...) [rad], as :class:`MotionModel`.
 
         The displacement is sum_{k < n} R(k rotation) [forward, left], summed
-        directly: the closed form divides by the rotation, which may be zero.
-
-        Args:
-            q1, q2: the gait (...); q1 in rad.
-            n: cycles, >= 0.
-
-        Returns:
-            displacement (..., 2) [m], rotation (...) [rad, not wrapped].
+        directly: the closed form divides by the rotation, which may be zero. The
+        rotation is not wrapped.
         """
         motion = self.motion(q1, q2)
         rotation = motion[..., 0]
@@ -163,9 +179,9 @@ class MotionPolynomial:
         return np.stack([total.real, total.imag], axis=-1), n * rotation
 
     def paper_table(self) -> dict[str, dict[str, float]]:
-        """Coefficients by component and monomial as the paper prints them.
+        """Coefficients by component and monomial in the units of the paper's table.
 
-        Rotation in deg, forward and left in cm, q1 in deg. Monomials that are
+        Rotation is in deg, forward and left in cm, q1 in deg. Monomials that are
         zero in every component are left out.
         """
         used = np.abs(self.coefficients).max(axis=0) > 0
@@ -180,15 +196,16 @@ class MotionPolynomial:
 
     @staticmethod
     def fit(q1, q2, motion, order: int = 2, domain: Domain | None = None) -> Fit:
-        """Least squares over measured or simulated motions.
+        """Least-squares fit to measured or simulated motions.
 
-        All monomials with i + j <= order, in variables scaled to -1..1.
+        It has all monomials with i + j <= order, in variables scaled to -1..1.
 
         Args:
-            q1: step lengths (n,) [rad], q2: steerings (n,).
-            motion: (n, 3): rotation [rad], forward, left [m].
-            order: of the polynomial, >= 0.
-            domain: that it will hold in; by default the range of the points.
+            q1: step lengths (n,) [rad].
+            q2: steerings (n,).
+            motion: rotation [rad], forward and left [m] of each gait (n, 3).
+            order: order of the polynomial, >= 0.
+            domain: gaits for which it is valid; by default the range of the points.
 
         Raises:
             InvalidInput: for too few points or points that do not determine
@@ -203,9 +220,8 @@ class MotionPolynomial:
             )
         if not all(np.isfinite(value).all() for value in (q1, q2, motion)):
             raise InvalidInput("fit: q1, q2 and motion must be finite; drop the others")
-        if int(order) != order or order < 0:
-            raise InvalidInput(f"fit: order must be a whole number >= 0, got {order}")
-        powers = [(i, t - i) for t in range(int(order) + 1) for i in range(t, -1, -1)]
+        order = check_value("fit: order", order, whole(0))
+        powers = [(i, t - i) for t in range(order + 1) for i in range(t, -1, -1)]
         if q1.size < len(powers):
             raise InvalidInput(
                 f"fit: order {order} has {len(powers)} monomials but there are "
@@ -223,10 +239,10 @@ class MotionPolynomial:
         basis, triangle = np.linalg.qr(design)
         scaled = np.linalg.solve(triangle, basis.T @ motion)
         residuals = motion - design @ scaled
-        c = np.zeros((3, int(order) + 1, int(order) + 1))
+        c = np.zeros((3, order + 1, order + 1))
         for (i, j), row in zip(powers, scaled):
             c[:, i, j] = row
-        first, second = (_unscale(int(order), *scale) for scale in scales)
+        first, second = (_unscale(order, *scale) for scale in scales)
         c = np.einsum("kij,ia,jb->kab", c, first, second)
         domain = domain or Domain((q1.min(), q1.max()), (q2.min(), q2.max()))
         # The hat matrix gives every leave-one-out residual in closed form.
@@ -235,19 +251,15 @@ class MotionPolynomial:
             left_out = np.where(free > 1e-9, residuals.T / free, np.nan).T
         return Fit(MotionPolynomial(c, domain), motion, residuals, left_out)
 
-    @property
-    def _by_power(self) -> np.ndarray:
-        return self.coefficients.transpose(1, 2, 0)
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted polynomial and how well it holds; columns as COMPONENTS, in SI.
+    """A fitted polynomial and its residuals; columns as COMPONENTS, in SI.
 
     Attributes:
         polynomial: the fit.
-        motion: what was fitted (n, 3).
-        residuals: data less fit (n, 3).
+        motion: the fitted data (n, 3).
+        residuals: data minus fit (n, 3).
         left_out: residual of each point against the fit without it (n, 3); not a
             number for a point without which the fit would be undetermined.
     """
@@ -285,19 +297,13 @@ class Fit:
 
 @cache
 def _table_3() -> MotionPolynomial:
-    table = raw()["table_3"]
+    table = parameters().table("table_3")
     c = np.zeros((3, 3, 3))
     powers = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
-    degree = si_factor("deg")
     for k, name in enumerate(COMPONENTS):
-        unit = si_factor(table["unit"][name])
-        for (i, j), value in zip(powers, table["value"][name], strict=True):
-            c[k, i, j] = unit * value / degree**i
+        for (i, j), value in zip(powers, table[name], strict=True):
+            c[k, i, j] = value / si_factor("deg") ** i
     return MotionPolynomial(c, gait_domain())
-
-
-def _values(by_power: np.ndarray, q1: np.ndarray, q2: np.ndarray) -> np.ndarray:
-    return np.moveaxis(npoly.polyval2d(q1, q2, by_power), 0, -1)
 
 
 def _monomial(i: int, j: int) -> str:
@@ -310,7 +316,7 @@ def _monomial(i: int, j: int) -> str:
 
 
 def _scale(q: np.ndarray) -> tuple[float, float]:
-    """a, b of u = a q + b that takes the points to -1..1."""
+    """a, b of u = a q + b that maps the points to -1..1."""
     low, high = q.min(), q.max()
     a = 2.0 / (high - low) if high > low else 1.0
     return a, -a * (low + high) / 2
@@ -323,3 +329,52 @@ def _unscale(order: int, a: float, b: float) -> np.ndarray:
         for k in range(i + 1):
             rows[i, k] = comb(i, k) * a**k * b ** (i - k)
     return rows
+
+
+class PoseStepMotion:
+    """A motion model that simulates the gait from the present pose.
+
+    Args:
+        robot: lengths and weights.
+        pose: the present pose; :meth:`observe` updates it.
+        sign: sign of q1 in the next half cycle.
+        domain: the gaits for which it is valid; the paper's by default.
+    """
+
+    def __init__(
+        self, robot: Gecko, pose: Pose, sign: int = 1, domain: Domain | None = None
+    ):
+        self.robot, self.domain = robot, domain or gait_domain()
+        self.observe(pose, sign)
+
+    def observe(self, pose: Pose, sign: int) -> None:
+        """Updates the present pose and the sign of q1 in the next half cycle."""
+        self._pose, self._sign = pose, sign
+
+    def predict(self, q1, q2, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Displacement (..., 2) [m] and rotation (...) [rad], as :class:`MotionModel`.
+
+        The displacement is infinite for a gait that cannot start from this pose.
+        """
+        q1, q2 = self.domain.check(q1, q2)
+        moved, turned = np.empty((*q1.shape, 2)), np.empty(q1.shape)
+        for at in np.ndindex(q1.shape):
+            try:
+                end = self._walk(q1[at], q2[at], 2 * n)
+                turned[at], moved[at] = relative_motion(self._pose, end)
+            except NoSolution:
+                turned[at], moved[at] = 0.0, np.inf
+        return moved, turned
+
+    def _walk(self, q1, q2, half_cycles: int) -> Pose:
+        if self._sign > 0:
+            return walk(self.robot, q1, q2, half_cycles, start=self._pose)[-1]
+        mirrored = walk(self.robot, q1, -q2, half_cycles, start=mirror_pose(self._pose))
+        return mirror_pose(mirrored[-1])
+
+
+def mirror_pose(pose: Pose) -> Pose:
+    """The pose mirrored at the x axis: left and right legs change places."""
+    other = [1, 0, 2, 4, 3]
+    alpha = pose.alpha[other] * [1, 1, -1, 1, 1]
+    return Pose(alpha, pose.ell[other], -pose.heading, pose.position * [1, -1])
