@@ -1,23 +1,33 @@
-"""TODO: what this room is."""
+"""The gecko: a soft robot of four legs, a torso and four suction feet.
+
+    from drakebots.robots import gecko
+
+    result = gecko.simulate(gecko.Simulation(epsilon=0.10))         # the paper's course
+    gecko.plot_course(result, "course.png")
+    space = gecko.plan(gecko.VelocitySpace())           # the motion of every gait
+    climb = gecko.simulate_climb(gecko.Climb())         # up a wall of 84 degrees
+
+Two engines walk it: the authors' quasi-static pose step (`pose_step`) and a Drake robot
+with switched suction feet (`drake`). The gait pattern generator (`generator`) chooses
+its gaits. Source: Schiller, Seibel, Schlattmann, "A Gait Pattern Generator for
+Closed-Loop Position Control of a Soft Walking Robot", Front. Robot. AI 7:87 (2020).
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.gecko.plots import (
-        CM,
-        FOOT_COLOURS,
-        HEADING_COLOUR,
-        LIMB_COLOURS,
-        TARGET_COLOUR,
-        draw_arrow,
-        draw_robot,
-        plot_course,
-        plot_gait_law,
-        plot_velocity_space,
+    from drakebots.robots.gecko.drake.climb import Climb, simulate_climb
+    from drakebots.robots.gecko.generator.velocity_space import (
+        VelocitySpace,
+        motion_of,
+        plan,
     )
-    from drakebots.robots.gecko.simulate import ENGINES, GeckoSimulation, simulate_gecko
+    from drakebots.robots.gecko.model.parameters import MODEL, Gecko, gecko
+    from drakebots.robots.gecko.plots import plot_course, plot_velocity_space
+    from drakebots.robots.gecko.simulate import ENGINES, MOTIONS, simulate
+    from drakebots.robots.gecko.simulate import GeckoSimulation as Simulation
     from drakebots.robots.gecko.view import record_gecko
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,251 +1,306 @@
-"""Simulate the gecko on a course, with the pose step or in Drake.
+"""Simulate the gecko on a course: the gait pattern generator in a closed loop.
 
-result = simulate_gecko(GeckoSimulation(epsilon=0.10))
-result.metrics["half_cycles"]
+    result = simulate(GeckoSimulation(epsilon=0.10))
+    result.metrics["half_cycles"], result.metrics["targets_reached"]
+
+Once per half cycle the generator reads position and heading and chooses (q1, q2); then
+the engine walks that half cycle, "pose" by one pose step, "drake" with the robot of
+many joints and switched suction feet. Source: Schiller, Seibel, Schlattmann, Front.
+Robot. AI 7:87 (2020), Algorithm 1, Fig. 12.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.core.run import CtrlC, Verdict
-from drakebots.model import package_root
+from drakebots.core.checks import check, finite, flag, one_of, optional, positive, whole
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
 from drakebots.results import Result, provenance
-from drakebots.robots.gecko.drake import Calibration, DrakeGecko, saturate
-from drakebots.robots.gecko.drake import run as run_drake
+from drakebots.robots.gecko.drake import (
+    DrakeWalk,
+    motion_dataset,
+    saturate,
+    simulate_walk,
+)
 from drakebots.robots.gecko.generator import (
-    START_ANGLES,
-    Course,
-    Decider,
+    SUMS,
     Decision,
+    GaitPatternGenerator,
+    GeneratorOptions,
+    MotionPolynomial,
     PathGenerator,
+    PathOptions,
     PoseStepMotion,
-    Walker,
+    VelocitySpace,
+    check_point,
+    check_targets,
     half_cycle_time,
-    prepare,
+    plan_cubic,
+    plan_route,
+    simulated_motion,
 )
 from drakebots.robots.gecko.model import (
-    FEET,
-    LIMBS,
-    MARKERS,
+    MODEL,
     Gecko,
     Pose,
     fixation,
     gait_law,
+    gecko,
+    parameters,
+    pose_at,
 )
-from drakebots.robots.gecko.pose_step import Saturation, Step, half_cycle
-
-# The gecko walks to its targets: generator and pose step in a closed loop.
-#
-# Once per half cycle the generator sees position and heading, chooses (q1, q2),
-# and the pose step takes the robot to the gait law's pose. Source: Schiller,
-# Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), Algorithm 1, Fig. 12.
-
-Progress = Callable[[float, float], None]
-"""Called with the half cycles done and the most there may be."""
-
-
-@dataclass
-class Track:
-    """What a run did so far; grows by a half cycle at a time.
-
-    Attributes:
-        poses: before the first half cycle and after each.
-        decisions, steps: of each half cycle.
-        signs: of q1 in each half cycle.
-        verdict, message: how it ended.
-        seconds: of wall time, in total and for the generator's decisions.
-    """
-
-    poses: list[Pose]
-    decisions: list[Decision] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
-    verdict: Verdict = Verdict.SUCCESS
-    message: str = ""
-    seconds: float = 0.0
-    deciding: float = 0.0
-
-    @property
-    def fixed(self) -> np.ndarray:
-        """Feet that hold, by half cycle and foot (T, 4)."""
-        return np.array([fixation(s) for s in self.signs]).reshape(-1, 4)
-
-
-def run_poses(
-    robot: Gecko,
-    generator: Decider,
-    start: Pose,
-    *,
-    sign: int = 1,
-    most: int = 400,
-    saturate: Saturation | None = None,
-    motion: PoseStepMotion | None = None,
-    progress: Progress | None = None,
-    time_limit: float | None = None,
-) -> Track:
-    """Runs until the generator is done; keeps what was reached if it is not.
-
-    Args:
-        robot: lengths and weights.
-        generator: as it stands; it is not reset.
-        start: the first pose.
-        sign: of the first half cycle's q1.
-        most: half cycles before giving up.
-        saturate: what the pressure supply makes of the references.
-        motion: the generator's motion model, to be shown every pose, if it is
-            the pose step itself.
-        progress: called after every half cycle.
-        time_limit: of wall time [s].
-    """
-    track, began = Track([start]), time.perf_counter()
-    try:
-        with CtrlC() as stop:
-            while True:
-                pose = track.poses[-1]
-                if motion is not None:
-                    motion.observe(pose, sign)
-                decision = _decide(generator, pose, track)
-                late = time_limit is not None
-                late = late and time.perf_counter() - began > time_limit
-                if _over(track, decision, most, time_limit if late else None):
-                    break
-                stop.check()
-                q1 = sign * decision.q1
-                step = half_cycle(robot, pose, q1, decision.q2, saturate)
-                track.poses.append(step.pose)
-                track.steps.append(step)
-                track.decisions.append(decision)
-                track.signs.append(sign)
-                sign = -sign
-                if progress is not None:
-                    progress(len(track.steps), most)
-    except KeyboardInterrupt:
-        track.verdict = Verdict.INTERRUPTED
-        track.message = "interrupted; what was reached is kept"
-    except NoSolution as error:
-        track.verdict, track.message = Verdict.FAILED, str(error)
-    track.seconds = time.perf_counter() - began
-    return track
-
-
-def _decide(generator: Decider, pose: Pose, track: Track) -> Decision | None:
-    clock = time.perf_counter()
-    decision = generator.decide(pose.position, pose.heading)
-    track.deciding += time.perf_counter() - clock
-    return decision
-
-
-def _over(track: Track, decision, most: int, limit: float | None) -> bool:
-    """Notes in the track how the run ended, if it did."""
-    done = len(track.steps)
-    if decision is None:
-        track.message = f"done after {done} half cycles"
-    elif done >= most:
-        track.verdict = Verdict.FAILED
-        track.message = (
-            f"target {decision.target} was not reached in {most} half cycles "
-            f"({100 * decision.d0:.1f} cm left); try a larger epsilon"
-        )
-    elif limit is not None:
-        track.verdict = Verdict.TIME_LIMIT
-        track.message = f"stopped at the time limit of {limit:g} s"
-    else:
-        return False
-    return True
-
+from drakebots.robots.gecko.pose_step import Step, half_cycle
 
 ENGINES = ("drake", "pose")
 """pose: quasi-static poses; drake: the robot of many joints, in time."""
 
+MOTIONS = {
+    "table 3": "the paper's polynomial, fitted to its robot",
+    "fit": "a polynomial fitted to the simulated velocity space",
+    "pose step": "the pose step itself, from the present pose",
+}
+"""Motion models of the generator."""
+
+START_ANGLES = tuple(np.radians([30.0, 0.0, -30.0, 30.0, 0.0]).tolist())
+"""Angles of the limbs at the start of Fig. 12 [rad]."""
+
+VIA_SPACING, VIA_ARRIVAL = 0.05, 0.10
+"""Spacing of the points along a path around obstacles, and their arrival [m]."""
+
+
+# --- the problem ---------------------------------------------------------------
+
+
+def paper_course() -> tuple[tuple[float, float], ...]:
+    """The targets of Fig. 12 [m]; the robot starts at (0, 0) with heading pi/2."""
+    return tuple(map(tuple, parameters().array("course").tolist()))
+
 
 @dataclass(frozen=True)
-class GeckoSimulation(Course):
-    """A course and how it is simulated.
+class GeckoSimulation:
+    """A course, how the generator decides, and how it is simulated.
 
     Attributes:
-        engine: "pose" or "drake".
-        half_cycles: give up after so many.
+        targets: targets of the torso's front end, in their order (k, 2) [m].
+        obstacles: polygons to walk around, each (m, 2) [m].
+        epsilon: distance below which a target counts as reached [m].
+        final_heading: desired heading at the target, which must be the only one; None
+            for any [rad].
+        start: position of the torso's front end at the start (2,) [m].
+        heading: heading at the start [rad].
+        motion: motion model of the generator; see MOTIONS.
+        sum: reading of eq. (19), "corrected" or "paper".
+        horizon: largest number of cycles that the generator looks ahead.
+        patience: number of half cycles without progress after which the robot leaves
+            its circle; 0 for the algorithm as published, which does not.
+        size: name of the robot's size, "small" or "large".
+        weights: name of the pose step's weights, "velocity_space" or "single_cycle".
+        engine: engine of the simulation, "pose" or "drake".
+        half_cycles: largest number of half cycles.
         pressure: whether references saturate at 1.1 bar (pose), or the whole
             low-level control of Fig. 11B is simulated (drake).
-        time_limit: of wall time [s]; the best is kept.
+        time_limit: limit of the wall time; what was reached is kept [s].
     """
 
+    targets: tuple[tuple[float, float], ...] = field(default_factory=paper_course)
+    obstacles: tuple[tuple[tuple[float, float], ...], ...] = ()
+    epsilon: float = field(default_factory=lambda: parameters().number("arrival"))
+    final_heading: float | None = None
+    start: tuple[float, float] = (0.0, 0.0)
+    heading: float = np.pi / 2
+    motion: str = "table 3"
+    sum: str = "corrected"
+    horizon: int = field(default_factory=lambda: int(parameters().number("horizon")))
+    patience: int = 16
+    size: str = "small"
+    weights: str = "velocity_space"
     engine: str = "pose"
     half_cycles: int = 400
     pressure: bool = False
     time_limit: float | None = None
 
     def __post_init__(self):
-        super().__post_init__()
-        if self.engine not in ENGINES:
-            raise UnknownName("engine", self.engine, ENGINES)
-        if self.half_cycles < 1:
-            raise InvalidInput(f"half_cycles must be >= 1, got {self.half_cycles}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidInput(f"time_limit must be > 0 s, got {self.time_limit}")
+        check(
+            self,
+            "",
+            motion=one_of("motion model", MOTIONS),
+            epsilon=positive("m"),
+            final_heading=optional(finite("rad")),
+            heading=finite("rad"),
+            sum=one_of("sum", SUMS),
+            horizon=whole(1),
+            patience=whole(0),
+            engine=one_of("engine", ENGINES),
+            half_cycles=whole(1),
+            pressure=flag(),
+            time_limit=optional(positive("s")),
+        )
+        check_point(self.start, "start")
+        check_targets(self.targets)
+        gecko(self.size, self.weights)
+        if self.final_heading is not None:
+            if len(self.targets) != 1 or self.obstacles:
+                raise InvalidInput(
+                    "a final heading needs one target and no obstacles; leave the "
+                    f"heading out or the others ({len(self.targets)} targets)"
+                )
+            if self.motion == "pose step":
+                raise InvalidInput(
+                    "a final heading needs a polynomial as motion model; use "
+                    "'table 3' or 'fit'"
+                )
         if self.engine == "drake" and self.motion == "pose step":
             raise InvalidInput(
                 "the pose step as motion model needs the whole pose, which Drake's "
                 "camera does not see; use 'table 3' or 'fit', or the engine 'pose'"
             )
 
+    @property
+    def robot(self) -> Gecko:
+        """The robot that walks."""
+        return gecko(self.size, self.weights)
 
-def simulate_gecko(
+    def start_pose(self) -> Pose:
+        """The first pose, with the angles of Fig. 12."""
+        return pose_at(self.robot, START_ANGLES, self.heading, self.start)
+
+
+# --- the generator -------------------------------------------------------------
+
+
+@dataclass
+class Course:
+    """The generator of a course, and the path it follows.
+
+    Attributes:
+        generator: chooses the gaits.
+        waypoints: points to which it walks: the targets, and points of the path
+            around obstacles (k, 2) [m].
+        target: index of the target to which each waypoint leads (k,).
+        motion: motion model that must observe every pose, if it is the pose step.
+        path: points of the path to a final heading (n, 2) [m], if there is one.
+    """
+
+    generator: GaitPatternGenerator | PathGenerator
+    waypoints: np.ndarray
+    target: np.ndarray
+    motion: PoseStepMotion | None = None
+    path: np.ndarray | None = None
+
+    def targets_reached(self) -> int:
+        """Number of targets that have been reached so far."""
+        if isinstance(self.generator, PathGenerator):
+            return int(self.generator.reached)
+        passed = self.generator.index
+        if passed >= len(self.waypoints):
+            return int(self.target[-1]) + 1
+        return int(self.target[passed])
+
+
+def prepare(problem: GeckoSimulation) -> Course:
+    """Plans the path and builds the generator.
+
+    Raises:
+        InvalidInput: for a start or a target inside an obstacle.
+        NoSolution: when obstacles block the path.
+    """
+    motion, observer = MotionPolynomial.table_3(), None
+    if problem.motion == "fit":
+        space = VelocitySpace(size=problem.size, weights=problem.weights)
+        motion = simulated_motion(space)
+    elif problem.motion == "pose step":
+        motion = observer = PoseStepMotion(problem.robot, problem.start_pose())
+    options = GeneratorOptions(
+        problem.epsilon, problem.horizon, problem.sum, motion, problem.patience or None
+    )
+    if problem.final_heading is not None:
+        path = plan_cubic(
+            problem.start, problem.heading, problem.targets[0], problem.final_heading
+        )
+        generator = PathGenerator(path, PathOptions(generator=options))
+        points = path.sample(0.01)[0]
+        return Course(generator, path.end[None], np.zeros(1, int), path=points)
+    waypoints, target = np.array(problem.targets), np.arange(len(problem.targets))
+    arrivals, via = np.full(len(waypoints), problem.epsilon), None
+    if problem.obstacles:
+        waypoints, target, via = _around_obstacles(problem)
+        arrivals = np.where(via, max(problem.epsilon, VIA_ARRIVAL), problem.epsilon)
+    generator = GaitPatternGenerator(waypoints, options, arrivals, via)
+    return Course(generator, waypoints, target, motion=observer)
+
+
+def _around_obstacles(problem: GeckoSimulation):
+    """Points along the shortest path, their targets, and which are no targets.
+
+    With the corners alone, the robot would cut them, and circle about missed ones.
+    """
+    route = plan_route(problem.start, problem.targets, problem.obstacles)
+    points = route.targets(VIA_SPACING)
+    target, at = np.empty(len(points), int), 0
+    via = np.ones(len(points), bool)
+    for k, point in enumerate(points):
+        target[k] = route.target[at]
+        if np.allclose(point, route.waypoints[at]):
+            at = min(at + 1, len(route.waypoints) - 1)
+            via[k] = not np.allclose(point, problem.targets[target[k]])
+    return points, target, via
+
+
+# --- the simulation ------------------------------------------------------------
+
+
+def simulate(
     problem: GeckoSimulation = GeckoSimulation(), *, progress: Progress | None = None
 ) -> Result:
-    """Walks the course; what was reached is returned even when it is cut short.
+    """Simulates a course; what was reached is returned even when it is cut short.
+
+    Args:
+        problem: course and engine.
+        progress: called after every half cycle (pose) or 20 ms (drake).
+
+    Returns:
+        A result of kind "gecko.simulation".
 
     Raises:
         InvalidInput: for a course that cannot be walked.
-        NoSolution: when obstacles bar the way.
+        NoSolution: when obstacles block the path.
     """
-    walker = prepare(problem)
-    if problem.engine == "drake":
-        return _in_drake(problem, walker, progress)
-    curve = Calibration()
-    track = run_poses(
-        problem.robot,
-        walker.generator,
-        problem.start_pose(),
-        most=problem.half_cycles,
-        saturate=(lambda a: saturate(a, curve)) if problem.pressure else None,
-        motion=walker.motion,
-        progress=progress,
-        time_limit=problem.time_limit,
-    )
-    data = track_dataset(problem, walker, track)
-    steps = len(track.steps)
-    verdict, message = _judged(track.verdict, track.message, walker)
-    return Result(
-        kind="gecko.simulation",
-        model="gecko",
+    course = prepare(problem)
+    engine = _in_drake if problem.engine == "drake" else _by_poses
+    result = engine(problem, course, progress)
+    data = _add_course(result.data, problem, course)
+    verdict, message = result.verdict, result.message
+    generator = course.generator
+    # A generator that gives up on the final heading ends without an error.
+    if isinstance(generator, PathGenerator) and verdict is Verdict.SUCCESS:
+        missed = generator.final
+        if not generator.reached:
+            verdict, message = (
+                Verdict.FAILED,
+                f"the end was missed by {100 * missed.distance:.1f} cm and "
+                f"{np.degrees(missed.heading):.0f} deg in "
+                f"{generator.attempt + 1} attempts; try another heading",
+            )
+    return replace(
+        result,
         verdict=verdict,
         message=message,
         data=data,
-        residuals={
-            "drift of a fixed foot [m]": max([s.drift for s in track.steps] or [0.0]),
-            "stationarity": max([s.stationarity for s in track.steps] or [0.0]),
-        },
-        timings={"simulate": track.seconds, "decide": track.deciding},
-        metrics=course_metrics(problem, walker, data, steps),
-        provenance=provenance(
-            package_root() / "gecko" / "params.yaml", asdict(problem)
-        ),
+        metrics={**result.metrics, **_metrics(problem, course, data)},
+        provenance={**result.provenance, "options": asdict(problem)},
     )
 
 
-def _in_drake(problem: GeckoSimulation, walker: Walker, progress) -> Result:
-    drake = DrakeGecko(
+def _in_drake(problem: GeckoSimulation, course: Course, progress) -> Result:
+    walk = DrakeWalk(
         robot=problem.robot,
-        targets=tuple(map(tuple, walker.waypoints.tolist())),
+        targets=tuple(map(tuple, course.waypoints.tolist())),
         half_cycles=problem.half_cycles,
         position=problem.start,
         heading=problem.heading,
@@ -253,122 +308,137 @@ def _in_drake(problem: GeckoSimulation, walker: Walker, progress) -> Result:
         pressure=problem.pressure,
         time_limit=problem.time_limit,
     )
-    result = run_drake(drake, generator=walker.generator, progress=progress)
-    data = add_course(result.data, problem, walker)
-    metrics = course_metrics(problem, walker, data, result.metrics["half_cycles"])
-    verdict, message = _judged(result.verdict, result.message, walker)
+    return simulate_walk(walk, generator=course.generator, progress=progress)
+
+
+def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
+    robot, most = problem.robot, problem.half_cycles
+    start = problem.start_pose()
+    decisions: list[Decision] = []
+    steps: list[Step] = []
+    deciding = 0.0
+
+    def next_half_cycle(number: int) -> Stop | None:
+        nonlocal deciding
+        pose = steps[-1].pose if steps else start
+        sign = 1 if number % 2 else -1
+        if course.motion is not None:
+            course.motion.observe(pose, sign)
+        began = time.perf_counter()
+        decision = course.generator.decide(pose.position, pose.heading)
+        deciding += time.perf_counter() - began
+        if decision is None:
+            return Stop(Verdict.SUCCESS, f"done after {len(steps)} half cycles")
+        if number > most:
+            return failed(
+                f"target {decision.target} was not reached in {most} half cycles "
+                f"({100 * decision.d0:.1f} cm left); try a larger epsilon"
+            )
+        limit = saturate if problem.pressure else None
+        q1 = sign * decision.q1
+        steps.append(half_cycle(robot, pose, q1, decision.q2, limit))
+        decisions.append(decision)
+        return None
+
+    end = run_steps(
+        next_half_cycle,
+        most + 1,  # the last one only finds out whether the robot has arrived
+        stage="half cycles",
+        progress=progress,
+        time_limit=problem.time_limit,
+    )
     return Result(
-        kind=result.kind,
-        model=result.model,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals=dict(result.residuals),
-        timings=dict(result.timings),
-        metrics=dict(result.metrics) | metrics,
-        provenance=dict(result.provenance) | {"options": asdict(problem)},
+        kind="gecko.simulation",
+        model=MODEL,
+        verdict=end.verdict,
+        message=end.message,
+        data=_pose_dataset(robot, start, steps, decisions),
+        residuals={
+            "drift of a fixed foot [m]": max([s.drift for s in steps] or [0.0]),
+            "stationarity": max([s.stationarity for s in steps] or [0.0]),
+        },
+        timings={"simulate": end.wall, "decide": deciding},
+        metrics={"half_cycles": len(steps)},
+        provenance=provenance(parameters().path, asdict(problem)),
     )
 
 
-def _judged(verdict: Verdict, message: str, walker: Walker) -> tuple[Verdict, str]:
-    """A generator may give up on a final heading; that is no success."""
-    generator = walker.generator
-    if verdict is Verdict.SUCCESS and isinstance(generator, PathGenerator):
-        missed = generator.final
-        if not generator.reached:
-            return Verdict.FAILED, (
-                f"the end was missed by {100 * missed.distance:.1f} cm and "
-                f"{np.degrees(missed.heading):.0f} deg in "
-                f"{generator.attempt + 1} attempts; try another heading"
-            )
-    return verdict, message
+# --- the results ---------------------------------------------------------------
 
 
-def course_metrics(problem, walker: Walker, data: xr.Dataset, steps: int) -> dict:
-    """What the CLI reports of a course."""
-    front = data.marker_position.sel(marker="front").values
-    left = float(np.linalg.norm(front[-1] - np.array(problem.targets[-1])))
-    metrics = {
-        "engine": problem.engine,
-        "targets_reached": walker.targets_reached(),
-        "targets": len(problem.targets),
-        "half_cycles": int(steps),
-        "final_distance_cm": 100 * left,
-        "way_cm": 100 * float(np.linalg.norm(np.diff(front, axis=0), axis=1).sum()),
-        "epsilon_cm": 100 * problem.epsilon,
-    }
-    if isinstance(walker.generator, PathGenerator):
-        error = float(data.heading[-1]) - problem.final_heading
-        metrics["final_heading_error_deg"] = float(
-            np.degrees(np.angle(np.exp(1j * error)))
-        )
-    return metrics
+def _pose_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
+    """Poses by half cycles; row k is the pose after half cycle k.
 
-
-def track_dataset(problem, walker: Walker, track: Track) -> xr.Dataset:
-    """A track by half cycles; row k is the pose after half cycle k.
-
-    The time is nominal: all phases of the half cycles before.
+    The time is nominal: the duration of all phases of the half cycles before.
     """
-    poses, decisions = track.poses, track.decisions
-    signs = np.array(track.signs, float)
+    poses = [start, *(step.pose for step in steps)]
+    count = len(poses)
+    signs = (-1.0) ** np.arange(len(steps))
     q1 = signs * [d.q1 for d in decisions]
     q2 = np.array([d.q2 for d in decisions])
-    first = np.array([poses[0].alpha])
-    reference = gait_law(q1, q2, leg_bend=problem.robot.leg_bend)
-    drift = np.zeros((len(poses), 4))
-    for k, (a, b) in enumerate(itertools.pairwise(poses)):
-        drift[k + 1] = np.linalg.norm(b.feet - a.feet, axis=1) * track.fixed[k]
-    fixed = np.vstack([np.ones((1, 4)), track.fixed])
+    reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
+    fixed = np.array([np.ones(4), *map(fixation, signs)], float)
+    drift = np.zeros((count, 4))
+    for k, (a, b) in enumerate(pairwise(poses), 1):
+        drift[k] = np.linalg.norm(b.feet - a.feet, axis=1) * fixed[k]
 
-    def before(value, rows):
-        return np.concatenate([[value], rows])
+    def stacked(name: str) -> np.ndarray:
+        return np.array([getattr(pose, name) for pose in poses])
 
+    by_limb, by_foot = ("time", "limb"), ("time", "foot")
+    alpha_ref = np.vstack([start.alpha[None], reference])
+    objective = np.array([0.0, *(step.objective for step in steps)])
+    horizon = np.array([0.0, *(d.n for d in decisions)])
     variables = {
-        "marker_position": (
-            ("time", "marker", "axis"),
-            np.array([p.markers for p in poses]),
-            "m",
-        ),
-        "heading": (("time",), np.array([p.heading for p in poses]), "rad"),
-        "alpha": (("time", "limb"), np.array([p.alpha for p in poses]), "rad"),
-        "alpha_ref": (("time", "limb"), np.vstack([first, reference]), "rad"),
-        "ell": (("time", "limb"), np.array([p.ell for p in poses]), "m"),
-        "fixation": (("time", "foot"), fixed.astype(float), "1"),
-        "foot_drift": (("time", "foot"), drift, "m"),
-        "q1": (("time",), before(first[0, 2], q1), "rad"),
-        "q2": (("time",), before(0.0, q2), "1"),
-        "horizon": (("time",), before(0.0, [float(d.n) for d in decisions]), "1"),
-        "half_cycle": (("time",), np.arange(len(poses), dtype=float), "1"),
-        "objective": (("time",), before(0.0, [s.objective for s in track.steps]), "1"),
+        "marker_position": (("time", "marker", "axis"), stacked("markers"), "m"),
+        "heading": (("time",), stacked("heading"), "rad"),
+        "alpha": (by_limb, stacked("alpha"), "rad"),
+        "alpha_ref": (by_limb, alpha_ref, "rad"),
+        "ell": (by_limb, stacked("ell"), "m"),
+        "fixation": (by_foot, fixed, "1"),
+        "foot_drift": (by_foot, drift, "m"),
+        "q1": (("time",), np.array([start.alpha[2], *q1]), "rad"),
+        "q2": (("time",), np.array([0.0, *q2]), "1"),
+        "horizon": (("time",), horizon, "1"),
+        "half_cycle": (("time",), np.arange(count, dtype=float), "1"),
+        "objective": (("time",), objective, "1"),
     }
-    data = xr.Dataset(
-        {n: (dims, values, {"units": u}) for n, (dims, values, u) in variables.items()},
-        {
-            "time": ("time", half_cycle_time() * np.arange(len(poses)), {"units": "s"}),
-            "marker": list(MARKERS),
-            "axis": ["x", "y"],
-            "limb": list(LIMBS),
-            "foot": list(FEET),
-        },
-    )
-    return add_course(data, problem, walker)
+    return motion_dataset(half_cycle_time() * np.arange(count), variables)
 
 
-def add_course(data: xr.Dataset, problem, walker: Walker) -> xr.Dataset:
+def _add_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
     """The dataset with targets, waypoints, obstacles and path of the course."""
 
     def points(name: str, rows) -> None:
-        if len(rows):
-            dims = (f"{name}_number", "axis")
-            data[name] = (dims, np.array(rows, float), {"units": "m"})
+        dims = (f"{name}_number", "axis")
+        data[name] = (dims, np.array(rows, float), {"units": "m"})
 
     points("target", problem.targets)
     if problem.obstacles:
-        points("waypoint", walker.waypoints)
+        points("waypoint", course.waypoints)
         owner = [k for k, polygon in enumerate(problem.obstacles) for _ in polygon]
         points("obstacle", [p for polygon in problem.obstacles for p in polygon])
         data["obstacle_index"] = ("obstacle_number", np.array(owner), {"units": "1"})
-    if walker.path is not None:
-        points("path", walker.path)
+    if course.path is not None:
+        points("path", course.path)
     return data
+
+
+def _metrics(problem, course: Course, data: xr.Dataset) -> dict:
+    """What the course adds to the metrics, in cm and deg."""
+    front = data.marker_position.sel(marker="front").values
+    left = float(np.linalg.norm(front[-1] - np.array(problem.targets[-1])))
+    length = float(np.linalg.norm(np.diff(front, axis=0), axis=1).sum())
+    metrics = {
+        "engine": problem.engine,
+        "targets_reached": course.targets_reached(),
+        "targets": len(problem.targets),
+        "final_distance_cm": 100 * left,
+        "path_cm": 100 * length,
+        "epsilon_cm": 100 * problem.epsilon,
+    }
+    if problem.final_heading is not None:
+        error = float(data.heading[-1]) - problem.final_heading
+        wrapped = np.degrees(np.angle(np.exp(1j * error)))
+        metrics["final_heading_error_deg"] = float(wrapped)
+    return metrics

@@ -1,4 +1,4 @@
-"""The diagram that makes the gecko walk in Drake.
+"""The Drake walk of the gecko: what to simulate, and the diagram that does it.
 
     ┌───────────┐q┌───────────────┐alpha_ref ┌──────────┐ ┌──────┐x_d ┌────────┐
     │ generator │▶│ GaitSequencer │─────────▶│ pressure │▶│ gain │───▶│ plant  │─┐
@@ -9,23 +9,17 @@
           └───│ camera │◀───────────────────────────────────────────────────────┘
               └────────┘
 
-The generator may be a constant q. The wall is the world's xy plane; on an
-incline gravity is tilted instead, with +x uphill.
+With a constant gait, a constant q replaces generator and camera. The wall is the
+world's xy plane; on an incline gravity is tilted instead, with +x uphill.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import (
-    Context,
-    Diagram,
-    DiagramBuilder,
-    DiscreteStateIndex,
-    LeafSystem,
-)
+from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 from pydrake.systems.primitives import (
     Adder,
     ConstantVectorSource,
@@ -34,9 +28,22 @@ from pydrake.systems.primitives import (
     MatrixGain,
 )
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import (
+    array,
+    between,
+    check,
+    check_value,
+    finite,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.errors import InvalidInput
 from drakebots.robots.gecko.drake.plant import (
     CUP_LAWS,
+    LIMB_LAWS,
     TORSION,
     GeckoPlant,
     WeightedCups,
@@ -48,27 +55,156 @@ from drakebots.robots.gecko.drake.pressure import (
     Chambers,
     Gains,
     PressureLoop,
+    saturate,
 )
-from drakebots.robots.gecko.drake.sequencer import GaitSequencer, PhaseTimes
-from drakebots.robots.gecko.model import FEET, LEGS, LIMBS, Gecko, Pose
+from drakebots.robots.gecko.drake.sampled import Sampled
+from drakebots.robots.gecko.drake.sequencer import (
+    GaitSequencer,
+    PhaseTimes,
+    phase_times,
+)
+from drakebots.robots.gecko.generator import GaitPatternGenerator, Generator
+from drakebots.robots.gecko.model import (
+    FEET,
+    LEGS,
+    LIMBS,
+    Gecko,
+    Pose,
+    gait_law,
+    pose_at,
+)
+from drakebots.robots.gecko.pose_step import check_gait
 
-# A camera above the gecko, and the planner that looks through it.
+
+@dataclass(frozen=True)
+class DrakeWalk:
+    """A walk of the Drake robot; by default a straight gait of three cycles.
+
+    Attributes:
+        robot: lengths and weights of the robot.
+        q1: step length of a constant gait, > 0; unused with targets [rad].
+        q2: steering of a constant gait.
+        cycles: number of cycles of a constant gait.
+        targets: targets to walk to, one after the other (k, 2) [m]; None for a
+            constant gait.
+        half_cycles: largest number of half cycles with targets.
+        position: position of the torso's front end at the start (2,) [m].
+        heading: heading at the start [rad].
+        alpha: angles at the start (5,) [rad]; None for alpha(-q1, q2).
+        pressure: whether the low-level control of Fig. 11B lies between the
+            references and the limbs.
+        times: durations of the phases of a half cycle.
+        camera_period: sampling period of the camera [s].
+        position_noise: standard deviation of the camera's x and y [m].
+        heading_noise: standard deviation of the camera's heading [rad].
+        seed: seed of that noise.
+        segments: number of segments of each limb's chain; None for the file's.
+        limb_law: "arc" for limbs of constant curvature, "beam" for elastic ones.
+        cups: law of the cups' torsion: "weighted" as in the pose step, or "spring".
+        torsion: stiffness of a cup's spring per limb's; None for the file's.
+        incline: inclination of the wall, +x uphill [rad].
+        time_step: time step of the plant, at most 1e-3 [s].
+        log_period: sampling period of the result [s].
+        time_limit: limit of the wall time [s].
+
+    Raises:
+        InvalidInput: for numbers that are not finite or out of range.
+        UnknownName: for another law.
+    """
+
+    robot: Gecko = field(default_factory=Gecko)
+    q1: float = np.radians(80.0)
+    q2: float = 0.0
+    cycles: int = 3
+    targets: tuple | None = None
+    half_cycles: int = 400
+    position: tuple[float, float] = (0.0, 0.0)
+    heading: float = 0.0
+    alpha: tuple | None = None
+    pressure: bool = False
+    times: PhaseTimes = field(default_factory=phase_times)
+    camera_period: float = 0.1
+    position_noise: float = 0.0
+    heading_noise: float = 0.0
+    seed: int = 0
+    segments: int | None = None
+    limb_law: str = "arc"
+    cups: str = "weighted"
+    torsion: float | None = None
+    incline: float = 0.0
+    time_step: float = 1e-3
+    log_period: float = 0.02
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check_gait(self.q1, self.q2)
+        check(
+            self,
+            "",
+            cycles=whole(1),
+            half_cycles=whole(1),
+            heading=finite("rad"),
+            camera_period=positive("s"),
+            position_noise=non_negative("m"),
+            heading_noise=non_negative("rad"),
+            seed=whole(0),
+            segments=optional(whole(1)),
+            limb_law=one_of("law of the limbs", LIMB_LAWS),
+            cups=one_of("law of the cups", CUP_LAWS),
+            torsion=optional(positive()),
+            incline=between(0, np.pi / 2, "rad"),
+            time_step=positive("s"),
+            log_period=positive("s"),
+            time_limit=optional(positive("s")),
+        )
+        check_value("position", self.position, array((2,), "m"))
+        check_value("alpha", self.alpha, optional(array((5,), "rad")))
+        if self.time_step > 1e-3:
+            raise InvalidInput(
+                f"time step {self.time_step:g} s lets fixed feet drift; "
+                "use 1e-3 s or less"
+            )
+        if self.targets is not None:
+            targets = check_value("targets", self.targets, array((None, 2), "m"))
+            if not len(targets):
+                raise InvalidInput("targets must be at least one point")
+            object.__setattr__(self, "targets", tuple(map(tuple, targets.tolist())))
+
+    @property
+    def phases(self) -> PhaseTimes:
+        """The phases' durations as whole numbers of time steps."""
+        return self.times.rounded(self.time_step)
+
+    @property
+    def duration(self) -> float:
+        """Longest duration of the walk [s]."""
+        halves = 2 * self.cycles if self.targets is None else self.half_cycles
+        return halves * self.phases.half_cycle
+
+    def start(self) -> Pose:
+        """The first pose; with pressure control, angles are limited to its reach."""
+        alpha = self.alpha
+        if alpha is None:
+            alpha = gait_law(-self.q1, self.q2, leg_bend=self.robot.leg_bend)
+        if self.pressure:
+            alpha = saturate(np.array(alpha, float), Calibration())
+        return pose_at(self.robot, alpha, self.heading, self.position)
 
 
-class Camera(LeafSystem):
-    """Sees the torso's front end and the mean heading.
+class Camera(Sampled):
+    """Measures position and mean heading of the robot, sampled and held.
 
                    ┌────────┐
         pose (3) ─▶│ Camera │──▶ measured (3) x, y [m], heading [rad]
                    └────────┘
 
-    Sampled and held; the first sample is taken at Initialize.
+    The first sample is taken at Initialize.
 
     Args:
-        period: of sampling [s].
+        period: sampling period [s].
         position_noise: standard deviation of x and of y [m].
-        heading_noise: standard deviation [rad].
-        seed: of the noise.
+        heading_noise: standard deviation of the heading [rad].
+        seed: seed of the noise.
 
     Raises:
         InvalidInput: for a period <= 0 or a negative noise.
@@ -82,77 +218,60 @@ class Camera(LeafSystem):
         heading_noise: float = 0.0,
         seed: int = 0,
     ):
-        super().__init__()
-        self.set_name("camera")
-        if not (np.isfinite(period) and period > 0):
-            raise InvalidInput(f"camera: period must be > 0 s, got {period}")
-        noise = np.array([position_noise, position_noise, heading_noise], float)
-        if not (np.isfinite(noise).all() and (noise >= 0).all()):
-            raise InvalidInput("camera: noise must be >= 0 and finite")
-        self._noise, self._random = noise, np.random.default_rng(seed)
+        super().__init__("camera", np.zeros(3))
+        check_value("camera: period", period, positive("s"))
+        noise = array((3,), entry=non_negative())
+        deviations = [position_noise, position_noise, heading_noise]
+        self._noise = check_value("camera: noise", deviations, noise)
+        self._random = np.random.default_rng(seed)
         self.DeclareVectorInputPort("pose", 3)
-        self.DeclareDiscreteState(3)
-        self.DeclareInitializationUnrestrictedUpdateEvent(self._sample)
-        self.DeclarePeriodicUnrestrictedUpdateEvent(period, period, self._sample)
-        state = {self.discrete_state_ticket(DiscreteStateIndex(0))}
-        self.DeclareVectorOutputPort("measured", 3, self._measured, state)
+        self.DeclareInitializationUnrestrictedUpdateEvent(self._first)
+        self._declare_update(self._sample, period, period)
+        self._declare_output("measured", slice(0, 3))
 
-    def _sample(self, context, state):
-        seen = self.EvalVectorInput(context, 0).value().copy()
+    def _first(self, context, state):
+        sample = self._sample(context, None)
+        state.get_mutable_discrete_state().set_value(sample)
+
+    def _sample(self, context, x):
+        seen = self._input(context).copy()
         if self._noise.any():
             seen += self._noise * self._random.standard_normal(3)
-        state.get_mutable_discrete_state().set_value(seen)
-
-    def _measured(self, context, output):
-        output.SetFromVector(context.get_discrete_state_vector().value())
+        return seen
 
 
-class GeneratorSystem(LeafSystem):
-    """Asks a gait pattern generator once per half cycle.
+class GeneratorSystem(Sampled):
+    """Calls a gait generator once per half cycle.
 
                        ┌─────────────────┐
         measured (3) ─▶│ GeneratorSystem │──▶ q (3) q1 > 0 [rad], q2, walk 0 or 1
-                       └─────────────────┘──▶ target (2) number, distance foretold [m]
+                       └─────────────────┘
 
-    The generator is any object with `decide(position, heading)`, which returns
-    a decision with `q1`, `q2`, `target`, `distance`, or None when it has
-    arrived. It remembers its target itself: a run needs a new one.
+    The generator keeps its own state: every simulation needs a new one.
 
     Args:
-        generator: to ask.
-        period: of a half cycle [s].
+        generator: chooses the gaits.
+        period: duration of a half cycle [s].
+
+    Attributes:
+        arrived: whether the generator has reached its end.
     """
 
-    def __init__(self, generator, period: float):
-        super().__init__()
-        self.set_name("generator")
-        self._generator = generator
+    def __init__(self, generator: Generator, period: float):
+        super().__init__("generator", np.zeros(3))
+        self._generator, self.arrived = generator, False
         self.DeclareVectorInputPort("measured", 3)
-        self.DeclareDiscreteState(np.array([0.0, 0, 0, np.nan, np.nan]))
-        self.DeclarePeriodicUnrestrictedUpdateEvent(period, 0.0, self._decide)
-        state = {self.discrete_state_ticket(DiscreteStateIndex(0))}
-        self.DeclareVectorOutputPort("q", 3, self._output(slice(0, 3)), state)
-        self.DeclareVectorOutputPort("target", 2, self._output(slice(3, 5)), state)
-        self.arrived = False
+        self._declare_update(self._decide, period)
+        self._declare_output("q", slice(0, 3))
 
-    @staticmethod
-    def _output(part: slice):
-        def calc(context, output):
-            output.SetFromVector(context.get_discrete_state_vector().value()[part])
-
-        return calc
-
-    def _decide(self, context, state):
-        x, y, heading = self.EvalVectorInput(context, 0).value()
-        x_new = context.get_discrete_state_vector().value().copy()
-        decision = self._generator.decide(np.array([x, y]), heading)
+    def _decide(self, context, x):
+        *position, heading = self._input(context)
+        decision = self._generator.decide(np.array(position), heading)
         self.arrived = decision is None
         if decision is None:
-            x_new[2] = 0.0
-        else:
-            x_new[:3] = decision.q1, decision.q2, 1.0
-            x_new[3:5] = decision.target, decision.distance
-        state.get_mutable_discrete_state().set_value(x_new)
+            x[2] = 0.0
+            return x
+        return np.array([decision.q1, decision.q2, 1.0])
 
 
 @dataclass(frozen=True)
@@ -160,11 +279,11 @@ class GeckoDiagram:
     """A built diagram and its parts.
 
     Attributes:
-        diagram: the whole.
+        diagram: the whole diagram.
         body: robot and plant.
-        sequencer: of the gait; its port "fixation" commands the feet.
-        generator: that decides, or None for a constant q.
-        loggers: by name, sampled every `log_period` [s].
+        sequencer: gait sequencer; its port "fixation" commands the feet.
+        generator: generator, or None for a constant q.
+        loggers: loggers by name.
     """
 
     diagram: Diagram
@@ -172,113 +291,81 @@ class GeckoDiagram:
     sequencer: GaitSequencer
     generator: GeneratorSystem | None
     loggers: dict
-    log_period: float
 
     def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """(times (T,), samples (T, n)) of a logger."""
+        """Times (T,) [s] and samples (T, n) of a logger."""
         log = self.loggers[name].FindLog(context)
         return log.sample_times().copy(), log.data().T.copy()
 
     def simulator(self, pose: Pose) -> Simulator:
-        """A simulator with the robot at rest in a pose, no foot held yet."""
+        """A simulator with the robot at rest in a pose, with no foot fixed yet."""
         simulator = Simulator(self.diagram)
         root = simulator.get_mutable_context()
         self.body.place(self.body.plant.GetMyMutableContextFromRoot(root), pose)
         return simulator
 
 
-def build_gecko_diagram(
-    robot: Gecko,
-    start: Pose,
-    times: PhaseTimes,
-    *,
-    q: tuple[float, float] | None = None,
-    generator=None,
-    first: int = 1,
-    pressure: bool = False,
-    curve: Calibration | None = None,
-    gains: Gains | None = None,
-    camera_period: float = 0.1,
-    position_noise: float = 0.0,
-    heading_noise: float = 0.0,
-    seed: int = 0,
-    segments: int | None = None,
-    limb_law: str = "arc",
-    cups: str = "weighted",
-    torsion: float | None = None,
-    incline: float = 0.0,
-    time_step: float = 1e-3,
-    log_period: float = 0.02,
-) -> GeckoDiagram:
-    """Builds the diagram above.
+def build(problem: DrakeWalk, generator: Generator | None = None) -> GeckoDiagram:
+    """The diagram of a walk.
 
     Args:
-        robot: lengths and weights.
-        start: the first pose; its angles are the first references.
-        times: of the phases, whole numbers of time steps.
-        q: constant q1 > 0 [rad] and q2, or:
-        generator: an object with `decide(position, heading)`.
-        first: sign of the first half cycle's q1.
-        pressure: whether the low-level control lies between.
-        curve, gains: of that.
-        camera_period: [s].
-        position_noise, heading_noise, seed: of the camera [m], [rad].
-        cups: a law of `CUP_LAWS`; "spring" has the stiffness of `torsion`.
-        segments, limb_law, torsion, incline, time_step: see `build_gecko_plant`.
-        log_period: [s].
+        problem: what to simulate.
+        generator: replaces the gait pattern generator of the targets; the problem
+            needs targets nevertheless.
+
+    Raises:
+        InvalidInput: for a generator without targets.
     """
-    if (q is None) == (generator is None):
-        raise InvalidInput("give either a constant q or a generator")
-    if cups not in CUP_LAWS:
-        raise UnknownName("law of the cups", cups, CUP_LAWS)
-    if cups == "weighted":
-        torsion = TORSION
+    if problem.targets is not None and generator is None:
+        generator = GaitPatternGenerator(np.array(problem.targets))
+    if generator is not None and problem.targets is None:
+        raise InvalidInput("a generator needs a problem with targets; give them too")
+    start, times, step = problem.start(), problem.phases, problem.time_step
     builder = DiagramBuilder()
     body = build_gecko_plant(
         builder,
-        robot,
-        segments=segments,
-        limb_law=limb_law,
-        torsion=torsion,
-        incline=incline,
-        time_step=time_step,
+        problem.robot,
+        segments=problem.segments,
+        limb_law=problem.limb_law,
+        torsion=TORSION if problem.cups == "weighted" else problem.torsion,
+        incline=problem.incline,
+        time_step=step,
     )
     parts = _Parts(builder, body)
     sequencer = builder.AddSystem(
-        GaitSequencer(start.alpha, times, first=first, leg_bend=robot.leg_bend)
+        GaitSequencer(start.alpha, times, leg_bend=problem.robot.leg_bend)
     )
-    brain = None
+    system = None
     if generator is None:
-        source = builder.AddNamedSystem("q", ConstantVectorSource([*q, 1.0]))
-        wish = source.get_output_port()
+        constant = ConstantVectorSource([problem.q1, problem.q2, 1.0])
+        q = builder.AddNamedSystem("q", constant).get_output_port()
     else:
         camera = Camera(
-            camera_period,
-            position_noise=position_noise,
-            heading_noise=heading_noise,
-            seed=seed,
+            problem.camera_period,
+            position_noise=problem.position_noise,
+            heading_noise=problem.heading_noise,
+            seed=problem.seed,
         )
-        brain = GeneratorSystem(generator, times.half_cycle)
-        wish = parts.planner(camera, brain)
-    builder.Connect(wish, sequencer.GetInputPort("q"))
-    asked = sequencer.GetOutputPort("alpha_ref")
-    ports = {"state": body.plant.get_state_output_port(), "alpha_ref": asked}
+        system = GeneratorSystem(generator, times.half_cycle)
+        q = parts.planner(camera, system)
+    builder.Connect(q, sequencer.GetInputPort("q"))
+    desired = sequencer.GetOutputPort("alpha_ref")
+    ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
     ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
-    if pressure:
-        more = parts.pressure(asked, start, curve or Calibration(), gains or Gains())
-        asked = more.pop("alpha")
+    if problem.pressure:
+        more = parts.pressure(desired, start)
+        desired = more.pop("alpha")
         ports |= more
-    parts.limbs(asked)
-    parts.cups(cups, asked)
-    loggers = {
-        name: LogVectorOutput(port, builder, publish_period=log_period)
-        for name, port in ports.items()
-    }
-    for name, logger in loggers.items():
-        logger.set_name(f"log_{name}")
+    parts.limbs(desired)
+    parts.cups(problem.cups, desired)
+    log_period = max(1, round(problem.log_period / step)) * step
+    loggers = {}
+    for name, port in ports.items():
+        loggers[name] = LogVectorOutput(port, builder, publish_period=log_period)
+        loggers[name].set_name(f"log_{name}")
     diagram = builder.Build()
     diagram.set_name("gecko")
-    return GeckoDiagram(diagram, body, sequencer, brain, loggers, log_period)
+    return GeckoDiagram(diagram, body, sequencer, system, loggers)
 
 
 class _Parts:
@@ -289,7 +376,7 @@ class _Parts:
         self._connect = builder.Connect
 
     def _of_state(self, matrix: np.ndarray, name: str):
-        """A port with matrix @ positions."""
+        """A port with the matrix times the plant's positions."""
         plant = self._body.plant
         wide = np.zeros((len(matrix), plant.num_multibody_states()))
         wide[:, : plant.num_positions()] = matrix
@@ -297,23 +384,24 @@ class _Parts:
         self._connect(plant.get_state_output_port(), system.get_input_port())
         return system.get_output_port()
 
-    def planner(self, camera: Camera, brain: GeneratorSystem):
-        """The port with what the generator decides."""
+    def planner(self, camera: Camera, generator: GeneratorSystem):
+        """Adds camera and generator; returns the port with the generator's gait."""
         self._builder.AddSystem(camera)
-        self._builder.AddSystem(brain)
+        self._builder.AddSystem(generator)
         pose = self._of_state(self._body.pose_matrix, "pose")
         self._connect(pose, camera.get_input_port())
-        self._connect(camera.get_output_port(), brain.get_input_port())
-        return brain.GetOutputPort("q")
+        self._connect(camera.get_output_port(), generator.get_input_port())
+        return generator.get_output_port()
 
-    def pressure(self, asked, start: Pose, curve: Calibration, gains: Gains):
-        """The low-level control; its ports alpha, pressure, valve."""
+    def pressure(self, desired, start: Pose):
+        """Adds the low-level control; returns its ports alpha, pressure, valve."""
         add, connect, n = self._builder.AddSystem, self._connect, len(LIMBS)
+        curve, gains = Calibration(), Gains()
         outer = add(AngleLoop(n, curve, gains, np.isin(np.arange(n), LEGS)))
         inner = add(PressureLoop(n, curve, gains))
         chambers = add(Chambers(n, curve, alpha=start.alpha))
         angles = self._of_state(self._body.limbs.sum_matrix, "angles")
-        connect(asked, outer.GetInputPort("alpha_ref"))
+        connect(desired, outer.GetInputPort("alpha_ref"))
         connect(angles, outer.GetInputPort("alpha"))
         connect(outer.GetOutputPort("p_ref"), inner.GetInputPort("p_ref"))
         connect(chambers.GetOutputPort("p"), inner.GetInputPort("p"))
@@ -324,31 +412,31 @@ class _Parts:
             "valve": inner.GetOutputPort("u"),
         }
 
-    def limbs(self, asked) -> None:
-        """Spreads the limbs' angles over the joints."""
+    def limbs(self, desired) -> None:
+        """Distributes the limbs' desired angles over the joints."""
         limbs, plant = self._body.limbs, self._body.plant
         spread = self._builder.AddNamedSystem("limbs", MatrixGain(limbs.desired_matrix))
-        self._connect(asked, spread.get_input_port())
+        self._connect(desired, spread.get_input_port())
         self._connect(
             spread.get_output_port(), plant.get_desired_state_input_port(limbs.instance)
         )
 
-    def cups(self, law: str, asked) -> None:
-        """What the cups' springs are asked for."""
+    def cups(self, law: str, desired) -> None:
+        """Connects the desired twists of the cups."""
         body, add = self._body, self._builder.AddNamedSystem
         if law == "weighted":
             weights, n = body.robot.weights, len(LIMBS)
             cups = self._builder.AddSystem(
                 WeightedCups(weights.orientation / weights.angle)
             )
-            lack, minus = add("lack", Adder(2, n)), add("minus", Gain(-1.0, n))
+            error, minus = add("error", Adder(2, n)), add("minus", Gain(-1.0, n))
             bent = self._of_state(body.limbs.sum_matrix, "bent")
             twists = self._of_state(body.suction.twist_matrix, "twists")
-            self._connect(asked, minus.get_input_port())
-            self._connect(bent, lack.get_input_port(0))
-            self._connect(minus.get_output_port(), lack.get_input_port(1))
+            self._connect(desired, minus.get_input_port())
+            self._connect(bent, error.get_input_port(0))
+            self._connect(minus.get_output_port(), error.get_input_port(1))
             self._connect(twists, cups.GetInputPort("twist"))
-            self._connect(lack.get_output_port(), cups.GetInputPort("bend"))
+            self._connect(error.get_output_port(), cups.GetInputPort("bend"))
         else:
             cups = add("springs", ConstantVectorSource(np.zeros(2 * len(FEET))))
         port = body.plant.get_desired_state_input_port(body.suction.instance)

@@ -2,18 +2,18 @@
 
                  ┌──────────────┐       ┌──────────────┐    ┌──────────┐
     alpha_ref ──▶│  AngleLoop   │ p_ref │ PressureLoop │ u  │ Chambers │─▶ p
-    alpha ──────▶│ p(a) + PI    │──────▶│ PID          │───▶│ dp/dt    │─▶ target
+    alpha ──────▶│ p(a) + PI    │──────▶│ PID          │───▶│ dp/dt    │─▶ alpha
                  └──────────────┘       └──────────────┘    └──────────┘
 
-A calibration curve p(alpha) feeds forward, a saturated PI controller corrects
-it; a PID controller drives the proportional valve of each chamber; the limb is
-asked for the angle that the pressure holds when nothing else pulls on it.
-Source of the structure and of the limit of 1.1 bar: Schiller, Seibel,
-Schlattmann, Front. Robot. AI 7:87 (2020), section 5. The curve, the gains and
-the chamber's time are ours; none is published.
+A calibration curve p(alpha) gives a feedforward pressure, which a saturated PI
+controller corrects; a PID controller drives the proportional valve of each chamber.
+The limb's desired angle is then the one that the pressure gives a free limb. Source of
+the structure and of the limit of 1.1 bar: Schiller, Seibel, Schlattmann, Front. Robot.
+AI 7:87 (2020), section 5. The curve, the gains and the chamber's time constant are
+ours; none is published.
 
-The torso has a chamber on either side; its pressure is counted with the sign of
-the side that is blown up, as are its angles.
+The torso has a chamber on either side; its pressure and its angle have the sign of the
+pressurised side.
 """
 
 from __future__ import annotations
@@ -21,49 +21,51 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
+from drakebots.core.checks import between, check, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model import table
+from drakebots.robots.gecko.drake.sampled import Sampled
+from drakebots.robots.gecko.model import parameters
+
+
+def _default(name: str) -> float:
+    return parameters().table("pressure")[name]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The pressure that holds a free limb at an angle, and back.
+    """The pressure that keeps a free limb at an angle, and its inverse.
 
         p(a) = sign(a) p_max ((1 + k) x - k x^2),   x = |a|/a_max <= 1
 
-    Odd and increasing for 0 <= k < 1, so that it can be inverted; angles beyond
-    a_max would need more than p_max.
+    The curve is odd, and increasing for 0 <= k < 1, so that it can be inverted.
+    Angles beyond a_max would need more than p_max.
 
     Attributes:
-        limit: p_max [Pa].
-        angle: a_max, where the limit is reached [rad].
-        curvature: k; soft limbs bend the more easily the more they bend.
+        limit: largest pressure p_max [Pa].
+        angle: angle a_max at the largest pressure [rad].
+        curvature: coefficient k; the further a soft limb bends, the less pressure
+            each further degree needs.
     """
 
-    limit: float = field(default_factory=lambda: table("pressure")["limit"])
-    angle: float = field(default_factory=lambda: table("pressure")["angle"])
-    curvature: float = field(default_factory=lambda: table("pressure")["curvature"])
+    limit: float = field(default_factory=lambda: _default("limit"))
+    angle: float = field(default_factory=lambda: _default("angle"))
+    curvature: float = field(default_factory=lambda: _default("curvature"))
 
     def __post_init__(self):
-        for name in ("limit", "angle"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"calibration: {name} must be > 0, got {value}")
-        if not 0 <= self.curvature < 1:
-            raise InvalidInput(
-                f"calibration: curvature must be within 0..1, got {self.curvature}"
-            )
+        check(self, "calibration", limit=positive("Pa"), angle=positive("rad"))
+        check(self, "calibration", curvature=between(0, 1))
+        if self.curvature == 1:
+            raise InvalidInput("calibration: curvature must be < 1")
 
     def pressure(self, alpha) -> np.ndarray:
-        """p [Pa] of angles (...) [rad], at most the limit."""
+        """Pressures [Pa] of angles (...) [rad], at most the limit."""
         x = np.minimum(np.abs(alpha) / self.angle, 1.0)
         k = self.curvature
         return np.sign(alpha) * self.limit * ((1 + k) * x - k * x**2)
 
     def bending(self, pressure) -> np.ndarray:
-        """alpha [rad] of pressures (...) [Pa]."""
+        """Angles [rad] of pressures (...) [Pa]."""
         y = np.minimum(np.abs(pressure) / self.limit, 1.0)
         b = 1 + self.curvature
         # The root without cancellation, also for k = 0.
@@ -72,7 +74,7 @@ class Calibration:
 
 
 def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
-    """Reference angles (..., 5) [rad] as far as the pressure goes.
+    """Reference angles (..., 5) [rad] limited to what the pressure can reach.
 
     For the pose step: `walk(..., saturate=saturate)`.
     """
@@ -82,16 +84,16 @@ def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Gains:
-    """Of both loops.
+    """Gains of both loops.
 
     Attributes:
-        angle_p: [Pa/rad].
-        angle_i: [Pa/(rad s)].
-        lag: of the reference that the PI controller compares with [s].
-        correction: most that the PI controller adds [Pa].
-        pressure_p: share of the valve per share of the limit.
-        pressure_i: [1/s].
-        pressure_d: [s].
+        angle_p: proportional gain of the angle loop [Pa/rad].
+        angle_i: integral gain of the angle loop [Pa/(rad s)].
+        lag: time constant of the angle loop's reference model [s].
+        correction: largest pressure that the angle loop adds [Pa].
+        pressure_p: proportional gain of the pressure loop, valve per p/p_max.
+        pressure_i: integral gain of the pressure loop [1/s].
+        pressure_d: derivative gain of the pressure loop [s].
     """
 
     angle_p: float = 0.1e5
@@ -103,72 +105,53 @@ class Gains:
     pressure_d: float = 0.01
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            if not (np.isfinite(value) and value >= 0) or (name == "lag" and not value):
-                raise InvalidInput(f"gains: {name} must be >= 0, got {value}")
+        others = {name: non_negative() for name in vars(self) if name != "lag"}
+        check(self, "gains", lag=positive("s"), **others)
 
 
-class _Sampled(LeafSystem):
-    """Holds its state between updates that come with the plant's own step."""
-
-    def _declare(self, name: str, size: int, period: float) -> None:
-        if not (np.isfinite(period) and period > 0):
-            raise InvalidInput(f"{name}: period must be > 0 s, got {period}")
-        self.set_name(name)
-        self._period = period
-        self.DeclareDiscreteState(size)
-        self.DeclarePeriodicUnrestrictedUpdateEvent(period, 0.0, self._update)
-        self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
-
-    @staticmethod
-    def _x(context) -> np.ndarray:
-        return context.get_discrete_state_vector().value().copy()
-
-    def _output(self, name: str, part: slice, function=lambda x: x) -> None:
-        def calc(context, output):
-            output.SetFromVector(
-                function(context.get_discrete_state_vector().value()[part])
-            )
-
-        self.DeclareVectorOutputPort(name, part.stop - part.start, calc, self._ticket)
+def _period(name: str, value: float | None, default: str) -> float:
+    """The sampling period of a loop [s]; None for the file's."""
+    value = _default(default) if value is None else value
+    return check_value(f"{name}: period", value, positive("s"))
 
 
-class AngleLoop(_Sampled):
+class AngleLoop(Sampled):
     """p_ref = p(alpha_ref) + sat(PI(alpha_m - alpha)), within the limit.
 
-    alpha_m is alpha_ref behind a lag like the chambers': what the feed forward
-    brings about by itself is no error.
+    alpha_m is alpha_ref behind a lag like that of the chambers: the delay of the
+    feedforward is not an error.
 
-    The integral stands still while what it adds to is saturated and the error
-    would drive it further: no wind-up.
+    Against wind-up the integral stands still while the output is saturated and the
+    error would drive it further.
 
-    Ports: in `alpha_ref`, `alpha` (n) [rad]; out `p_ref` (n) [Pa].
+    Ports: inputs `alpha_ref`, `alpha` (n) [rad]; output `p_ref` (n) [Pa].
 
     Args:
-        size: n.
-        curve, gains: of every limb.
-        one_sided: limbs that have one chamber (n,) of bool: no negative p_ref.
-        period: of sampling [s].
+        size: number n of limbs.
+        curve: calibration of every limb.
+        gains: gains of every limb.
+        one_sided: whether each limb has one chamber only, without negative p_ref
+            (n,) of bool; False by default.
+        period: sampling period [s]; None for the file's.
     """
 
-    def __init__(self, size, curve, gains, one_sided=None, period=None):
-        super().__init__()
-        period = table("pressure")["angle_period"] if period is None else period
-        self._declare("angle_loop", 3 * size, period)
+    def __init__(self, size, curve, gains, one_sided=False, period=None):
+        super().__init__("angle_loop", np.zeros(3 * size))
+        self._period = _period("angle_loop", period, "angle_period")
         self._n, self._curve, self._gains = size, curve, gains
-        one_sided = np.zeros(size, bool) if one_sided is None else one_sided
         self._low = np.where(one_sided, 0.0, -curve.limit)
         self.DeclareVectorInputPort("alpha_ref", size)
         self.DeclareVectorInputPort("alpha", size)
-        self._output("p_ref", slice(size, 2 * size))
+        self._declare_update(self._update, self._period)
+        self._declare_output("p_ref", slice(size, 2 * size))
 
-    def _update(self, context, state):
+    def _update(self, context, x):
         n, g = self._n, self._gains
-        integral, model = self._x(context)[:n], self._x(context)[2 * n :]
-        wish = saturate(self.EvalVectorInput(context, 0).value(), self._curve)
-        model = model + (1 - np.exp(-self._period / g.lag)) * (wish - model)
-        error = model - self.EvalVectorInput(context, 1).value()
-        forward = self._curve.pressure(wish)
+        integral, model = x[:n], x[2 * n :]
+        reference = saturate(self._input(context), self._curve)
+        model = model + (1 - np.exp(-self._period / g.lag)) * (reference - model)
+        error = model - self._input(context, 1)
+        forward = self._curve.pressure(reference)
         tried = integral + g.angle_i * self._period * error
         raw_sum = g.angle_p * error + tried
         added = np.clip(raw_sum, -g.correction, g.correction)
@@ -176,73 +159,70 @@ class AngleLoop(_Sampled):
         stuck = (p_ref - forward != raw_sum) & (
             (raw_sum - (p_ref - forward)) * error > 0
         )
-        integral = np.where(stuck, integral, tried)
-        x = np.concatenate([integral, p_ref, model])
-        state.get_mutable_discrete_state().set_value(x)
+        return np.concatenate([np.where(stuck, integral, tried), p_ref, model])
 
 
-class PressureLoop(_Sampled):
+class PressureLoop(Sampled):
     """u = sat(p_ref/p_max + PID((p_ref - p)/p_max)) within -1..1.
 
-    The derivative is of the pressure, so that a step of p_ref does not kick.
+    The derivative is that of the pressure, so that a step of p_ref gives no kick.
 
-    Ports: in `p_ref`, `p` (n) [Pa]; out `u` (n).
+    Ports: inputs `p_ref`, `p` (n) [Pa]; output `u` (n). Arguments as above.
     """
 
     def __init__(self, size, curve, gains, period=None):
-        super().__init__()
-        period = table("pressure")["period"] if period is None else period
-        self._declare("pressure_loop", 3 * size, period)
+        super().__init__("pressure_loop", np.zeros(3 * size))
+        self._period = _period("pressure_loop", period, "period")
         self._n, self._limit, self._gains = size, curve.limit, gains
         self.DeclareVectorInputPort("p_ref", size)
         self.DeclareVectorInputPort("p", size)
-        self._output("u", slice(2 * size, 3 * size))
+        self._declare_update(self._update, self._period)
+        self._declare_output("u", slice(2 * size, 3 * size))
 
-    def _update(self, context, state):
+    def _update(self, context, x):
         n, g = self._n, self._gains
-        x = self._x(context)
         integral, before = x[:n], x[n : 2 * n]
-        wish = self.EvalVectorInput(context, 0).value() / self._limit
-        p = self.EvalVectorInput(context, 1).value() / self._limit
-        error = wish - p
+        reference = self._input(context) / self._limit
+        p = self._input(context, 1) / self._limit
+        error = reference - p
         tried = integral + g.pressure_i * self._period * error
         rate = (p - before) / self._period
-        full = wish + g.pressure_p * error + tried - g.pressure_d * rate
+        full = reference + g.pressure_p * error + tried - g.pressure_d * rate
         u = np.clip(full, -1.0, 1.0)
         integral = np.where((full - u) * error > 0, integral, tried)
-        state.get_mutable_discrete_state().set_value(np.concatenate([integral, p, u]))
+        return np.concatenate([integral, p, u])
 
 
-class Chambers(_Sampled):
+class Chambers(Sampled):
     """dp/dt = (u p_max - p)/rise, exact between samples; |u| <= 1.
 
-    Ports: in `u` (n); out `p` (n) [Pa] and `alpha` (n) [rad], the angles that
-    the pressures hold.
+    Ports: input `u` (n); outputs `p` (n) [Pa] and `alpha` (n) [rad], the angles that
+    the pressures give free limbs.
 
     Args:
-        rise: time constant of a chamber behind its valve [s].
-        alpha: what the pressures hold at first (n,) [rad].
+        size: number n of limbs.
+        curve: calibration of every limb.
+        rise: time constant of a chamber behind its valve [s]; None for the file's.
+        alpha: angles of the pressures at first (n,) [rad]; 0 by default.
+        period: sampling period [s]; None for the file's.
     """
 
     def __init__(self, size, curve, *, rise=None, alpha=None, period=None):
-        super().__init__()
-        period = table("pressure")["period"] if period is None else period
-        rise = table("pressure")["rise"] if rise is None else rise
-        if not (np.isfinite(rise) and rise > 0):
-            raise InvalidInput(f"chambers: rise must be > 0 s, got {rise}")
-        self._declare("chambers", size, period)
+        super().__init__("chambers", np.zeros(size))
+        period = _period("chambers", period, "period")
+        rise = _default("rise") if rise is None else rise
+        check_value("chambers: rise", rise, positive("s"))
         self._decay, self._limit = np.exp(-period / rise), curve.limit
         self._start = curve.pressure(np.zeros(size) if alpha is None else alpha)
         self.DeclareVectorInputPort("u", size)
         self.DeclareInitializationUnrestrictedUpdateEvent(self._fill)
-        self._output("p", slice(0, size))
-        self._output("alpha", slice(0, size), curve.bending)
+        self._declare_update(self._update, period)
+        self._declare_output("p", slice(0, size))
+        self._declare_output("alpha", slice(0, size), curve.bending)
 
     def _fill(self, context, state):
         state.get_mutable_discrete_state().set_value(self._start)
 
-    def _update(self, context, state):
-        u = np.clip(self.EvalVectorInput(context, 0).value(), -1.0, 1.0)
-        rest = u * self._limit
-        p = rest + (self._x(context) - rest) * self._decay
-        state.get_mutable_discrete_state().set_value(p)
+    def _update(self, context, x):
+        rest = np.clip(self._input(context), -1.0, 1.0) * self._limit
+        return rest + (x - rest) * self._decay

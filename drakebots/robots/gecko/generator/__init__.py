@@ -1,37 +1,51 @@
-"""TODO: what this room is."""
+"""The gait pattern generator: which gait takes the gecko to its targets.
+
+    generator = GaitPatternGenerator([[0.65, 0.0], [0.65, 0.65]])
+    decision = generator.decide(position, heading)      # q1, q2; None at the end
+
+`motion` predicts where a gait takes the robot, `planner` finds the gait that takes it
+nearest to a target, `generator` walks to one target after the other, `paths` walks to
+a pose, `obstacles` plans around polygons, `velocity_space` simulates a grid of gaits
+and fits the polynomial that the generator uses.
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.gecko.generator.course import (
-        MOTIONS,
-        START_ANGLES,
-        Course,
-        Walker,
-        prepare,
+    from drakebots.robots.gecko.generator.generator import (
+        Decision,
+        GaitPatternGenerator,
+        Generator,
+        GeneratorOptions,
+        check_targets,
     )
-    from drakebots.robots.gecko.generator.distance import (
+    from drakebots.robots.gecko.generator.motion import (
+        COMPONENTS,
+        MotionPolynomial,
+        PoseStepMotion,
+    )
+    from drakebots.robots.gecko.generator.obstacles import plan_route
+    from drakebots.robots.gecko.generator.paths import (
+        PathGenerator,
+        PathOptions,
+        plan_cubic,
+    )
+    from drakebots.robots.gecko.generator.planner import (
+        SUMS,
+        BestGait,
+        best_gait,
         check_point,
         cycle_count,
         distance,
     )
-    from drakebots.robots.gecko.generator.generator import (
-        Decision,
-        GaitPatternGenerator,
-        course,
-    )
-    from drakebots.robots.gecko.generator.paths import PathGenerator
-    from drakebots.robots.gecko.generator.planner import Plan, plan
-    from drakebots.robots.gecko.generator.polynomial import COMPONENTS, MotionPolynomial
-    from drakebots.robots.gecko.generator.polynomial_run import Decider
-    from drakebots.robots.gecko.generator.pose_motion import PoseStepMotion
     from drakebots.robots.gecko.generator.velocity_space import (
         VelocitySpace,
         half_cycle_time,
         motion_of,
-        simulate_velocity_space,
+        plan,
+        simulated_motion,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)
