@@ -1,4 +1,4 @@
-"""`drakebots simulate gecko` and `drakebots plan gecko`: parsing only.
+"""The gecko's options of `drakebots simulate` and `drakebots plan`: parsing only.
 
 Lengths and angles are those of the paper here, cm and deg.
 """
@@ -10,79 +10,69 @@ import argparse
 import numpy as np
 
 from drakebots.cli.command import Variant
+from drakebots.cli.generic import attribute_texts
 from drakebots.cli.inputs import CM, numbers, points
-from drakebots.cli.options import field_options, given, output_arguments, switch
+from drakebots.cli.options import field_options, given, output_arguments
 from drakebots.cli.output import finish
-from drakebots.cli.progress import counter
+from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko import ENGINES, GeckoSimulation, simulate_gecko
-from drakebots.robots.gecko.generator import (
-    MOTIONS,
-    VelocitySpace,
-    simulate_velocity_space,
-)
+from drakebots.robots import gecko
 
 # --- simulate ---------------------------------------------------------------
 
+# Fields whose options have another unit or form than the problem's.
+_CONVERTED = ("targets", "obstacles", "epsilon", "start", "heading", "final_heading")
 _SIMULATE = {
-    "motion": f"what the generator believes: {', '.join(MOTIONS)}",
-    "sum": "reading of eq. (19): corrected or paper",
-    "horizon": f"cycles to look ahead at most (default {GeckoSimulation().horizon})",
-    "size": "small or large robot",
-    "weights": "of the pose step: velocity_space or single_cycle",
-    "half_cycles": "give up after so many",
-    "time_limit": "of wall time [s]; the best is kept",
+    name: text
+    for name, text in attribute_texts(gecko.Simulation).items()
+    if name not in _CONVERTED
 }
-_SPACE = {
-    "order": "of the polynomial",
-    "settle": "cycles before the one that counts",
-    "size": "small or large robot",
-    "weights": "of the pose step",
-}
+_SIMULATE["motion"] = "motion model of the generator: " + ", ".join(gecko.MOTIONS)
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="gecko")
-    default = GeckoSimulation()
+    default = gecko.Simulation()
     course = " ".join(f"{x / CM:g},{y / CM:g}" for x, y in default.targets)
-    parser.add_argument("--engine", help=f"{' or '.join(ENGINES)} (default pose)")
     parser.add_argument(
-        "--targets", metavar='"x,y ..."', help=f'in cm (default "{course}")'
+        "--targets",
+        metavar='"x,y ..."',
+        help=f'targets in their order [cm] (default "{course}")',
     )
     parser.add_argument(
         "--obstacle",
         action="append",
         metavar='"x,y ..."',
-        help="a polygon to walk around, in cm; may be given several times",
+        help="polygon to walk around [cm]; may be given several times",
     )
     parser.add_argument(
         "--epsilon",
         type=float,
-        help=f"distance that counts as reached [cm] (default {default.epsilon / CM:g})",
+        help="distance below which a target counts as reached [cm] "
+        f"(default {default.epsilon / CM:g})",
     )
     parser.add_argument(
-        "--start", metavar='"x,y"', help='of the torso\'s front [cm] (default "0,0")'
+        "--start",
+        metavar='"x,y"',
+        help="position of the torso's front end at the start [cm] "
+        '(default "0,0")',
     )
     parser.add_argument(
         "--heading",
         type=float,
-        help=f"at the start [deg] (default {np.degrees(default.heading):g})",
+        help=f"heading at the start [deg] (default {np.degrees(default.heading):g})",
     )
     parser.add_argument(
-        "--final-heading", type=float, help="wanted at the one target [deg]"
+        "--final-heading",
+        type=float,
+        help="desired heading at the target, which must be the only one [deg]",
     )
-    switch(
-        parser,
-        "--pressure",
-        "pressure",
-        "with the limit of 1.1 bar (pose) or the low-level control (drake)",
-    )
-    field_options(parser, GeckoSimulation, _SIMULATE)
+    field_options(parser, gecko.Simulation, _SIMULATE)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    options = given(args, ("engine", "pressure", *_SIMULATE))
+    options = given(args, _SIMULATE)
     if args.targets is not None:
         options["targets"] = points(args.targets, "--targets")
     if args.obstacle:
@@ -94,14 +84,11 @@ def _simulate(args: argparse.Namespace) -> int:
         options["start"] = start[0]
     if args.epsilon is not None:
         options["epsilon"] = args.epsilon * CM
-    for name in ("heading", "final_heading"):
-        value = getattr(args, name)
-        if value is not None:
-            options[name] = float(np.radians(value))
-    problem = GeckoSimulation(**options)
-    unit = "half cycles" if problem.engine == "pose" else "s simulated"
-    with counter("gecko", unit) as progress:
-        result = simulate_gecko(problem, progress=progress)
+    for name, value in given(args, ("heading", "final_heading")).items():
+        options[name] = float(np.radians(value))
+    problem = gecko.Simulation(**options)
+    with progress_bar("gecko") as progress:
+        result = gecko.simulate(problem, progress=progress)
     return finish(args, result)
 
 
@@ -115,22 +102,30 @@ GECKO_SIMULATE = Variant(
 
 # --- plan -------------------------------------------------------------------
 
+_SPACE = {
+    name: text
+    for name, text in attribute_texts(gecko.VelocitySpace).items()
+    if name not in ("q1", "q2")
+}
+
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="gecko")
-    default = VelocitySpace()
+    default = gecko.VelocitySpace()
     parser.add_argument(
         "--velocity-space",
         action="store_true",
-        help="simulate a grid of gaits and fit a polynomial to what they do",
+        help="simulate a grid of gaits and fit a polynomial to their motions",
     )
-    for name, values in (("q1", np.degrees(default.q1)), ("q2", default.q2)):
+    for name, values, what in (
+        ("q1", np.degrees(default.q1), "step lengths of the grid [deg]"),
+        ("q2", default.q2, "steerings of the grid"),
+    ):
         shown = ",".join(f"{v:g}" for v in values)
-        unit = " [deg]" if name == "q1" else ""
         parser.add_argument(
-            f"--{name}", metavar="A,B,...", help=f"grid{unit} (default {shown})"
+            f"--{name}", metavar="A,B,...", help=f"{what} (default {shown})"
         )
-    field_options(parser, VelocitySpace, _SPACE)
+    field_options(parser, gecko.VelocitySpace, _SPACE)
     output_arguments(parser)
 
 
@@ -142,16 +137,16 @@ def _plan(args: argparse.Namespace) -> int:
         options["q1"] = tuple(np.radians(numbers(args.q1, "--q1")).tolist())
     if args.q2 is not None:
         options["q2"] = numbers(args.q2, "--q2")
-    problem = VelocitySpace(**options)
+    problem = gecko.VelocitySpace(**options)
     if args.html is not None:
         raise InvalidInput("--html: a velocity space has no motion; use --plot")
-    with counter("velocity space", "gaits") as progress:
-        result = simulate_velocity_space(problem, progress=progress)
+    with progress_bar("velocity space") as progress:
+        result = gecko.plan(problem, progress=progress)
     return finish(args, result)
 
 
 GECKO_PLAN = Variant(
-    "simulate the gecko's velocity space and fit it",
+    "simulate the gecko's velocity space and fit a polynomial to it",
     "drakebots plan gecko --velocity-space -o space.nc",
     _plan_arguments,
     _plan,

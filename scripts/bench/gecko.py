@@ -1,11 +1,11 @@
-"""The gecko's speeds: pose step beside SciPy's SLSQP, decisions, Drake.
+"""Speed of the gecko's pose step beside SciPy's SLSQP, of decisions, of Drake.
 
 python scripts/bench/gecko.py            # about a minute
 python scripts/bench/gecko.py --quick
 
-Pose step and SLSQP solve the same steps of random gaits in this process, in
-turns; SLSQP minimises the raw norms (with kinks) from the same start, its
-gradients by finite differences, as the first thing one would try.
+Pose step and SLSQP solve the same steps of random gaits alternately in this process.
+SLSQP minimises the raw norms (with kinks) from the same start, with gradients by finite
+differences, as the first method one would try.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from scipy.optimize import minimize
 
 from drakebots.cli.output import plain, print_table
 from drakebots.core.errors import NoSolution
-from drakebots.robots.gecko.drake import DrakeGecko
-from drakebots.robots.gecko.drake import run as run_drake
+from drakebots.robots.gecko.drake import DrakeWalk, simulate_walk
 from drakebots.robots.gecko.generator import GaitPatternGenerator
 from drakebots.robots.gecko.model import Pose, fixation, gait_law, gecko, pose_at
 from drakebots.robots.gecko.pose_step import pose_step
@@ -31,7 +30,7 @@ ROBOT = gecko()
 
 
 def random_steps(count: int, seed: int = 0) -> list[tuple]:
-    """(pose, reference, feet that hold) of a walk whose gait changes all the time."""
+    """(pose, reference, fixed feet) of a walk with a new gait in every half cycle."""
     random, found = np.random.default_rng(seed), []
     pose, sign = pose_at(ROBOT, gait_law(-1.0, 0.0)), 1
     while len(found) < count:
@@ -42,7 +41,7 @@ def random_steps(count: int, seed: int = 0) -> list[tuple]:
 
 
 def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
-    """SLSQP on the raw norms, in cm and deg; its answer (13,) and objective."""
+    """SLSQP on the raw norms, in cm and deg: objective and largest foot gap [m]."""
     weights = ROBOT.weights
 
     def unpacked(x):
@@ -132,8 +131,8 @@ def decisions(count: int) -> dict:
 
 def drake(cycles: int) -> dict:
     """Simulated seconds a wall second, dt = 1 ms."""
-    plain_run = run_drake(DrakeGecko(cycles=cycles))
-    pressure = run_drake(DrakeGecko(cycles=cycles, pressure=True))
+    plain_run = simulate_walk(DrakeWalk(cycles=cycles))
+    pressure = simulate_walk(DrakeWalk(cycles=cycles, pressure=True))
     return {
         "drake_real_time_factor": plain_run.metrics["real_time_factor"],
         "with_pressure_control": pressure.metrics["real_time_factor"],

@@ -1,10 +1,10 @@
-"""The gecko's poses over time from a stored result, also between those stored.
+"""What plots and scenes read from a stored result: the course, and poses over time.
 
-The engine "pose" stores one pose a half cycle. In between, while the limbs move,
+The engine "pose" stores one pose per half cycle. In between, while the limbs move,
 angles and lengths go smoothly from one pose to the next, with the least change of
-angles that keeps the distance between the two feet that hold; the robot is put
-where these feet are. It is for pictures only: no pose in between minimises the
-pose step's objective.
+angles that keeps the distance between the two fixed feet; the position and heading of
+the robot follow from these feet. This is for pictures only: the poses in between do
+not minimise the pose-step objective.
 """
 
 from __future__ import annotations
@@ -14,74 +14,82 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
-from drakebots.robots.gecko.model import FOOT_MARKERS, MARKERS, Pose, markers, raw
+from drakebots.robots.gecko.model import (
+    FOOT_MARKERS,
+    MARKERS,
+    Pose,
+    markers,
+    parameters,
+)
 
-# The markers between which each limb lies.
+# The markers at the start and the end of each limb.
 _FROM, _TO = [1, 1, 1, 4, 4], [0, 2, 4, 3, 5]
 
 _CLOSING_STEPS = 3
 _NUDGE = 1e-6
+# Smallest slope of a distance between feet by an angle [m/rad]; typical is 5e-2.
 _LEAST_SLOPE = 5e-3
-"""Of a distance between feet by an angle [m/rad]; a gecko's are some 5e-2."""
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """Poses over time.
-
-    Attributes:
-        times: (n,) [s].
-        poses: of the robot (n).
-        held: feet that hold (n, 4) of bool.
-    """
-
-    times: np.ndarray
-    poses: list[Pose]
-    held: np.ndarray
-
-    @property
-    def markers(self) -> np.ndarray:
-        """p0..p5 (n, 6, 2) [m]."""
-        return np.array([pose.markers for pose in self.poses])
-
-
-def is_gecko_run(result: Result) -> bool:
-    """Whether a result is a gecko's motion over time."""
-    return (
-        result.model == "gecko"
-        and {"alpha", "heading", "marker_position"} <= set(result.data)
-        and result.data.alpha.dims == ("time", "limb")
-    )
-
-
-def check_gecko_run(result: Result) -> xr.Dataset:
-    """The data of a gecko's motion.
+def check_motion(result: Result) -> xr.Dataset:
+    """The data of a gecko's motion over time.
 
     Raises:
-        InvalidInput: for another model, a velocity space, or less than two poses.
+        InvalidInput: for another kind of result, or fewer than two poses.
     """
-    if not is_gecko_run(result):
-        what = f"a {result.kind} of {result.model}"
+    if result.kind != "gecko.simulation":
         raise InvalidInput(
-            f"the result is {what}, not a gecko's motion over time; make one with "
-            "`drakebots simulate gecko -o run.nc`"
+            f"the result is a {result.kind}, not a gecko's motion over time; make one "
+            "with `drakebots simulate gecko -o run.nc`"
         )
     if result.data.sizes["time"] < 2:
-        raise InvalidInput("the result holds no motion to show: one pose only")
+        raise InvalidInput("the result has no motion to show: it has one pose only")
     return result.data
 
 
+def epsilon_of(result: Result) -> float:
+    """Distance at which targets counted as reached [m]; 0 if it is unknown."""
+    return 1e-2 * float(result.metrics.get("epsilon_cm", 0.0))
+
+
+def obstacles_of(result: Result) -> list[np.ndarray]:
+    """Obstacles, polygons (m, 2) [m]."""
+    if "obstacle" not in result.data:
+        return []
+    owner = result.data.obstacle_index.values
+    return [result.data.obstacle.values[owner == k] for k in np.unique(owner)]
+
+
+def corners_of(result: Result) -> np.ndarray:
+    """Waypoints that are not targets (k, 2) [m]."""
+    if "waypoint" not in result.data:
+        return np.zeros((0, 2))
+    points, targets = result.data.waypoint.values, result.data.target.values
+    return points[~(points[:, None] == targets).all(axis=-1).any(axis=1)]
+
+
+def course_points(result: Result) -> np.ndarray:
+    """Points that a picture of the course must show (n, 2) [m]."""
+    data, rows = result.data, [np.zeros((0, 2))]
+    rows += [data[n].values for n in ("waypoint", "obstacle", "path") if n in data]
+    if "target" in data:
+        reach = max(epsilon_of(result), 0.02)
+        rows += [data.target.values + reach * np.array(d) for d in ((1, 1), (-1, -1))]
+    return np.vstack(rows)
+
+
 def in_half_cycles(data: xr.Dataset) -> bool:
-    """Whether the rows are poses after half cycles, not samples in time."""
+    """Whether the rows are poses after half cycles, and not samples in time."""
     return "phase" not in data
 
 
 def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
     """The poses of some rows.
 
-    Lengths that were not stored follow from the markers' distances.
+    Lengths that were not stored are computed from the markers' distances.
     """
     points = data.marker_position.values[rows]
     alpha, heading = data.alpha.values[rows], data.heading.values[rows]
@@ -94,10 +102,29 @@ def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
     return [Pose(*row) for row in zip(alpha, ell, heading, front, strict=True)]
 
 
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Poses over time.
+
+    Attributes:
+        times: times (n,) [s].
+        poses: poses of the robot (n).
+        held: whether each foot is fixed (n, 4) of bool.
+    """
+
+    times: np.ndarray
+    poses: list[Pose]
+    held: np.ndarray
+
+    @property
+    def markers(self) -> np.ndarray:
+        """p0..p5 (n, 6, 2) [m]."""
+        return np.array([pose.markers for pose in self.poses])
+
+
 def frames(data: xr.Dataset, count: int) -> Frames:
     """Poses at `count` times from the first to the last, both included."""
-    if count < 2:
-        raise InvalidInput(f"a motion needs 2 frames at least, got {count}")
+    check_value("number of frames", count, whole(2))
     stored = data.time.values
     times = np.linspace(stored[0], stored[-1], count)
     if not in_half_cycles(data):
@@ -105,7 +132,7 @@ def frames(data: xr.Dataset, count: int) -> Frames:
         held = data.fixation.values[rows] > 0.5
         return Frames(times, stored_poses(data, rows), held)
     ends, holding = stored_poses(data), data.fixation.values > 0.5
-    phase = raw()["phase_times"]["value"]
+    phase = parameters().table("phase_times")
     parts = np.array([phase["fix"], phase["free"], phase["move"]])
     fix, free, _ = parts / parts.sum()
     poses, held = [], np.zeros((count, holding.shape[1]), bool)
@@ -114,18 +141,18 @@ def frames(data: xr.Dataset, count: int) -> Frames:
         share = (time - stored[k]) / (stored[k + 1] - stored[k])
         held[i] = True if share < fix else holding[k + 1]
         moved = np.clip((share - fix - free) / (1 - fix - free), 0.0, 1.0)
-        # Slow at both ends: limbs start and stop.
+        # The limbs start and stop smoothly.
         moved = moved * moved * (3 - 2 * moved)
         poses.append(between(ends[k], ends[k + 1], holding[k + 1], float(moved)))
     return Frames(times, poses, held)
 
 
 def between(a: Pose, b: Pose, held, share: float) -> Pose:
-    """A pose between two, the feet that hold about where they are.
+    """A pose between two others; fixed feet stay within half a millimetre.
 
     Args:
         a, b: the poses.
-        held: feet that hold from a to b (4,) of bool.
+        held: whether each foot is fixed from a to b (4,) of bool.
         share: 0 for a, 1 for b.
     """
     alpha, ell = (
@@ -136,35 +163,35 @@ def between(a: Pose, b: Pose, held, share: float) -> Pose:
     position = (1 - share) * a.position + share * b.position
     held = np.asarray(held, bool)
     if held.any():
-        want = ((1 - share) * a.feet + share * b.feet)[held]
+        goal = ((1 - share) * a.feet + share * b.feet)[held]
         if held.sum() == 2 and 0 < share < 1:
-            alpha = _closed(alpha, ell, held, np.linalg.norm(want[1] - want[0]))
-        have = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
-        turn = _turn(have - have.mean(axis=0), want - want.mean(axis=0))
+            alpha = _closed(alpha, ell, held, np.linalg.norm(goal[1] - goal[0]))
+        now = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
+        turn = _turn(now - now.mean(axis=0), goal - goal.mean(axis=0))
         heading += turn
-        have = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
-        position = position + (want - have).mean(axis=0)
+        now = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
+        position = position + (goal - now).mean(axis=0)
     return Pose(alpha, ell, heading, position)
 
 
 def _closed(alpha, ell, held, apart: float) -> np.ndarray:
-    """Angles (5,) near `alpha` at which two feet are so far apart [m]."""
+    """Angles (5,) near `alpha` at which two feet have the distance `apart` [m]."""
 
     def distance(angles) -> float:
         first, second = markers(angles, ell, 0.0, (0, 0))[list(FOOT_MARKERS)][held]
         return float(np.linalg.norm(second - first))
 
     for _ in range(_CLOSING_STEPS):
-        now = distance(alpha)
-        slope = np.array([distance(alpha + d) - now for d in _NUDGE * np.eye(5)])
+        length = distance(alpha)
+        slope = np.array([distance(alpha + d) - length for d in _NUDGE * np.eye(5)])
         slope /= _NUDGE
-        # Damped: near a stretched chain the distance hardly depends on angles.
-        alpha = alpha + (apart - now) * slope / (slope @ slope + _LEAST_SLOPE**2)
+        # Damped: near a straight chain the distance hardly depends on the angles.
+        alpha = alpha + (apart - length) * slope / (slope @ slope + _LEAST_SLOPE**2)
     return alpha
 
 
-def _turn(have: np.ndarray, want: np.ndarray) -> float:
-    """Angle that turns points (m, 2) best onto others [rad]; 0 for one point."""
-    sine = (have[:, 0] * want[:, 1] - have[:, 1] * want[:, 0]).sum()
-    cosine = (have * want).sum()
-    return float(np.arctan2(sine, cosine)) if len(have) > 1 else 0.0
+def _turn(now: np.ndarray, goal: np.ndarray) -> float:
+    """Rotation that maps points (m, 2) best onto others [rad]; 0 for one point."""
+    sine = (now[:, 0] * goal[:, 1] - now[:, 1] * goal[:, 0]).sum()
+    cosine = (now * goal).sum()
+    return float(np.arctan2(sine, cosine)) if len(now) > 1 else 0.0

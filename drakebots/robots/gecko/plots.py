@@ -1,7 +1,9 @@
-"""Pictures of the gecko's velocity space: what the law asks for, what it does.
+"""Plots of the gecko: a course with the gaits chosen, and the velocity space.
 
-Source of the layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
-Figs. 5 and 7.
+The robot's limbs have the colours of the paper's Fig. 6: front left leg red, front
+right dark red, torso orange, rear left blue, rear right dark blue, heading green; x and
+y are in cm. Layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
+Figs. 7 and 12.
 """
 
 from __future__ import annotations
@@ -16,32 +18,17 @@ from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial, motion_of
-from drakebots.robots.gecko.model import (
-    FEET,
-    Pose,
-    gait_law,
-    gecko,
-    limb_curves,
-    pose_at,
-)
+from drakebots.robots.gecko.model import FEET, Pose, limb_curves
 from drakebots.robots.gecko.playback import (
-    check_gecko_run,
-    frames,
-    in_half_cycles,
-    stored_poses,
-)
-from drakebots.robots.gecko.view import (
+    check_motion,
     corners_of,
     course_points,
     epsilon_of,
+    frames,
+    in_half_cycles,
     obstacles_of,
+    stored_poses,
 )
-
-# Draws geckos into plots: curved limbs in the colours of the paper.
-#
-# Front left leg red, front right dark red, torso orange, rear left blue, rear right
-# dark blue, heading green; x and y in cm. Source of the colours: Schiller, Seibel,
-# Schlattmann, Front. Robot. AI 7:87 (2020), Fig. 6.
 
 LIMB_COLOURS = ("#e41a1c", "#8b0000", "#ff8c00", "#2c7fe0", "#0b2e83")
 """FL, FR, torso, RL, RR."""
@@ -50,8 +37,10 @@ FOOT_COLOURS = tuple(LIMB_COLOURS[i] for i in (0, 1, 3, 4))
 """FL, FR, RL, RR."""
 
 HEADING_COLOUR = "#1b9e3a"
-
 TARGET_COLOUR = "#73299a"
+PATH_COLOUR = "#4073bf"
+FIT_COLOUR = "#1f4fd8"
+MOTION_COLOUR = "#d01020"
 
 CM = 100.0
 """Centimetres in a metre."""
@@ -62,7 +51,6 @@ def draw_robot(
     pose: Pose,
     *,
     held=None,
-    scale: float = CM,
     alpha: float = 1.0,
     width: float = 2.0,
     feet: bool = True,
@@ -71,20 +59,20 @@ def draw_robot(
     """Draws a pose.
 
     Args:
-        axis: of matplotlib.
-        pose: to draw.
-        held: feet that hold (4,); legs of free feet are dashed. None: all hold.
-        scale: units of the axis in a metre.
+        axis: axes of matplotlib, in cm.
+        pose: pose to draw.
+        held: whether each foot is fixed (4,); legs of free feet are dashed. None:
+            all are fixed.
         alpha: opacity.
-        width: of the limbs [points].
-        feet: whether to mark feet: filled where they hold.
-        zorder: of the drawing.
+        width: width of the limbs [points].
+        feet: whether to mark the feet: filled where they are fixed.
+        zorder: order of drawing.
     """
     held = np.ones(len(FEET), bool) if held is None else np.asarray(held, bool)
     solid = [held[0], held[1], True, held[2], held[3]]
     for curve, color, firm in zip(limb_curves(pose), LIMB_COLOURS, solid, strict=True):
         axis.plot(
-            *(scale * curve.T),
+            *(CM * curve.T),
             color=color,
             lw=width,
             ls="-" if firm else (0, (1.6, 1.0)),
@@ -96,7 +84,7 @@ def draw_robot(
         return
     for point, color, firm in zip(pose.feet, FOOT_COLOURS, held, strict=True):
         axis.plot(
-            *(scale * point),
+            *(CM * point),
             "o",
             ms=2.2 * width,
             mec=color,
@@ -108,7 +96,7 @@ def draw_robot(
 
 
 def draw_arrow(axis, start, end, color: str, width: float = 1.6, zorder=5.0) -> None:
-    """An arrow from a point to another, in the axis's units."""
+    """Draws an arrow from a point to another, in the axis's units."""
     axis.annotate(
         "",
         xy=tuple(end),
@@ -126,27 +114,22 @@ def draw_arrow(axis, start, end, color: str, width: float = 1.6, zorder=5.0) -> 
     axis.plot(*np.transpose([start, end]), alpha=0)
 
 
-# Picture of a gecko's course: its tracks, and the gaits it chose.
-#
-# Source of the layout: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020),
-# Fig. 12.
-
-PATH_COLOUR = "#4073bf"
+# --- a course ------------------------------------------------------------------
 
 
 def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
-    """Fig. 12: the tracks on a course, and q1 and q2 over the half cycles.
+    """Fig. 12: paths of feet and torso on a course, and q1 and q2 by half cycles.
 
     Args:
-        result: of `simulate_gecko`, by either engine.
-        path: to write to.
-        poses: how many robots to draw.
+        result: result of kind "gecko.simulation", of either engine.
+        path: file to write.
+        poses: number of poses to draw.
 
     Raises:
-        InvalidInput: for a result that is not a gecko's motion, or an ending
-            that is no plot's.
+        InvalidInput: for another kind of result, or a file ending that is no
+            picture's.
     """
-    data = check_gecko_run(result)
+    data = check_motion(result)
     check_ending(path)
     shown = np.vstack(
         [data.marker_position.values.reshape(-1, 2), course_points(result)]
@@ -155,8 +138,8 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     tall = 7.4 * float(np.clip(high / wide, 0.45, 1.3))
     figure = Figure(figsize=(8, tall + 2.4), layout="constrained")
     top, bottom = figure.subplots(2, gridspec_kw={"height_ratios": (tall, 1.9)})
-    _draw_tracks(top, data)
-    # Where the half cycles end; samples in time are taken just before the next.
+    _draw_paths(top, data)
+    # Last rows of the half cycles.
     half = data.half_cycle.values
     ends = np.append(np.flatnonzero(np.diff(half) > 0), len(half) - 1)
     chosen = ends[np.unique(np.linspace(0, len(ends) - 1, poses).round().astype(int))]
@@ -173,23 +156,23 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     return save(figure, path)
 
 
-def _draw_tracks(axis, data) -> None:
-    way = CM * data.marker_position.values
+def _draw_paths(axis, data) -> None:
+    points = CM * data.marker_position.values
     if in_half_cycles(data):
-        way = CM * frames(data, max(2, 24 * (len(way) - 1))).markers
+        points = CM * frames(data, max(2, 24 * (len(points) - 1))).markers
     colours = {
         "front left foot": (0, LIMB_COLOURS[0]),
         "front right foot": (2, LIMB_COLOURS[1]),
         "rear left foot": (3, LIMB_COLOURS[3]),
         "rear right foot": (5, LIMB_COLOURS[4]),
-        "torso's end": (4, "#c96a00"),
-        "torso's tip": (1, LIMB_COLOURS[2]),
+        "torso's rear end": (4, "#c96a00"),
+        "torso's front end": (1, LIMB_COLOURS[2]),
     }
     for label, (marker, color) in colours.items():
-        tip = marker == 1
+        front = marker == 1
         axis.plot(
-            *way[:, marker].T, color=color, lw=1.8 if tip else 0.8,
-            alpha=1.0 if tip else 0.55, label=label, zorder=4 if tip else 2,
+            *points[:, marker].T, color=color, lw=1.8 if front else 0.8,
+            alpha=1.0 if front else 0.55, label=label, zorder=4 if front else 2,
         )  # fmt: skip
 
 
@@ -199,11 +182,16 @@ def _draw_course(axis, result: Result) -> None:
         axis.add_patch(Polygon(CM * polygon, fc="0.75", ec="0.35", zorder=1))
         axis.plot(*(CM * polygon.T), alpha=0)
     if "path" in data:
-        axis.plot(*(CM * data.path.values.T), "--", color=PATH_COLOUR, label="path")
+        axis.plot(
+            *(CM * data.path.values.T),
+            "--",
+            color=PATH_COLOUR,
+            label="path",
+        )
     if "waypoint" in data:
         start = data.marker_position.sel(marker="front").values[:1]
         planned = CM * np.vstack([start, data.waypoint.values])
-        axis.plot(*planned.T, "--", color=PATH_COLOUR, lw=1, label="planned way")
+        axis.plot(*planned.T, "--", color=PATH_COLOUR, lw=1, label="planned path")
         axis.plot(*(CM * corners_of(result).T), "s", ms=4, color=PATH_COLOUR)
     for k, point in enumerate(CM * data.target.values if "target" in data else ()):
         axis.plot(*point, "*", ms=11, color=TARGET_COLOUR, zorder=7)
@@ -215,7 +203,7 @@ def _draw_course(axis, result: Result) -> None:
 
 
 def _draw_gait_bars(axis, data, ends) -> None:
-    """Of each half cycle, once; half cycle 0 is the start and has none."""
+    """Draws the gait of each half cycle; number 0 is the start and has none."""
     rows = ends[data.half_cycle.values[ends] > 0]
     number = data.half_cycle.values[rows]
     q1 = np.abs(np.degrees(data.q1.values[rows]))
@@ -244,14 +232,10 @@ def _course_title(result: Result) -> str:
     return "  ·  ".join(parts)
 
 
-FIT_COLOUR = "#1f4fd8"
-MOTION_COLOUR = "#d01020"
+# --- the velocity space --------------------------------------------------------
 
-LAW_Q1 = tuple(np.radians([-90.0, -70.0, -50.0, 50.0, 70.0, 90.0]).tolist())
-LAW_Q2 = (-0.5, -0.25, 0.0, 0.25, 0.5)
-
-# Distance of the drawn gaits: a gecko needs some 22 cm, and moves on by 13.
-_COLUMN, _ROW = 30.0, 42.0  # [cm]
+# Spacing of the drawn gaits [cm]; a gecko is some 22 cm wide and moves by 13 cm.
+_COLUMN, _ROW = 30.0, 42.0
 
 
 def plot_velocity_space(
@@ -259,19 +243,19 @@ def plot_velocity_space(
 ) -> Path:
     """Fig. 7: every gait of the grid with its motion per cycle.
 
-    The cycle's three poses are drawn, the first faint, with its tip at the
-    grid point and facing up. Red: simulated translation; green: heading after
-    the cycle and its number in degrees; blue: the polynomial; behind: its
-    rotation.
+    Each gait is drawn in the cycle's three poses, the first faint, with its front end
+    at the grid point and facing up. Red is the simulated displacement, green the
+    heading after the cycle with its number in degrees, blue the polynomial; the
+    background shows the polynomial's rotation.
 
     Args:
-        result: of `simulate_velocity_space`.
-        path: to write to.
+        result: result of kind "gecko.velocity_space".
+        path: file to write.
         paper: whether to draw the paper's polynomial (Table 3) beside it.
 
     Raises:
-        InvalidInput: for another kind of result, or an ending that is no
-            plot's.
+        InvalidInput: for another kind of result, or a file ending that is no
+            picture's.
     """
     check_ending(path)
     fit = motion_of(result)
@@ -300,14 +284,14 @@ def plot_velocity_space(
 
 
 def _rotation(polynomial: MotionPolynomial, q1, q2) -> np.ndarray:
-    """[rad], on the grid as far as the polynomial holds."""
+    """Rotations on the grid [rad]; gaits are clipped to the polynomial's domain."""
     low, high = np.array([polynomial.domain.q1, polynomial.domain.q2]).T
     a, b = np.clip(q1, low[0], high[0]), np.clip(q2, low[1], high[1])
     return polynomial.motion(a[:, None], b[None, :])[..., 0]
 
 
 def _draw_rotation(axis, polynomial, q1, q2, most: float):
-    """The heat map, level with the gaits drawn upon it; most in deg."""
+    """Draws the rotation behind the gaits; `most` is the end of the scale [deg]."""
     rows, columns = np.arange(len(q1)), np.arange(len(q2))
     fine = [np.linspace(-0.6, len(q) - 0.4, 20 * len(q)) for q in (q1, q2)]
     a, b = np.interp(fine[0], rows, q1), np.interp(fine[1], columns, q2)
@@ -333,23 +317,15 @@ def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> Non
         draw_robot(axis, moved, width=1.3, alpha=strength, feet=False)
     q1, q2 = data.q1.values[i], data.q2.values[j]
     motions = []
-    if _holds(polynomial, q1, q2):
-        motions.append(
-            (
-                polynomial.motion(q1, q2),
-                FIT_COLOUR,
-                FIT_COLOUR,
-                1.0 if simulated else 1.8,
-            )
-        )
     if simulated:
-        motions.insert(
-            0, (data.motion.values[i, j], MOTION_COLOUR, HEADING_COLOUR, 2.8)
-        )
+        motions.append((data.motion.values[i, j], MOTION_COLOUR, HEADING_COLOUR, 2.8))
+    if _in_domain(polynomial, q1, q2):
+        width = 1.0 if simulated else 1.8
+        motions.append((polynomial.motion(q1, q2), FIT_COLOUR, FIT_COLOUR, width))
     if not motions:
         return
     for motion, arrow, line, thick in motions:
-        # Forward is up in the picture, left is left.
+        # Forward is up in the picture.
         end = corner + CM * np.array([-motion[2], motion[1]])
         ahead = np.array([-np.sin(motion[0]), np.cos(motion[0])])
         axis.plot(*np.transpose([end, end + 9 * ahead]), color=line, lw=thick, zorder=6)
@@ -365,8 +341,8 @@ def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> Non
     )  # fmt: skip
 
 
-def _holds(polynomial: MotionPolynomial, q1: float, q2: float) -> bool:
-    """Whether a gait is within the polynomial's domain: Table 3 has the paper's."""
+def _in_domain(polynomial: MotionPolynomial, q1: float, q2: float) -> bool:
+    """Whether a gait is within the polynomial's domain; Table 3 has the paper's."""
     try:
         polynomial.domain.check(q1, q2)
     except InvalidInput:
@@ -375,14 +351,14 @@ def _holds(polynomial: MotionPolynomial, q1: float, q2: float) -> bool:
 
 
 def _facing_up(data, i: int, j: int) -> list[Pose]:
-    """The cycle's poses, the first with its tip at the origin, heading up."""
+    """The cycle's poses, the first with its front end at the origin and facing up."""
     at = data.isel(q1=i, q2=j)
     turn = np.pi / 2 - float(at.heading[0])
     c, s = np.cos(turn), np.sin(turn)
-    tip = at.marker_position.sel(marker="front").values
-    tip = (tip - tip[0]) @ np.array([[c, s], [-s, c]])
+    front = at.marker_position.sel(marker="front").values
+    front = (front - front[0]) @ np.array([[c, s], [-s, c]])
     heading = at.heading.values + turn
-    return [Pose(*row) for row in zip(at.alpha.values, at.ell.values, heading, tip)]
+    return [Pose(*row) for row in zip(at.alpha.values, at.ell.values, heading, front)]
 
 
 def _label_grid(axis, q1, q2) -> None:
@@ -392,34 +368,3 @@ def _label_grid(axis, q1, q2) -> None:
     axis.set(xlabel="steering q2", ylabel="step length q1 [deg]")
     axis.set_xlim(-0.6 * _COLUMN, (len(q2) - 0.4) * _COLUMN)
     axis.set_ylim(-0.6 * _ROW, (len(q1) - 0.4) * _ROW)
-
-
-def plot_gait_law(path: str | Path, *, q1=LAW_Q1, q2=LAW_Q2) -> Path:
-    """Fig. 5: the poses the gait law asks for; nothing is simulated.
-
-    Args:
-        path: to write to.
-        q1: torso's bendings, with the half cycle's sign [rad].
-        q2: steerings.
-
-    Raises:
-        InvalidInput: for an ending that is no plot's.
-    """
-    check_ending(path)
-    robot = gecko()
-    figure = Figure(figsize=(1.6 * len(q1) + 0.9, 1.6 * len(q2) + 0.9))
-    figure.set_layout_engine("constrained")
-    axis, pitch = figure.subplots(), 28.0
-    for i, bend in enumerate(q1):
-        for j, steering in enumerate(q2):
-            alpha = gait_law(bend, steering, leg_bend=robot.leg_bend)
-            place = np.array([i, j]) * pitch / CM
-            middle = pose_at(robot, alpha, np.pi / 2).markers[[1, 4]].mean(axis=0)
-            draw_robot(axis, pose_at(robot, alpha, np.pi / 2, place - middle))
-    axis.set_aspect("equal")
-    axis.set_xticks(pitch * np.arange(len(q1)), [f"{v:.0f}" for v in np.degrees(q1)])
-    axis.set_yticks(pitch * np.arange(len(q2)), [f"{v:g}" for v in q2])
-    axis.set(xlabel="q1 [deg], with the half cycle's sign", ylabel="steering q2")
-    axis.set_title("poses of the gait law, eq. (14)", fontsize=11)
-    axis.spines[["top", "right"]].set_visible(False)
-    return save(figure, path)

@@ -1,9 +1,16 @@
-"""A gecko's course in Meshcat: targets, obstacles, waypoints, path, and its way."""
+"""The gecko's motion in Meshcat: curved limbs, fixed feet, and its course.
+
+Meshcat records transforms only. Each limb is therefore a chain of straight pieces,
+each in the coordinate frame of the one before it: when Meshcat interpolates their
+angles between two recorded poses, the chain stays an arc.
+"""
 
 from __future__ import annotations
 
+import manifold3d
 import numpy as np
-from pydrake.geometry import Box, Capsule, Cylinder, Meshcat, Rgba, Sphere
+from matplotlib.textpath import TextPath
+from pydrake.geometry import Capsule, Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.results import Result
@@ -15,30 +22,43 @@ from drakebots.robots.gecko.model import (
     Pose,
     arc_end,
     limb_starts,
-    raw,
+    parameters,
 )
-from drakebots.robots.gecko.playback import check_gecko_run, frames, in_half_cycles
+from drakebots.robots.gecko.playback import (
+    check_motion,
+    corners_of,
+    course_points,
+    epsilon_of,
+    frames,
+    in_half_cycles,
+    obstacles_of,
+)
 from drakebots.view import ROOT, Stage, check_playback, make_stage, play
 
-# See a gecko's run in Meshcat: curved limbs, feet that hold, and its course.
-#
-# Meshcat records transforms only. Each limb is therefore a chain of straight pieces,
-# each in the frame of the one before it: between two recorded frames their angles are
-# interpolated, and the chain stays an arc.
-
 PIECES = 8
-"""Of a limb's chain: 0.2 mm from the arc at 90 degrees."""
+"""Number of pieces of a limb's chain: 0.2 mm from the arc at 90 degrees."""
 
 MAX_FRAMES = 600
-"""A recording has at most so many; Meshcat interpolates between them."""
+"""Largest number of recorded poses; Meshcat interpolates between them."""
 
 ROBOT = f"{ROOT}/gecko"
 
 CUP_HEIGHT = 0.004
-"""Of a foot's disc [m]."""
+"""Height of a foot's disc [m]."""
 
 MARGIN = 0.04
-"""Shown around the course [m]."""
+"""Width of the ground around the course [m]."""
+
+COURSE = f"{ROOT}/course"
+
+OBSTACLE_HEIGHT = 0.03
+"""Height of an obstacle [m]."""
+
+DIGIT = 0.045
+"""Height of a target's number [m]."""
+
+GRID = 0.1
+"""Spacing of the lines on the ground [m]."""
 
 _LEG = Rgba(0.66, 0.47, 0.27)
 _TORSO = Rgba(0.90, 0.42, 0.05)
@@ -48,6 +68,25 @@ _ALONG_X = RollPitchYaw(0, np.pi / 2, 0).ToRotationMatrix()
 _CAMERA = np.array([0.0, -0.45, 0.9])
 _VIEW_ANGLE, _ASPECT = np.radians(40.0), 1.5
 
+_TARGET = Rgba(0.45, 0.16, 0.60)
+_RING = Rgba(0.45, 0.16, 0.60, 0.55)
+_OBSTACLE = Rgba(0.36, 0.42, 0.50)
+_PATH = Rgba(0.25, 0.45, 0.75)
+_WALKED = Rgba(0.90, 0.45, 0.08)
+_LINES = Rgba(0.66, 0.68, 0.72)
+
+# Heights of flat objects above the ground, one above the other [m].
+_LAYER = {
+    "grid": 0.0003,
+    "ring": 0.0006,
+    "path": 0.0009,
+    "walked": 0.0012,
+    "target": 0.0015,
+}
+
+
+# --- the robot -----------------------------------------------------------------
+
 
 def record_gecko(
     result: Result,
@@ -56,24 +95,23 @@ def record_gecko(
     frames_per_second: float = 30.0,
     port: int | None = None,
 ) -> Stage:
-    """Records a gecko's run in a new Meshcat scene.
+    """Records a gecko's motion in a new Meshcat scene.
 
-    Shown are the robot with its front end in green, feet that hold in red and
-    free ones in grey, the way of its front end, and the course: targets with
-    the distance at which they count as reached, obstacles, waypoints, path.
+    The scene shows the robot with a green front end, fixed feet in red and free ones
+    in grey, the path of its front end, and the course: targets with the distance at
+    which they count as reached, obstacles, waypoints, and the planned path.
 
     Args:
-        result: of `simulate_gecko`, by either engine; with "pose", poses
-            between those simulated are interpolated.
-        slow: how many times slower than real; None for real time.
-        frames_per_second: of the playback, as far as MAX_FRAMES goes.
-        port: of the server.
+        result: result of kind "gecko.simulation", of either engine; the poses between
+            those of the engine "pose" are interpolated.
+        slow: how many times slower than real time it plays; None for real time.
+        frames_per_second: rate of the recording, up to MAX_FRAMES in all.
+        port: port of the server.
 
     Raises:
-        InvalidInput: for a result that is not a gecko's motion, or a speed or
-            rate that is not > 0.
+        InvalidInput: for another kind of result, or a speed or rate that is not > 0.
     """
-    data = check_gecko_run(result)
+    data = check_motion(result)
     slow = 1.0 if slow is None else slow
     check_playback(slow=slow, frames_per_second=frames_per_second)
     length = slow * float(data.time.values[-1] - data.time.values[0])
@@ -82,8 +120,8 @@ def record_gecko(
     low, high = _bounds(shown)
     stage = make_stage(low, high, ground_height=0.0, port=port)
     draw_grid(stage.meshcat, low, high)
-    way = motion.markers if in_half_cycles(data) else data.marker_position.values
-    draw_course(stage.meshcat, result, way[:, MARKERS.index("front")])
+    walked = motion.markers if in_half_cycles(data) else data.marker_position.values
+    draw_course(stage.meshcat, result, walked[:, MARKERS.index("front")])
     body = _Body(stage.meshcat, motion.poses[0])
     rate = len(motion.times) / length
     body.forget()
@@ -103,7 +141,7 @@ class _Body:
 
     def __init__(self, meshcat: Meshcat, first: Pose):
         self.meshcat, self.held = meshcat, [None] * len(FEET)
-        self.radius = {name: 1e-3 * mm for name, mm in raw()["radius"]["value"].items()}
+        self.radius = parameters().table("radius")
         self.chains = []
         for i, name in enumerate(LIMBS):
             start = f"{ROBOT}/{'rear' if i > 2 else 'front'}/{name}"
@@ -128,7 +166,7 @@ class _Body:
             self.meshcat.SetTransform(shape, RigidTransform(_ALONG_X, middle))
 
     def _draw_foot(self, path: str, length: float) -> None:
-        """Two discs at the end of a leg; one of them is seen."""
+        """Two discs at the end of a leg; one of them is visible."""
         low = CUP_HEIGHT / 2 - self.height
         for name, color, radius in (
             ("holds", _HOLDS, self.radius["foot"]),
@@ -144,11 +182,11 @@ class _Body:
 
     @property
     def height(self) -> float:
-        """Of the limbs' centre lines above the ground [m]."""
+        """Height of the limbs' centre lines above the ground [m]."""
         return CUP_HEIGHT + self.radius["torso"]
 
     def show(self, pose: Pose, held: np.ndarray, time: float | None = None) -> None:
-        """Places all frames; recorded at `time` [s] while recording."""
+        """Sets all transforms, at `time` [s] of a recording."""
         directions, bends = limb_starts(pose.alpha, 0.0)
         rear = arc_end(np.zeros(2), directions[2], bends[2], pose.ell[2])
         place = [*pose.position, self.height]
@@ -163,7 +201,7 @@ class _Body:
             for piece in pieces[1:]:
                 self._move(piece, [chord, 0, 0], bend, time)
         for i, foot in enumerate(self.feet):
-            if held[i] != self.held[i]:  # a property keeps until it is set again
+            if held[i] != self.held[i]:  # properties stay until they are set again
                 self.meshcat.SetProperty(
                     f"{foot}/holds", "visible", bool(held[i]), time
                 )
@@ -171,7 +209,7 @@ class _Body:
         self.held = list(held)
 
     def forget(self) -> None:
-        """Makes the next pose state all properties."""
+        """Makes the next pose set all properties."""
         self.held = [None] * len(FEET)
 
     def _move(self, path: str, place, yaw: float, time: float | None) -> None:
@@ -185,7 +223,7 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _look(stage: Stage) -> None:
-    """Puts the camera where a page of 3 : 2 just shows all, in its middle."""
+    """Puts the camera where a page of 3 : 2 just shows the whole stage."""
     back = _CAMERA / np.linalg.norm(_CAMERA)
     right = np.cross([0.0, 0.0, 1.0], back)
     right /= np.linalg.norm(right)
@@ -193,7 +231,7 @@ def _look(stage: Stage) -> None:
     corners = np.array(np.meshgrid(*zip(stage.low, stage.high))).reshape(3, -1).T
     half = np.tan(_VIEW_ANGLE / 2)
     target = stage.middle
-    for _ in range(10):  # perspective: what is near takes more of the page
+    for _ in range(10):  # in perspective, near objects take more of the page
         away = corners - target
         sides = np.stack([away @ right / (half * _ASPECT), away @ up / half], axis=1)
         depth = away @ back
@@ -204,77 +242,13 @@ def _look(stage: Stage) -> None:
     stage.look(target + 1.05 * distance * back, target)
 
 
-COURSE = f"{ROOT}/course"
-
-OBSTACLE_HEIGHT = 0.03  # [m]
-DIGIT = 0.045  # [m]
-GRID = 0.1  # [m]
-
-_TARGET = Rgba(0.45, 0.16, 0.60)
-_RING = Rgba(0.45, 0.16, 0.60, 0.55)
-_OBSTACLE = Rgba(0.36, 0.42, 0.50)
-_WAYPOINT = Rgba(0.25, 0.45, 0.75)
-_PATH = Rgba(0.25, 0.45, 0.75)
-_WAY = Rgba(0.90, 0.45, 0.08)
-_LINES = Rgba(0.66, 0.68, 0.72)
-
-# Flat things lie above each other in this order, above the ground [m].
-_LAYER = {
-    "grid": 0.0003,
-    "ring": 0.0006,
-    "path": 0.0009,
-    "way": 0.0012,
-    "target": 0.0015,
-}
-
-# The strokes of a digit of height 2 and width 1: middle, length, upright.
-_STROKES = {
-    "a": (0.5, 2.0, False),
-    "b": (1.0, 1.5, True),
-    "c": (1.0, 0.5, True),
-    "d": (0.5, 0.0, False),
-    "e": (0.0, 0.5, True),
-    "f": (0.0, 1.5, True),
-    "g": (0.5, 1.0, False),
-}
-_DIGITS = "abcdef bc abged abgcd fgbc afgcd afgedc abc abcdefg abcdfg".split()
+# --- the course ----------------------------------------------------------------
 
 
-def epsilon_of(result: Result) -> float:
-    """Distance at which targets counted as reached [m]; 0 if it is not known."""
-    return 1e-2 * float(result.metrics.get("epsilon_cm", 0.0))
-
-
-def obstacles_of(result: Result) -> list[np.ndarray]:
-    """Polygons (m, 2) [m]."""
-    if "obstacle" not in result.data:
-        return []
-    owner = result.data.obstacle_index.values
-    return [result.data.obstacle.values[owner == k] for k in np.unique(owner)]
-
-
-def corners_of(result: Result) -> np.ndarray:
-    """Waypoints that are no targets (k, 2) [m]."""
-    if "waypoint" not in result.data:
-        return np.zeros((0, 2))
-    points, targets = result.data.waypoint.values, result.data.target.values
-    return points[~(points[:, None] == targets).all(axis=-1).any(axis=1)]
-
-
-def course_points(result: Result) -> np.ndarray:
-    """Points that a picture of the course has to show (n, 2) [m]."""
-    data, rows = result.data, [np.zeros((0, 2))]
-    rows += [data[n].values for n in ("waypoint", "obstacle", "path") if n in data]
-    if "target" in data:
-        reach = max(epsilon_of(result), 0.02)
-        rows += [data.target.values + reach * np.array(d) for d in ((1, 1), (-1, -1))]
-    return np.vstack(rows)
-
-
-def draw_course(meshcat: Meshcat, result: Result, way: np.ndarray) -> None:
-    """Draws the course and the way (n, 2) [m] of the robot's front end."""
+def draw_course(meshcat: Meshcat, result: Result, walked: np.ndarray) -> None:
+    """Draws the course and the path (n, 2) [m] of the robot's front end."""
     data, epsilon = result.data, epsilon_of(result)
-    ribbon(meshcat, f"{COURSE}/way", way, 0.004, _LAYER["way"], _WAY)
+    ribbon(meshcat, f"{COURSE}/walked", walked, 0.004, _LAYER["walked"], _WALKED)
     if "path" in data:
         ribbon(
             meshcat, f"{COURSE}/path", data.path.values, 0.006, _LAYER["path"], _PATH
@@ -282,10 +256,10 @@ def draw_course(meshcat: Meshcat, result: Result, way: np.ndarray) -> None:
     for k, polygon in enumerate(obstacles_of(result)):
         prism(meshcat, f"{COURSE}/obstacle/{k}", polygon, OBSTACLE_HEIGHT, _OBSTACLE)
     if "waypoint" in data:
-        planned = np.vstack([way[:1], data.waypoint.values])
+        planned = np.vstack([walked[:1], data.waypoint.values])
         ribbon(meshcat, f"{COURSE}/planned", planned, 0.002, _LAYER["path"], _PATH)
         for k, point in enumerate(corners_of(result)):
-            _disc(meshcat, f"{COURSE}/waypoint/{k}", point, 0.007, _WAYPOINT)
+            _disc(meshcat, f"{COURSE}/waypoint/{k}", point, 0.007, _PATH)
     for k, point in enumerate(data.target.values if "target" in data else ()):
         path = f"{COURSE}/target/{k + 1}"
         _disc(meshcat, path, point, 0.014, _TARGET)
@@ -322,11 +296,15 @@ def _disc(meshcat: Meshcat, path: str, point, radius: float, color: Rgba) -> Non
 
 
 def ribbon(meshcat: Meshcat, path: str, points, width: float, z: float, color) -> None:
-    """A flat line of some width; browsers draw lines one pixel wide.
+    """A flat line with a width; browsers draw lines one pixel wide.
 
     Args:
-        points: (n, 2) [m].
-        width, z: [m].
+        meshcat: the scene.
+        path: name in the scene.
+        points: points of the line (n, 2) [m].
+        width: width of the line [m].
+        z: height above the ground [m].
+        color: colour.
     """
     points = np.asarray(points, float)
     moved = np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6
@@ -345,58 +323,22 @@ def ribbon(meshcat: Meshcat, path: str, points, width: float, z: float, color) -
 
 def prism(meshcat: Meshcat, path: str, polygon, height: float, color: Rgba) -> None:
     """A polygon (m, 2) [m] with walls and a roof; it may be concave."""
-    polygon = np.asarray(polygon, float)
-    m = len(polygon)
-    # Every wall has corners of its own: shared ones would be shaded as round.
-    following = np.roll(polygon, -1, axis=0)
-    corners = [np.column_stack([polygon, np.full(m, height)])]
-    for points in (polygon, following):
-        corners += [np.column_stack([points, np.full(m, z)]) for z in (0.0, height)]
-    k = np.arange(m)
-    low, high, low_next, high_next = (k + m * i for i in (1, 2, 3, 4))
-    walls = np.hstack([[low, low_next, high], [low_next, high_next, high]])
-    faces = np.hstack([triangles(polygon).T, walls])
-    _mesh(meshcat, path, np.vstack(corners), faces, color)
-
-
-def triangles(polygon: np.ndarray) -> np.ndarray:
-    """Triangles (m - 2, 3) of a simple polygon (m, 2): ears cut one by one."""
-    left = list(range(len(polygon)))
-    x, y = polygon.T
-    if (x * np.roll(y, -1) - np.roll(x, -1) * y).sum() < 0:
-        left.reverse()
-    found = []
-    while len(left) > 3:
-        for i in range(len(left)):
-            ear = [left[i - 1], left[i], left[(i + 1) % len(left)]]
-            others = [k for k in left if k not in ear]
-            if _is_ear(polygon[ear], polygon[others]):
-                break
-        found.append(ear)
-        left.remove(ear[1])
-    return np.array([*found, left])
-
-
-def _is_ear(corners: np.ndarray, others: np.ndarray) -> bool:
-    def side(a, b, p):
-        return (b[0] - a[0]) * (p[..., 1] - a[1]) - (b[1] - a[1]) * (p[..., 0] - a[0])
-
-    a, b, c = corners
-    inside = (side(a, b, others) >= 0) & (side(b, c, others) >= 0)
-    return side(a, b, c) > 0 and not (inside & (side(c, a, others) >= 0)).any()
+    _solid(meshcat, path, [np.asarray(polygon, float)], (0.0, 0.0), height, color)
 
 
 def number(meshcat: Meshcat, path: str, value: int, corner) -> None:
-    """A number of flat strokes; its lower left corner is given (2,) [m]."""
-    unit, width = DIGIT / 2, 0.18 * DIGIT / 2 * 2
-    for place, digit in enumerate(str(value)):
-        for stroke in _DIGITS[int(digit)]:
-            x, y, upright = _STROKES[stroke]
-            size = (width, unit + width) if upright else (unit + width, width)
-            spot = [corner[0] + unit * (x + 1.7 * place), corner[1] + unit * y, 0.0]
-            name = f"{path}/{place}{stroke}"
-            meshcat.SetObject(name, Box(*size, 2 * _LAYER["target"]), _TARGET)
-            meshcat.SetTransform(name, RigidTransform(spot))
+    """A flat number; its lower left corner is given (2,) [m]."""
+    outlines = TextPath((0, 0), str(value), size=DIGIT / 0.73).to_polygons()
+    _solid(meshcat, path, outlines, corner, 2 * _LAYER["target"], _TARGET)
+
+
+def _solid(meshcat: Meshcat, path: str, outlines, corner, height: float, color) -> None:
+    """Polygons, with holes, extruded from the ground."""
+    section = manifold3d.CrossSection(outlines, manifold3d.FillRule.EvenOdd)
+    mesh = section.extrude(height).to_mesh()
+    # Every triangle has its own corners: shared ones would be shaded as round.
+    corners = mesh.vert_properties[mesh.tri_verts.ravel(), :3] + [*corner, 0.0]
+    _mesh(meshcat, path, corners, np.arange(len(corners)).reshape(-1, 3).T, color)
 
 
 def _mesh(meshcat: Meshcat, path: str, corners, faces, color: Rgba) -> None:

@@ -1,10 +1,10 @@
-"""The gecko up a wall: forward per cycle by incline, and the force it needs.
+"""The gecko on walls: distance per cycle by inclination, and the suction it needs.
 
 python scripts/papers/gecko/gecko_climb.py            # two minutes
 python scripts/papers/gecko/gecko_climb.py --quick    # 84 deg, two forces
 
-Limbs are elastic and the feet's cups have springs; masses and the feet's limits
-are assumed (models/gecko/README.md).
+The limbs are elastic and the cups have springs; masses and the limits of
+the feet are assumed (models/gecko/README.md).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.cli.output import one_line_errors, plain, print_table
-from drakebots.robots.gecko.drake import Climb, climb
+from drakebots.robots.gecko import Climb, simulate_climb
 
 INCLINES = (0, 30, 45, 60, 75, 84)
 FORCES = (20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0)
 
 
 def one(incline: float, force: float | None) -> dict:
-    """A climb at an incline [deg] with a suction force [N]."""
+    """A climb at an inclination [deg] with a suction force [N]."""
     problem = Climb()
     limits = problem.limits
     if force is not None:
         limits = replace(limits, suction=force)
     walk = replace(problem.walk, incline=float(np.radians(incline)))
-    result = climb(replace(problem, walk=walk, limits=limits))
+    result = simulate_climb(replace(problem, walk=walk, limits=limits))
     metrics = result.metrics
     return {
         "incline_deg": incline,
@@ -42,7 +42,7 @@ def one(incline: float, force: float | None) -> dict:
 
 
 def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Climbs; prints a table and one JSON object, returns the rows."""
+    """Simulates the climbs; prints a table and one JSON object, returns the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="84 deg, two forces")
     args = parser.parse_args(argv)

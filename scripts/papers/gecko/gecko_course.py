@@ -1,4 +1,4 @@
-"""The gecko's course of Fig. 12: every robot, epsilon and motion model, a table.
+"""The gecko's course of Fig. 12: a table of robots, epsilons, motion models.
 
 python scripts/papers/gecko/gecko_course.py --plot course.png     # with Drake: a minute
 python scripts/papers/gecko/gecko_course.py --quick  # pose step, epsilon 10 cm
@@ -16,13 +16,13 @@ from pathlib import Path
 from drakebots import plot
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.files import check_output
-from drakebots.robots.gecko import GeckoSimulation, simulate_gecko
+from drakebots.robots.gecko import Simulation, simulate
 
 PAPER_STEPS = "45..51"
 
 
 def cases(quick: bool) -> list[dict]:
-    """Options of the runs."""
+    """Options of the simulations."""
     if quick:
         return [{"epsilon": 0.10}]
     found = [
@@ -37,17 +37,17 @@ def cases(quick: bool) -> list[dict]:
 
 
 def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Runs the courses; prints a table and one JSON object, returns the rows."""
+    """Simulates the courses; prints a table and one JSON object, returns the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one run")
-    parser.add_argument("--plot", type=Path, help="of the first run (.png)")
+    parser.add_argument("--quick", action="store_true", help="one simulation")
+    parser.add_argument("--plot", type=Path, help="plot of the first course (.png)")
     args = parser.parse_args(argv)
     if args.plot is not None:
         check_output(args.plot)
     rows = []
     for options in cases(args.quick):
-        problem = GeckoSimulation(**options)
-        result = simulate_gecko(problem)
+        problem = Simulation(**options)
+        result = simulate(problem)
         if not rows and args.plot is not None:
             print(plot(result, args.plot))
         m = result.metrics
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
                 "verdict": str(result.verdict),
                 "targets_reached": m["targets_reached"],
                 "half_cycles": m["half_cycles"],
-                "way_cm": m["way_cm"],
+                "path_cm": m["path_cm"],
             }
         )
     print_table(
