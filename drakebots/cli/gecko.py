@@ -54,8 +54,7 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start",
         metavar='"x,y"',
-        help="position of the torso's front end at the start [cm] "
-        '(default "0,0")',
+        help='position of the torso\'s front end at the start [cm] (default "0,0")',
     )
     parser.add_argument(
         "--heading",
@@ -67,7 +66,8 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="desired heading at the target, which must be the only one [deg]",
     )
-    field_options(parser, gecko.Simulation, _SIMULATE)
+    horizon = f"{_SIMULATE['horizon']} (default {default.horizon})"
+    field_options(parser, gecko.Simulation, _SIMULATE | {"horizon": horizon})
     output_arguments(parser)
 
 

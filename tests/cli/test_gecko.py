@@ -36,7 +36,7 @@ def test_around_an_obstacle_and_to_a_heading(capsys):
     assert main([*argv, "--obstacle", wall, "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["targets_reached"] == 1
-    assert facts["way_cm"] > 120
+    assert facts["path_cm"] > 120
     argv = ["simulate", "gecko", "--targets", "-60,30", "--heading", "180"]
     assert main([*argv, "--final-heading", "180", "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
@@ -62,7 +62,7 @@ BAD = [
     (["simulate", "gecko", "--targets", "1,2,3"], "no point"),
     (["simulate", "gecko", "--targets", "nan,0"], "not finite"),
     (["simulate", "gecko", "--targets", ""], "targets"),
-    (["simulate", "gecko", "--epsilon", "0"], "arrival"),
+    (["simulate", "gecko", "--epsilon", "0"], "epsilon"),
     (["simulate", "gecko", "--start", "1,2 3,4"], "--start"),
     (["simulate", "gecko", "--motion", "magic"], "table 3"),
     (["simulate", "gecko", "--sum", "half"], "corrected"),

@@ -178,56 +178,6 @@ def test_hamr_jump(tmp_path, capsys):
     assert (tmp_path / "jump.png").stat().st_size > 5000
 
 
-def test_bench_gecko(capsys):
-    """The last line is one JSON object; SLSQP is slower and never better."""
-    result = load_script("gecko.py").main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == result
-    assert set(last) == {
-        "pose_step_ms",
-        "planner_ms",
-        "drake_real_time_factor",
-        "pose_step_vs_slsqp_ratio",
-    }
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert np.isfinite(last["pose_step_vs_slsqp_ratio"]["value"])
-
-
-def test_gecko_course(capsys, tmp_path):
-    """All four targets, in about as many steps as the paper's robot."""
-    picture = tmp_path / "course.png"
-    rows = load_script("gecko_course.py").main(["--quick", "--plot", str(picture)])
-    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert rows[0]["targets_reached"] == 4
-    assert 30 < rows[0]["half_cycles"] < 60
-    assert picture.stat().st_size > 20000
-
-
-def test_gecko_figures(capsys, tmp_path):
-    """Fig. 10's minima, with the sum as printed."""
-    facts = load_script("gecko_figures.py").main(["--quick", "-o", str(tmp_path)])
-    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    back = facts["fig10"]["B, paper"]
-    assert (back["q1_deg"], back["q2"]) == (50, -0.5)
-    assert back["d_cm"] == pytest.approx(46.2, abs=0.1)
-    assert facts["fig10"]["C, paper"]["q2"] == 0.5
-    assert (tmp_path / "gecko_fig10.png").stat().st_size > 20000
-
-
-def test_gecko_climb(capsys):
-    """Up 84 degrees with enough suction, down with too little."""
-    rows = load_script("gecko_climb.py").main(["--quick"])
-    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert rows[0]["verdict"] == "success"
-    assert rows[0]["forward_cm_per_cycle"] > 5
-    assert rows[1]["verdict"] == "failed"
-
-
-def test_make_gecko_model(capsys):
-    """The model's files are those that its parameters give."""
-    assert not load_script("make_gecko_model.py").main(["--check"])
-
-
 def test_make_skinned_leg(capsys):
     """Skeleton, skin and mesh are those that the parameters give."""
     assert not load_script("make_skinned_leg.py").main(["--check"])

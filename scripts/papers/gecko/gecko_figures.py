@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -115,8 +115,7 @@ def plot_gait_law(path: str | Path, *, q1=LAW_Q1, q2=LAW_Q2) -> Path:
 PHASES = ("1a", "1b", "2a", "2b", "3a")
 
 
-@dataclass(frozen=True, eq=False)
-class CyclePhases:
+class CyclePhases(NamedTuple):
     """The poses of a cycle, and the gait law's angles.
 
     Attributes:

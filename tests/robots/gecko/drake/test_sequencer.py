@@ -24,7 +24,7 @@ Q1, START = np.radians(70.0), gait_law(np.radians(-70.0), 0.1)
 
 
 class Fake:
-    """Decides what it is told, then that it has arrived; keeps what it saw."""
+    """Returns given gaits, then None; stores the measured poses."""
 
     def __init__(self, gaits):
         self.gaits, self.seen = list(gaits), []

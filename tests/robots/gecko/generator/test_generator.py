@@ -1,4 +1,4 @@
-"""Algorithm 1 and the course of Fig. 12 on the polynomial engine."""
+"""Algorithm 1, and the course of Fig. 12 by the motion polynomial."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.gecko.generator.generator import (
     GaitPatternGenerator,
     GeneratorOptions,
-    course,
 )
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.generator.polynomial_run import half_cycle, run_polynomial
+from drakebots.robots.gecko.generator.motion import MotionPolynomial
+from drakebots.robots.gecko.simulate import paper_course
+from tests.helpers.polynomial_gecko import half_cycle, run_polynomial
 
 TABLE = MotionPolynomial.table_3()
 
@@ -103,7 +103,9 @@ def test_two_half_cycles_make_a_cycle():
 )
 def test_course_of_figure_12(sum, arrival, half_cycles):
     options = GeneratorOptions(arrival=arrival, sum=sum)
-    run = run_polynomial(GaitPatternGenerator(course(), options), [0, 0], np.pi / 2)
+    run = run_polynomial(
+        GaitPatternGenerator(paper_course(), options), [0, 0], np.pi / 2
+    )
     assert run.reached
     assert abs(run.half_cycles - half_cycles) <= 2
     assert len(run.position) == len(run.heading) == run.half_cycles + 1
@@ -116,20 +118,20 @@ def test_course_from_anywhere(sum, arrival):
     rng = np.random.default_rng(12)
     for _ in range(20):
         start, heading = rng.uniform(-0.3, 0.3, 2), rng.uniform(-np.pi, np.pi)
-        generator = GaitPatternGenerator(course(), options)
+        generator = GaitPatternGenerator(paper_course(), options)
         run = run_polynomial(generator, start, heading)
         assert run.reached and run.half_cycles < 200
-        for target in course():
+        for target in paper_course():
             gaps = np.linalg.norm(run.position - target, axis=1)
             assert gaps.min() < arrival
 
 
-def test_robot_that_turns_less_than_believed_still_gets_there():
+def test_robot_that_turns_less_than_its_model_still_gets_there():
     c = TABLE.coefficients.copy()
     c[0] *= 0.7
     robot = MotionPolynomial(c, TABLE.domain)
     options = GeneratorOptions(arrival=0.1)
-    generator = GaitPatternGenerator(course(), options)
+    generator = GaitPatternGenerator(paper_course(), options)
     run = run_polynomial(generator, [0, 0], np.pi / 2, robot=robot)
     assert run.reached and run.half_cycles < 120
 

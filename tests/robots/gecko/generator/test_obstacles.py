@@ -23,7 +23,7 @@ from drakebots.robots.gecko.generator.obstacles import (
     half_width,
     plan_route,
 )
-from drakebots.robots.gecko.generator.polynomial_run import run_polynomial
+from tests.helpers.polynomial_gecko import run_polynomial
 
 
 def square(x, y, r):

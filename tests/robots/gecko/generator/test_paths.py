@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko.generator.motion import MotionPolynomial
 from drakebots.robots.gecko.generator.paths import (
     CartesianCubic,
     PathGenerator,
@@ -19,8 +20,7 @@ from drakebots.robots.gecko.generator.paths import (
     plan_cubic,
     turn_limits,
 )
-from drakebots.robots.gecko.generator.polynomial import MotionPolynomial
-from drakebots.robots.gecko.generator.polynomial_run import half_cycle, run_polynomial
+from tests.helpers.polynomial_gecko import half_cycle, run_polynomial
 
 TABLE = MotionPolynomial.table_3()
 ANGLES = st.floats(-np.pi, np.pi)

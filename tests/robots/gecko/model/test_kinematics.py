@@ -14,7 +14,6 @@ from drakebots.robots.gecko.model.kinematics import (
     gait_law,
     limb_curves,
     pose_at,
-    straight_law,
 )
 from drakebots.robots.gecko.model.parameters import Gecko, Weights, gecko
 
@@ -70,7 +69,7 @@ def test_foot_headings_follow_the_tangents(alpha, heading):
 
 def test_the_straight_law_is_eq_1():
     q1 = np.radians([-80, 50, 80])
-    alpha = straight_law(q1)
+    alpha = gait_law(q1, 0)
     assert np.allclose(alpha[:, 0], np.pi / 4 - q1 / 2)
     assert np.allclose(alpha[:, 1], np.pi / 4 + q1 / 2)
     assert np.allclose(alpha[:, 2], q1)
@@ -105,7 +104,7 @@ def test_two_feet_hold_and_change_over():
         (lambda: Pose([0] * 4, [1] * 5, 0, (0, 0)), "alpha"),
         (lambda: Pose([0] * 5, [1] * 5, np.nan, (0, 0)), "heading"),
         (lambda: Pose([np.inf] * 5, [1] * 5, 0, (0, 0)), "alpha"),
-        (lambda: Pose([0] * 5, [0] * 5, 0, (0, 0)), "lengths"),
+        (lambda: Pose([0] * 5, [0] * 5, 0, (0, 0)), "ell"),
         (lambda: Gecko(leg=-1), "leg"),
         (lambda: Gecko(stretch=2), "stretch"),
         (lambda: Weights(length=0), "length"),

@@ -1,4 +1,4 @@
-"""The gecko on a wall: what feet hold, when they slip, when it falls."""
+"""The gecko on a wall: loads of the feet, slips and falls."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
-from drakebots.robots.gecko.drake.climbing import (
+from drakebots.robots.gecko.drake.climb import (
     STEEPEST,
     Climb,
     CupLimits,
-    climb,
     pulls,
+    simulate_climb,
 )
-from drakebots.robots.gecko.drake.run import DrakeGecko
+from drakebots.robots.gecko.drake.diagram import DrakeWalk
 
 FEET = np.array([[0.05, 0.09], [0.05, -0.09], [-0.06, 0.09], [-0.06, -0.09]])
 W, H = 2.0, 0.012
@@ -27,10 +27,10 @@ W, H = 2.0, 0.012
 
 @cache
 def climbed(suction, degrees=84.0, cycles=1):
-    walk = DrakeGecko(
+    walk = DrakeWalk(
         incline=np.radians(degrees), cycles=cycles, limb_law="beam", cups="spring"
     )
-    return climb(Climb(walk, CupLimits(suction=suction)))
+    return simulate_climb(Climb(walk, CupLimits(suction=suction)))
 
 
 @given(
@@ -77,10 +77,12 @@ def test_climbs_at_84_degrees_with_strong_feet(tmp_path):
 
 
 def test_steeper_is_shorter():
-    ways = [climbed(200.0, degrees).metrics["climbed_m"] for degrees in (0, 45, 84)]
-    assert ways[0] > ways[1] > ways[2] > 0
-    level = DrakeGecko(limb_law="beam", cups="spring", cycles=1)
-    assert climb(Climb(level)).metrics["climbed_m"] == pytest.approx(ways[0], rel=1e-6)
+    heights = [climbed(200.0, degrees).metrics["climbed_m"] for degrees in (0, 45, 84)]
+    assert heights[0] > heights[1] > heights[2] > 0
+    level = DrakeWalk(limb_law="beam", cups="spring", cycles=1)
+    assert simulate_climb(Climb(level)).metrics["climbed_m"] == pytest.approx(
+        heights[0], rel=1e-6
+    )
 
 
 def test_weak_feet_slip_then_fall():
@@ -115,8 +117,8 @@ def test_more_suction_never_does_worse():
         lambda: CupLimits(friction=np.nan),
         lambda: CupLimits(patience=0.0),
         lambda: CupLimits(fall=-1.0),
-        lambda: DrakeGecko(incline=-0.1),
-        lambda: DrakeGecko(incline=1.6),
+        lambda: DrakeWalk(incline=-0.1),
+        lambda: DrakeWalk(incline=1.6),
     ],
 )
 def test_bad_values_are_refused(make):

@@ -1,4 +1,4 @@
-"""The motion polynomial: Table 3 in SI, gradients, fits."""
+"""Motion models: Table 3 in SI, fits, and the pose step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.polynomial import (
+from drakebots.robots.gecko.generator.motion import (
     COMPONENTS,
     Domain,
     MotionPolynomial,
+    PoseStepMotion,
     gait_domain,
+    mirror_pose,
 )
+from drakebots.robots.gecko.model import fixation, gait_law, gecko, pose_at
+from drakebots.robots.gecko.pose_step import pose_step, relative_motion, walk
+
+ROBOT = gecko()
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +72,6 @@ def test_paper_table_gives_the_printed_digits(table_3):
     assert table["left"]["1"] == pytest.approx(1.9498)
 
 
-def test_gradient(table_3):
-    q1, q2 = 1.2, np.linspace(-0.4, 0.4, 5)
-    h = 1e-6
-    numeric = np.stack(
-        [
-            (table_3.motion(q1 + h, q2) - table_3.motion(q1 - h, q2)) / (2 * h),
-            (table_3.motion(q1, q2 + h) - table_3.motion(q1, q2 - h)) / (2 * h),
-        ],
-        axis=-1,
-    )
-    gradient = table_3.gradient(q1, q2)
-    assert gradient.shape == (5, 3, 2)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-
-
 def test_shapes(table_3):
     assert table_3.motion(1.0, 0.1).shape == (3,)
     assert table_3.motion(np.ones((4, 1)), np.zeros(7)).shape == (4, 7, 3)
@@ -115,7 +106,7 @@ def test_domain_is_kept(table_3):
     with pytest.raises(InvalidInput, match=r"q1 = 1\.7 rad is outside"):
         table_3.motion(1.7, 0.0)
     with pytest.raises(InvalidInput, match=r"q2 = 0\.6 is outside .* -0\.5\.\.0\.5"):
-        table_3.gradient([1.0, 1.1], [0.0, 0.6])
+        table_3.motion([1.0, 1.1], [0.0, 0.6])
     with pytest.raises(InvalidInput, match="q1 = nan"):
         table_3.motion(np.nan, 0.0)
     with pytest.raises(InvalidInput, match="increasing"):
@@ -184,3 +175,21 @@ def test_fit_refuses_what_it_cannot_determine():
         fit(q1, q2, motion, order=1.5)
     # Constant data are no error; they have no variance to explain.
     assert np.isnan(fit(q1, q2, motion).r_squared).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_motion_model_foretells_what_the_walk_does(sign):
+    pose = walk(ROBOT, 1.1, 0.2, 2 if sign > 0 else 1)[-1]
+    moved, turned = PoseStepMotion(ROBOT, pose, sign).predict(1.3, -0.3, 2)
+    there = pose
+    for k in range(4):
+        q1 = sign * 1.3 * (-1) ** k
+        there = pose_step(ROBOT, there, gait_law(q1, -0.3), fixation(q1)).pose
+    rotation, displacement = relative_motion(pose, there)
+    assert turned == pytest.approx(rotation, abs=1e-6)
+    assert np.allclose(moved, displacement, atol=1e-7)
+
+
+def test_a_mirrored_pose_is_mirrored_twice():
+    pose = pose_at(ROBOT, [0.1, 0.2, 0.3, 0.4, 0.5], 0.7, (1, 2))
+    assert np.allclose(mirror_pose(mirror_pose(pose)).markers, pose.markers)

@@ -1,4 +1,4 @@
-"""The gecko in Drake walks as the lightweight model says."""
+"""The gecko in Drake walks as the pose step predicts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
+from drakebots.robots.gecko.drake.diagram import DrakeWalk, build
 from drakebots.robots.gecko.drake.pressure import saturate
-from drakebots.robots.gecko.drake.run import DrakeGecko, build, run
 from drakebots.robots.gecko.drake.sequencer import PhaseTimes
+from drakebots.robots.gecko.drake.walk import simulate_walk
 from drakebots.robots.gecko.model.kinematics import fixation
 from drakebots.robots.gecko.model.parameters import gecko
 from drakebots.robots.gecko.pose_step.gait import cycle_motion
@@ -22,7 +23,7 @@ from tests.helpers.scripts import load_script
 
 @cache
 def walked(q1, q2, **options):
-    return run(DrakeGecko(q1=np.radians(q1), q2=q2, cycles=2, **options))
+    return simulate_walk(DrakeWalk(q1=np.radians(q1), q2=q2, cycles=2, **options))
 
 
 def compare(result, q1, q2, robot=None, saturate=None):
@@ -122,7 +123,7 @@ def test_dataset(tmp_path):
 
 
 def test_beginning_is_where_it_was_put():
-    problem = DrakeGecko(heading=0.7, position=(0.4, -0.1), q2=0.2)
+    problem = DrakeWalk(heading=0.7, position=(0.4, -0.1), q2=0.2)
     built = build(problem)
     simulator = built.simulator(problem.start())
     plant = built.body.plant
@@ -132,7 +133,7 @@ def test_beginning_is_where_it_was_put():
 
 
 class Fake:
-    """Straight on, as often as it is told."""
+    """Walks straight on for a number of half cycles."""
 
     def __init__(self, times):
         self.left, self.seen = times, []
@@ -150,8 +151,8 @@ QUICK = PhaseTimes(0.1, 0.05, 0.5)
 
 def test_closed_loop_with_a_fake():
     fake = Fake(2)
-    problem = DrakeGecko(targets=((1.0, 0.0),), half_cycles=9, times=QUICK)
-    result = run(problem, generator=fake)
+    problem = DrakeWalk(targets=((1.0, 0.0),), half_cycles=9, times=QUICK)
+    result = simulate_walk(problem, generator=fake)
     assert result.ok and "every target was reached" in result.message
     assert len(fake.seen) == 3
     assert result.metrics["half_cycles"] == 2
@@ -162,7 +163,7 @@ def test_closed_loop_with_a_fake():
 
 def test_closed_loop_reaches_a_target():
     target = (0.3, 0.08)
-    result = run(DrakeGecko(targets=(target,), half_cycles=14, times=QUICK))
+    result = simulate_walk(DrakeWalk(targets=(target,), half_cycles=14, times=QUICK))
     assert result.ok, result.message
     end = result.data.marker_position.sel(marker="front")[-1]
     assert np.linalg.norm(end - target) < 0.06
@@ -171,14 +172,14 @@ def test_closed_loop_reaches_a_target():
 
 
 def test_targets_out_of_reach_fail_with_what_was_reached():
-    problem = DrakeGecko(targets=((3.0, 0.0),), half_cycles=1, times=QUICK)
-    result = run(problem)
+    problem = DrakeWalk(targets=((3.0, 0.0),), half_cycles=1, times=QUICK)
+    result = simulate_walk(problem)
     assert result.verdict is Verdict.FAILED and "1 half cycles" in result.message
     assert result.data.time[-1] == pytest.approx(0.65, abs=0.03)
 
 
 def test_time_limit_keeps_what_was_reached():
-    result = run(DrakeGecko(cycles=50, time_limit=0.3))
+    result = simulate_walk(DrakeWalk(cycles=50, time_limit=0.3))
     assert result.verdict is Verdict.TIME_LIMIT
     assert 0 < float(result.data.time[-1]) < 60
 
@@ -187,10 +188,10 @@ def test_camera_noise_repeats_with_its_seed():
     noise = {"position_noise": 0.002, "heading_noise": 0.02}
     runs = [Fake(2) for seed in (1, 1, 2)]
     for seed, fake in zip((1, 1, 2), runs):
-        problem = DrakeGecko(
+        problem = DrakeWalk(
             targets=((1.0, 0.0),), half_cycles=2, times=QUICK, seed=seed, **noise
         )
-        run(problem, generator=fake)
+        simulate_walk(problem, generator=fake)
     assert runs[0].seen == runs[1].seen != runs[2].seen
 
 
@@ -221,19 +222,19 @@ def test_camera_noise_repeats_with_its_seed():
 )
 def test_bad_problems_are_refused_before_any_work(options, word):
     with pytest.raises(InvalidInput, match=word) as caught:
-        build(DrakeGecko(**options))
+        build(DrakeWalk(**options))
     assert "\n" not in str(caught.value)
 
 
 def test_a_generator_needs_targets():
     with pytest.raises(InvalidInput, match="targets"):
-        build(DrakeGecko(), Fake(1))
+        build(DrakeWalk(), Fake(1))
 
 
 @pytest.mark.parametrize("options", [{"cups": "glue"}, {"limb_law": "rod"}])
 def test_unknown_laws_are_refused(options):
     with pytest.raises(UnknownName):
-        build(DrakeGecko(**options))
+        build(DrakeWalk(**options))
 
 
 def test_model_is_what_its_parameters_make(tmp_path, capsys):

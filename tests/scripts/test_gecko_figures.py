@@ -1,0 +1,106 @@
+"""The gecko's scripts: the paper's figures and tables, the bench, the model's files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.robots.gecko.model import LEGS, gecko
+from tests.helpers.scripts import is_picture, last_json, load_script
+
+SCRIPT = load_script("gecko_figures.py")
+
+
+def test_bench_gecko(capsys):
+    """The last line is one JSON object; SLSQP is slower and never better."""
+    result = load_script("gecko.py").main(["--quick"])
+    last = last_json(capsys.readouterr().out)
+    assert last == result
+    assert set(last) == {
+        "pose_step_ms",
+        "planner_ms",
+        "drake_real_time_factor",
+        "pose_step_vs_slsqp_ratio",
+    }
+    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert np.isfinite(last["pose_step_vs_slsqp_ratio"]["value"])
+
+
+def test_gecko_course(capsys, tmp_path):
+    """All four targets, in about as many steps as the paper's robot."""
+    picture = tmp_path / "course.png"
+    rows = load_script("gecko_course.py").main(["--quick", "--plot", str(picture)])
+    last_json(capsys.readouterr().out)
+    assert rows[0]["targets_reached"] == 4
+    assert 30 < rows[0]["half_cycles"] < 60
+    assert is_picture(picture)
+
+
+def test_gecko_figures(capsys, tmp_path):
+    """Fig. 10's minima, with the sum as printed."""
+    facts = load_script("gecko_figures.py").main(["--quick", "-o", str(tmp_path)])
+    last_json(capsys.readouterr().out)
+    back = facts["fig10"]["B, paper"]
+    assert (back["q1_deg"], back["q2"]) == (50, -0.5)
+    assert back["d_cm"] == pytest.approx(46.2, abs=0.1)
+    assert facts["fig10"]["C, paper"]["q2"] == 0.5
+    assert is_picture(tmp_path / "gecko_fig10.png")
+
+
+def test_gecko_climb(capsys):
+    """Up 84 degrees with enough suction, down with too little."""
+    rows = load_script("gecko_climb.py").main(["--quick"])
+    last_json(capsys.readouterr().out)
+    assert rows[0]["verdict"] == "success"
+    assert rows[0]["forward_cm_per_cycle"] > 5
+    assert rows[1]["verdict"] == "failed"
+
+
+def test_make_gecko_model(capsys):
+    """The model's files are those that its parameters give."""
+    assert not load_script("make_gecko_model.py").main(["--check"])
+
+
+def test_cycle_as_in_figure_6():
+    """Held feet hardly turn; released legs jump to the law, from far off it."""
+    cycle = SCRIPT.cycle_phases()
+    off = np.degrees(cycle.off_law[:, LEGS])
+    assert np.degrees(np.abs(cycle.turn)).max() < 0.01
+    # Released: FL and RR in 1b, FR and RL in 2b.
+    assert np.abs(off[1, [0, 3]]).max() < 1e-3
+    assert np.abs(off[2, [0, 3]]).max() < 1e-3
+    assert np.abs(off[3, [1, 2]]).max() < 1e-3
+    # "The bending angle of the front left and the rear right leg differs
+    # significantly from the reference" in 1a.
+    assert np.abs(off[0, [0, 3]]).min() > 30
+    assert np.abs(off[0, [1, 2]]).max() < 5
+    # Feet that hold stay, and the cycle is settled.
+    for k, held in ((0, cycle.moving[0]), (2, cycle.moving[1])):
+        moved = cycle.poses[k + 2].feet - cycle.poses[k].feet
+        assert np.abs(moved[held]).max() < 1e-8
+    assert np.abs(cycle.alpha[4] - cycle.alpha[0]).max() < np.radians(1)
+    row = cycle.table()[1]
+    assert row["foot"] == "FR" and row["off_law_2a_deg"] == pytest.approx(off[2, 1])
+
+
+def test_stiff_limbs_turn_their_feet():
+    """With the weights of Fig. 7A limbs do not stretch, so feet have to turn."""
+    cycle = SCRIPT.cycle_phases(robot=gecko())
+    assert np.degrees(np.abs(cycle.turn)).max() > 3
+
+
+@pytest.mark.parametrize("bad", [{"q1": 4.0}, {"q2": 2.0}, {"settle": -1}])
+def test_cycle_refuses(bad):
+    with pytest.raises(InvalidInput):
+        SCRIPT.cycle_phases(**bad)
+
+
+def test_figures_5_and_6_are_written(tmp_path):
+    """Files are pictures; wrong endings and sums are refused."""
+    assert is_picture(SCRIPT.plot_gait_law(tmp_path / "law.png"))
+    assert is_picture(SCRIPT.plot_cycle(tmp_path / "cycle.png"))
+    with pytest.raises(InvalidInput, match="ends in"):
+        SCRIPT.plot_gait_law(tmp_path / "law")
+    with pytest.raises(UnknownName):
+        SCRIPT.plot_distance(tmp_path / "a.png", sum="half")
