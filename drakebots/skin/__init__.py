@@ -1,11 +1,12 @@
-"""A skin glued to a skeleton: both solved at once, in one linear system a frame.
+"""Elastic skins glued to Drake skeletons.
 
-:class:`~drakebots.skin.frame.glue.Glue` says which vertices are fixed to which link,
-:mod:`~drakebots.skin.frame.skeleton` takes the links' equations out of a Drake plant,
-:mod:`~drakebots.skin.frame.coupled` solves a frame of both, and
-:mod:`~drakebots.skin.frame.references` makes the frame an affine map of joint torques
-and contact forces. :mod:`~drakebots.skin.frame.references` holds the paper's own
-systems.
+    result = simulate_skinned(SkinSimulation(model="skinned_leg", motion="sine"))
+
+Skeleton and skin advance in one linear system per time step
+(:mod:`drakebots.skin.frame`); :class:`CoupledSkeleton` is the same as a system for
+Drake's diagrams. :mod:`drakebots.skin.file` reads and writes skinned robots,
+:mod:`~drakebots.skin.reduced` makes a skin small enough for control, and
+:mod:`~drakebots.skin.gradients` differentiates motions by parameters of the robot.
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.skin.drake import CoupledSkeleton
     from drakebots.skin.motion import MOTIONS, TableMotion, read_motion_file
     from drakebots.skin.record import SkinRecord
     from drakebots.skin.simulate import SkinSimulation, simulate_skinned

@@ -1,13 +1,4 @@
-"""Skeleton and skin as one system: the coupled frame in a diagram.
-
-    desired_position ──▶┌─────────────────┐──▶ position, velocity, torque
-                        │ CoupledSkeleton │──▶ vertices, stress
-              torque ──▶└─────────────────┘
-
-It takes the place of the plant: one linear solve a frame for joints and skin
-(:class:`~drakebots.skin.frame.stepper.CoupledStepper`), stable without a condition on
-dt.
-"""
+"""Skeleton and skin as one Drake system."""
 
 from __future__ import annotations
 
@@ -21,25 +12,35 @@ from drakebots.skin.record import vertex_stress
 
 
 class CoupledSkeleton(LeafSystem):
-    """A skinned skeleton that moves by coupled frames.
+    """A skinned skeleton whose state advances by coupled time steps.
 
-    Input ports, both optional: "desired_position" (m,) [rad], which the servos follow,
-    and "torque" (m,) [N m], beside theirs.
-    Output ports: "position" (nq,), "velocity" (nv,), "state" of both; "torque" applied
-    in the last frame (m,) [N m]; "vertices" (3 n,) [m] and "stress", von Mises
-    (n,) [Pa], of the mesh's vertices.
+                                 ┌─────────────────┐──▶ position (nq), velocity (nv)
+        desired_position (m) ───▶│                 │──▶ state (nq + nv)
+                                 │ CoupledSkeleton │──▶ torque (m)
+        torque (m) ─────────────▶│                 │──▶ vertices (3 n)
+                                 └─────────────────┘──▶ stress (n)
 
-    The whole coupled state lies in the Context.
+    Inputs: `desired_position`, targets of the servos [rad, m], no servos if left
+    unconnected; `torque`, torques added to the servos' [N m, N], zero if left
+    unconnected. Outputs: `position` [rad, m] and `velocity` [rad/s, m/s] of the plant,
+    `state`, one after the other; `torque`, applied in the last step [N m, N];
+    `vertices`, positions of the mesh's vertices in the world [m]; `stress`, von Mises
+    stress at the vertices [Pa].
+
+    It takes the place of the MultibodyPlant in the diagram: each period, one linear
+    solve advances joints and skin together
+    (:class:`~drakebots.skin.frame.stepper.CoupledStepper`), stable for any time step.
+    The whole coupled state is discrete state of the Context.
 
     Args:
-        stepper: of the robot; its plant stays outside the diagram. Limits, patches
-            and collisions are the stepper's.
-        stiffness, damping: of the servos, one number or one a torque
-            [N m/rad, N m s/rad].
-        start: state to begin with; `stepper.start()` by default.
+        stepper: stepper of the robot, with its limits, contact points and collisions;
+            its plant stays outside the diagram.
+        stiffness: stiffness of the servos, one number or (m,) [N m/rad].
+        damping: damping of the servos, one number or (m,) [N m s/rad].
+        start: initial state; `stepper.start()` by default.
 
     Raises:
-        InvalidInput: for gains that cannot be. A frame that fails raises RuntimeError
+        InvalidInput: for gains that are not >= 0. A step that fails raises RuntimeError
             from the simulator.
     """
 
@@ -57,9 +58,9 @@ class CoupledSkeleton(LeafSystem):
         plant, model = stepper.plant, stepper.model
         self._nq, self._nv = plant.num_positions(), plant.num_velocities()
         self._n, m = len(model.rest), len(stepper.actuated)
-        Servo(stiffness, damping, np.zeros(m))  # refuses what no servo can have
+        Servo(stiffness, damping, np.zeros(m))  # checks the gains
         self._gains = stiffness, damping
-        self._wish = self.DeclareVectorInputPort("desired_position", BasicVector(m))
+        self._target = self.DeclareVectorInputPort("desired_position", BasicVector(m))
         self._torque = self.DeclareVectorInputPort("torque", BasicVector(m))
         begin = stepper.start() if start is None else start
         self.DeclareDiscreteState(self._packed(begin, np.zeros(m)))
@@ -95,7 +96,7 @@ class CoupledSkeleton(LeafSystem):
         """Sets the state in this system's context.
 
         Raises:
-            InvalidInput: for a state of another robot.
+            InvalidInput: for a state of another size.
         """
         new = self._packed(state, np.zeros(len(self.stepper.actuated)))
         size = context.get_discrete_state_vector().size()
@@ -114,8 +115,8 @@ class CoupledSkeleton(LeafSystem):
 
     def _step(self, context, state):
         servo = None
-        if self._wish.HasValue(context):
-            servo = Servo(*self._gains, self._wish.Eval(context))
+        if self._target.HasValue(context):
+            servo = Servo(*self._gains, self._target.Eval(context))
         torque = self._torque.Eval(context) if self._torque.HasValue(context) else None
         result = self.stepper.step(self.coupled_state(context), torque, servo=servo)
         if not result.converged:

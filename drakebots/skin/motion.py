@@ -1,4 +1,4 @@
-"""Targets of the actuated joints over time: by name, or a table from a file."""
+"""Motions: targets of the actuated joints over time, by name or from a table."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.checks import (
+    array,
+    check,
+    check_value,
+    finite,
+    one_of,
+    positive,
+)
+from drakebots.core.errors import FileProblem, InvalidInput
 
 MOTIONS = ("hold", "sine", "steps")
-"""hold: the rest pose; sine: joints swing, each a quarter period after the one before;
-steps: from the rest pose to +amplitude and -amplitude and back, each held for half a
-period."""
+"""hold: the rest pose; sine: sines of the joints, each a quarter period after the one
+before; steps: from the rest pose to +amplitude, to -amplitude and back, each held for
+half a period."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +30,12 @@ class NamedMotion:
 
     Attributes:
         name: one of MOTIONS.
-        amplitude: [rad].
-        period: [s].
-        rise: time in which a step is taken, and a sine begins [s].
+        amplitude: amplitude of each joint [rad].
+        period: period of the motion [s].
+        rise: rise time of a step, and of a sine's amplitude at the start [s].
 
     Raises:
-        UnknownName, InvalidInput: for what cannot be.
+        UnknownName, InvalidInput: for another name or a value out of range.
     """
 
     name: str = "sine"
@@ -36,14 +44,8 @@ class NamedMotion:
     rise: float = 0.2
 
     def __post_init__(self):
-        if self.name not in MOTIONS:
-            raise UnknownName("motion", self.name, MOTIONS)
-        if not np.isfinite(self.amplitude):
-            raise InvalidInput(f"amplitude must be finite, got {self.amplitude}")
-        for name in ("period", "rise"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} must be > 0 s, got {value}")
+        check(self, "", name=one_of("motion", MOTIONS), amplitude=finite("rad"))
+        check(self, "", period=positive("s"), rise=positive("s"))
 
     def at(self, time: float, rest: np.ndarray) -> np.ndarray:
         """Targets (m,) [rad] at a time [s]."""
@@ -69,11 +71,11 @@ def _smooth(s):
 
 @dataclass(frozen=True)
 class TableMotion:
-    """Targets at times, linear between them, held before and after.
+    """Targets at given times, linear between them and constant before and after.
 
     Attributes:
-        times: increasing (n,) [s].
-        positions: (n, m) [rad].
+        times: increasing times (n,) [s].
+        positions: joint positions (n, m) [rad].
 
     Raises:
         InvalidInput: for other shapes, or numbers that are not finite.
@@ -83,23 +85,13 @@ class TableMotion:
     positions: tuple[tuple[float, ...], ...]
 
     def __post_init__(self):
-        try:
-            times = np.array(self.times, float)
-            rows = np.array(self.positions, float)
-        except ValueError as error:
-            raise InvalidInput("motion: rows need as many numbers each") from error
-        if (
-            times.ndim != 1
-            or rows.ndim != 2
-            or len(times) != len(rows)
-            or not len(rows)
-        ):
+        times = check_value("motion: times", self.times, array((None,), "s"))
+        rows = check_value("motion: positions", self.positions, array((None, None)))
+        if not len(times) == len(rows) > 0:
             raise InvalidInput(
-                f"motion: {times.shape} times and {rows.shape} positions; needs (n,) "
-                "and (n, joints)"
+                f"motion: {len(times)} times and {len(rows)} rows of positions; needs "
+                "as many of each"
             )
-        if not (np.isfinite(times).all() and np.isfinite(rows).all()):
-            raise InvalidInput("motion: numbers must be finite")
         if (np.diff(times) <= 0).any():
             raise InvalidInput("motion: times must increase")
         object.__setattr__(self, "times", tuple(times.tolist()))
@@ -121,11 +113,11 @@ class TableMotion:
 
 @dataclass(frozen=True)
 class MotionFile:
-    """A table as it was read, before the robot's joints are known.
+    """A table from a file, before the robot's joints are known.
 
     Attributes:
-        path: of the file.
-        rows: by column, as text.
+        path: the file.
+        rows: texts of each row by column.
     """
 
     path: Path
@@ -135,16 +127,18 @@ class MotionFile:
         """The targets of a robot's joints.
 
         Raises:
-            FileProblem: for a joint without a column, or what is no number.
+            FileProblem: for a joint without a column, or an entry that is no number.
         """
-        wanted = ("time", *joints)
-        missing = [name for name in wanted if not self.rows or name not in self.rows[0]]
+        columns = ("time", *joints)
+        missing = [
+            name for name in columns if not self.rows or name not in self.rows[0]
+        ]
         if missing:
             raise FileProblem(
-                self.path, f"has no column {missing[0]!r}; needs {', '.join(wanted)}"
+                self.path, f"has no column {missing[0]!r}; needs {', '.join(columns)}"
             )
         try:
-            table = [[float(row[name]) for name in wanted] for row in self.rows]
+            table = [[float(row[name]) for name in columns] for row in self.rows]
             values = np.array(table)
             return TableMotion(tuple(values[:, 0]), tuple(map(tuple, values[:, 1:])))
         except (TypeError, ValueError, InvalidInput) as error:
@@ -152,10 +146,12 @@ class MotionFile:
 
 
 def read_motion_file(path: str | Path) -> MotionFile:
-    """A CSV with a column `time` [s] and columns by joint; the times are checked.
+    """Reads a CSV with a column `time` [s] and one [rad] for each joint, in any order.
+
+    The times are checked; joints are checked by :meth:`MotionFile.motion`.
 
     Raises:
-        FileProblem: for a file that is missing, no table, or without such times.
+        FileProblem: for a file that is missing, no table, or without increasing times.
     """
     path = Path(path)
     try:
@@ -169,12 +165,3 @@ def read_motion_file(path: str | Path) -> MotionFile:
         )
     file.motion(())
     return file
-
-
-def read_motion(path: str | Path, joints: tuple[str, ...]) -> TableMotion:
-    """A CSV with a column `time` [s] and one [rad] for each joint, in any order.
-
-    Raises:
-        FileProblem: for a file that is missing, or not such a table.
-    """
-    return read_motion_file(path).motion(joints)

@@ -1,4 +1,4 @@
-"""A skinned run, frame by frame, as a labelled dataset in SI."""
+"""Records the steps of a skinned robot as a labelled dataset in SI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drakebots.skin.frame import CoupledResult, CoupledState, CoupledStepper
 
 
 def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
-    """Von Mises stress of the mesh's vertices (n,) [Pa]: their tets' mean by volume."""
+    """Von Mises stress at the mesh's vertices (n,) [Pa]: volume mean of their tets."""
     mesh = model.space.mesh
     weight = np.repeat(mesh.volumes, 4)
     corners = mesh.tets.ravel()
@@ -22,16 +22,16 @@ def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
 
 
 class SkinRecord:
-    """Collects frames of a skinned run.
+    """Collects the steps of a simulation.
 
     Args:
-        robot: that runs.
-        stepper: whose frames they are.
-        skin_period: between stored shapes of the skin [s].
+        robot: the simulated robot.
+        stepper: its stepper.
+        skin_period: time between stored shapes of the skin [s].
 
     Attributes:
         worst_ratio: smallest det F so far.
-        worst_gap: largest distance of glue from its place on the links [m].
+        worst_gap: largest distance of the glue from its points on the links [m].
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class SkinRecord:
 
     @property
     def frames(self) -> int:
-        """Frames so far, the start included."""
+        """Number of recorded states, the initial one included."""
         return len(self._rows.get("time", ()))
 
     def add(
@@ -56,7 +56,7 @@ class SkinRecord:
         *,
         last: bool = False,
     ) -> None:
-        """Adds a frame; the first without a result."""
+        """Adds the state and result of a step; the initial state has no result."""
         robot, glue, model = self.robot, self.stepper.glue, self.stepper.model
         links, m = glue.by_body(), len(self.stepper.joint_names)
         solution = None if result is None else result.solution
@@ -68,8 +68,8 @@ class SkinRecord:
             "velocity": state.v,
             "target": np.asarray(target, float),
             "torque": np.zeros(m) if result is None else result.torques,
-            "com": centre_of_mass(self.stepper, state),
-            # Of the skin on the links.
+            "com": _centre_of_mass(self.stepper, state),
+            # Forces of the skin on the links.
             "link_force": np.array([-pull[r].sum(axis=0) for r in links.values()]),
             "worst_volume_ratio": 1.0 if result is None else result.smallest_ratio,
             "patch_force": np.zeros((feet, 3))
@@ -93,12 +93,12 @@ class SkinRecord:
 
     @property
     def largest_torque(self) -> float:
-        """[N m]."""
+        """Largest torque of a joint [N m]."""
         return float(np.abs(self._of("torque")).max(initial=0.0))
 
     @property
     def saturated_share(self) -> float:
-        """Share of frames in which a servo is at its limit."""
+        """Share of steps in which a servo is at its limit."""
         limit = self.stepper.effort_limits
         if limit is None or self.frames < 2:
             return 0.0
@@ -113,91 +113,73 @@ class SkinRecord:
 
     @property
     def largest_stress(self) -> float:
-        """Of a vertex, in the stored shapes [Pa]."""
+        """Largest stress of a vertex in the stored shapes [Pa]."""
         return float(np.max(self._skin["stress"]))
 
     def dataset(self) -> xr.Dataset:
-        """All frames; see the module's names in docs/skin.md."""
-        plant, robot = self.stepper.plant, self.robot
-        lengths = robot.robot.length_positions()
-        mixed = "m or rad: see {}_unit"
-        names = {
-            "position": (("time", "position_name"), mixed.format("position")),
+        """All steps as a dataset; docs/skin.md describes its variables."""
+        plant, robot, stepper = self.stepper.plant, self.robot, self.stepper
+        mesh, glued = robot.mesh, stepper.glue.vertices
+        glued = np.sort(glued[glued < len(mesh.vertices)])
+        shape = self._skin
+        table = {
+            "position": (
+                ("time", "position_name"),
+                self._of("position"),
+                "m or rad: see position_unit",
+            ),
             "velocity": (
                 ("time", "velocity_name"),
+                self._of("velocity"),
                 "m/s or rad/s: see velocity_unit",
             ),
-            "target": (("time", "joint"), "rad"),
-            "torque": (("time", "joint"), "N m"),
-            "com": (("time", "axis"), "m"),
-            "link_force": (("time", "link", "axis"), "N"),
-            "worst_volume_ratio": (("time",), "1"),
-            "patch_force": (("time", "patch", "axis"), "N"),
-        }
-        variables = {
-            name: (dims, self._of(name), {"units": unit})
-            for name, (dims, unit) in names.items()
-            if self._of(name).size
-        }
-        mesh = robot.mesh
-        variables |= {
+            "target": (("time", "joint"), self._of("target"), "rad"),
+            "torque": (("time", "joint"), self._of("torque"), "N m"),
+            "com": (("time", "axis"), self._of("com"), "m"),
+            "link_force": (("time", "link", "axis"), self._of("link_force"), "N"),
+            "worst_volume_ratio": (("time",), self._of("worst_volume_ratio"), "1"),
+            "patch_force": (("time", "patch", "axis"), self._of("patch_force"), "N"),
             "skin_position": (
                 ("skin_time", "vertex", "axis"),
-                np.array(self._skin["position"]),
-                {"units": "m"},
+                np.array(shape["position"]),
+                "m",
             ),
-            "skin_stress": (
-                ("skin_time", "vertex"),
-                np.array(self._skin["stress"]),
-                {"units": "Pa"},
-            ),
+            "skin_stress": (("skin_time", "vertex"), np.array(shape["stress"]), "Pa"),
             "skin_triangle": (
                 ("triangle", "corner"),
                 surface_triangles(mesh).astype(np.int32),
-                {"units": "1"},
+                "1",
             ),
-            "skin_rest": (
-                ("vertex", "axis"),
-                mesh.vertices.astype(np.float32),
-                {"units": "m"},
-            ),
-            "skin_glued": (
-                ("glued",),
-                np.sort(
-                    self.stepper.glue.vertices[
-                        self.stepper.glue.vertices < len(mesh.vertices)
-                    ]
-                ).astype(np.int32),
-                {"units": "1"},
-            ),
+            "skin_rest": (("vertex", "axis"), mesh.vertices.astype(np.float32), "m"),
+            "skin_glued": (("glued",), glued.astype(np.int32), "1"),
         }
+        variables = {
+            name: (dims, values, {"units": unit})
+            for name, (dims, values, unit) in table.items()
+            if values.size or name.startswith("skin_")
+        }
+        q_lengths, v_lengths = robot.robot.length_positions()
+        q_units = ["m" if length else "rad" for length in q_lengths]
+        v_units = ["m/s" if length else "rad/s" for length in v_lengths]
         coordinates = {
             "time": ("time", self._of("time"), {"units": "s"}),
-            "skin_time": ("skin_time", np.array(self._skin["time"]), {"units": "s"}),
+            "skin_time": ("skin_time", np.array(shape["time"]), {"units": "s"}),
             "axis": list("xyz"),
             "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
             "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
-            "position_unit": (
-                "position_name",
-                ["m" if m else "rad" for m in lengths[0]],
-            ),
-            "velocity_unit": (
-                "velocity_name",
-                ["m/s" if m else "rad/s" for m in lengths[1]],
-            ),
-            "joint": list(self.stepper.joint_names),
-            "link": list(self.stepper.glue.by_body()),
+            "position_unit": ("position_name", q_units),
+            "velocity_unit": ("velocity_name", v_units),
+            "joint": list(stepper.joint_names),
+            "link": list(stepper.glue.by_body()),
         }
-        patches = [
-            f"{p.foot}_{k}" for p in self.stepper.patches for k in range(len(p.p_BC))
-        ]
+        patches = [f"{p.foot}_{k}" for p in stepper.patches for k in range(len(p.p_BC))]
         if patches:
             coordinates["patch"] = patches
         return xr.Dataset(variables, coordinates, {"system": "skinned"})
 
 
-def centre_of_mass(stepper: CoupledStepper, state: CoupledState) -> np.ndarray:
-    """p_WCcm of skeleton and skin together (3,) [m]."""
+def _centre_of_mass(stepper: CoupledStepper, state: CoupledState) -> np.ndarray:
+    """Centre of mass p_WCcm of skeleton and skin together (3,) [m]."""
     plant, model = stepper.plant, stepper.model
     stepper.pose(state.q, state.v)
     links = plant.CalcCenterOfMassPositionInWorld(stepper.context)

@@ -1,25 +1,32 @@
-"""Simulate a skinned robot whose servos follow a motion.
+"""Simulates a skinned robot whose servos follow a motion.
 
 result = simulate_skinned(SkinSimulation(model="skinned_leg", motion="sine"))
-result.data.skin_position           # (skin_time, vertex, axis)
+result.data.skin_position           # (skin_time, vertex, axis) [m]
 """
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from drakebots.core.checks import (
+    check,
+    finite,
+    flag,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import CtrlC, RunEnd, Verdict, check_duration
+from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
 from drakebots.model import skin_path
-from drakebots.multibody import Progress
 from drakebots.results import Result, provenance
 from drakebots.skin.file import SkinnedRobot, load_skinned
 from drakebots.skin.frame import (
@@ -32,32 +39,36 @@ from drakebots.skin.frame import (
 from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
 
-PENALTY_STIFFNESS, PENALTY_DAMPING = 20.0, 0.02
-"""Of the explicit contact of skin with links and itself, each vertex [N/m, N s/m]."""
+PENALTY = Penalty(stiffness=20.0, damping=0.02)
+"""Explicit contact of each vertex of the skin with links and the skin itself."""
 
 
 @dataclass(frozen=True)
 class SkinSimulation:
-    """A skinned robot, its motion and what it touches.
+    """A simulation of a skinned robot.
 
     Attributes:
-        model: a name, or a path to a skeleton with a `.skin.yaml` beside it.
-        duration: [s].
-        time_step: of the coupled frame [s].
-        motion: "hold", "sine", "steps", or a table.
-        amplitude, period: of a motion by name [rad, s].
-        self_collision, link_collision: of the skin with itself and with links.
-        ground: whether z = 0 holds patches and skin up.
-        friction: of the ground.
-        youngs_modulus, material, poisson_ratio: in place of the file's, in all
-            regions; 9e7 Pa is the paper's printed value.
-        unlimited: leave the servos' effort limits out.
-        threads: of the sparse solver.
-        skin_period: between stored shapes of the skin [s].
-        time_limit: of wall time [s].
+        model: name or path of a skeleton with a `.skin.yaml` beside it.
+        duration: duration of the motion [s].
+        time_step: time step of skeleton and skin [s].
+        motion: motion of the joints: "hold", "sine", "steps", or a table.
+        amplitude: amplitude of a named motion [rad].
+        period: period of a named motion [s].
+        self_collision: whether the skin collides with itself.
+        link_collision: whether the skin collides with the links.
+        ground: whether there is ground at z = 0 under contact points and skin.
+        friction: friction coefficient of the ground.
+        youngs_modulus: Young's modulus of all regions of the skin [Pa]; the file's by
+            default; the paper prints 9e7.
+        material: kind of material of all regions; the file's by default.
+        poisson_ratio: Poisson's ratio of all regions; the file's by default.
+        unlimited: whether to ignore the effort limits of the servos.
+        threads: number of threads of the sparse solver.
+        skin_period: time between stored shapes of the skin [s].
+        time_limit: limit of the wall time [s]; what was reached is kept.
 
     Raises:
-        InvalidInput, UnknownName: for a value that cannot be.
+        InvalidInput, UnknownName: for a value out of range or an unknown name.
     """
 
     model: str = "skinned_leg"
@@ -79,25 +90,21 @@ class SkinSimulation:
     time_limit: float | None = None
 
     def __post_init__(self):
-        check_duration(self.duration)
-        for name in ("time_step", "skin_period", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} must be > 0 s, got {value}")
+        seconds = positive("s")
+        check(self, "", duration=seconds, time_step=seconds, skin_period=seconds)
+        check(self, "", time_limit=optional(seconds), period=seconds)
+        check(self, "", amplitude=finite("rad"), friction=non_negative())
+        check(self, "", threads=whole(1), unlimited=flag(), ground=flag())
+        check(self, "", self_collision=flag(), link_collision=flag())
         if self.time_step > self.duration:
             raise InvalidInput(
                 f"time_step {self.time_step:g} s is longer than the run, "
                 f"{self.duration:g} s"
             )
-        if self.threads < 1 or self.threads % 1:
-            raise InvalidInput(f"threads must be a number >= 1, got {self.threads}")
-        if not (np.isfinite(self.friction) and self.friction >= 0):
-            raise InvalidInput(f"friction must be >= 0, got {self.friction}")
-        if not isinstance(self.motion, TableMotion):
-            self.named_motion()
+        self.joint_motion()
         self.changed(Material())
 
-    def named_motion(self) -> NamedMotion | TableMotion:
+    def joint_motion(self) -> NamedMotion | TableMotion:
         """The motion of the joints."""
         if isinstance(self.motion, TableMotion):
             return self.motion
@@ -124,73 +131,47 @@ def skin_model(problem: SkinSimulation, robot: SkinnedRobot) -> FemModel:
     return build_model(robot.mesh, changed, quadratic=robot.skin.second_order)
 
 
-def collisions(
-    robot: SkinnedRobot,
-    *,
-    links: bool = True,
-    itself: bool = True,
-    ground: SkinGround | None = None,
-    penalty: Penalty | None = None,
-) -> Collisions:
-    """What the robot's skin touches.
-
-    Args:
-        links, itself: whether the skin meets the links and itself.
-        ground: or None.
-        penalty: of links and itself.
-    """
-    penalty = (
-        Penalty(PENALTY_STIFFNESS, PENALTY_DAMPING) if penalty is None else penalty
-    )
-    wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))[1]
-    return Collisions(
-        link_contact(robot.fem, robot.glue, robot.plant, robot.context, penalty)
-        if links
-        else None,
-        self_contact(robot.fem, penalty, margin=wall / 8, reach=wall / 2)
-        if itself
-        else None,
-        ground,
-    )
-
-
 def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledStepper:
     """The stepper of a simulation."""
-    ground = problem.ground
+    links = itself = contact = ground = None
+    if problem.link_collision:
+        links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, PENALTY)
+    if problem.self_collision:
+        wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))[1]
+        itself = self_contact(robot.fem, PENALTY, margin=wall / 8, reach=wall / 2)
+    if problem.ground:
+        contact = PatchContact(problem.friction)
+        ground = SkinGround(problem.friction)
     return robot.stepper(
         problem.time_step,
         effort_limits=np.full(len(robot.joints), np.inf) if problem.unlimited else None,
-        patches=robot.skin.patches if ground else (),
-        patch_contact=PatchContact(problem.friction) if ground else None,
-        collisions=collisions(
-            robot,
-            links=problem.link_collision,
-            itself=problem.self_collision,
-            ground=SkinGround(problem.friction) if ground else None,
-        ),
+        patches=robot.skin.patches if problem.ground else (),
+        patch_contact=contact,
+        collisions=Collisions(links, itself, ground),
         threads=problem.threads,
     )
-
-
-Started = Callable[[SkinnedRobot], None]
 
 
 def simulate_skinned(
     problem: SkinSimulation = SkinSimulation(), *, progress: Progress | None = None
 ) -> Result:
-    """Runs the motion; what was reached is returned even when it is cut short.
+    """Simulates the motion; a run that ends early returns what was reached.
 
     Args:
-        problem: what to simulate.
-        progress: called with the time reached and the end time [s].
+        problem: the simulation.
+        progress: called after each time step with the simulated time [s].
+
+    Returns:
+        A result of kind "skin.simulation"; its data are those of
+        :meth:`~drakebots.skin.record.SkinRecord.dataset`.
 
     Raises:
-        DrakebotsError: for a model or a problem that cannot be, before the run.
+        DrakebotsError: for a fault of model or problem, before the run.
     """
     began = clock.perf_counter()
     robot = load_skinned(problem.model)
     robot = replace(robot, fem=skin_model(problem, robot))
-    motion = problem.named_motion()
+    motion, dt = problem.joint_motion(), problem.time_step
     rest = robot.joint_positions(robot.rest_positions)
     motion.at(0.0, rest)
     stepper = build_stepper(problem, robot)
@@ -198,7 +179,27 @@ def simulate_skinned(
     record = SkinRecord(robot, stepper, problem.skin_period)
     record.add(state, motion.at(0.0, rest))
     loaded = clock.perf_counter() - began
-    end = _run(problem, robot, stepper, state, motion, rest, record, progress)
+    steps = max(1, round(problem.duration / dt))
+
+    def step(k: int) -> Stop | None:
+        nonlocal state
+        target = motion.at(k * dt, rest)
+        result = stepper.step(state, servo=robot.servo(target))
+        if not result.converged:
+            return failed(result.message)
+        state = result.state
+        record.add(state, target, result, last=k == steps)
+        return None
+
+    with calm_threads():
+        end = run_steps(
+            step,
+            steps,
+            stage="simulate",
+            until=steps * dt,
+            progress=progress,
+            time_limit=problem.time_limit,
+        )
     path = robot.model.path
     files = [path, skin_path(path), path.parent / robot.skin.mesh]
     return Result(
@@ -211,9 +212,9 @@ def simulate_skinned(
         timings={"load": loaded, "simulate": end.wall},
         metrics={
             "system": "skinned",
-            "frames": record.frames - 1,
-            "wall_s_per_simulated_s": end.wall / max(end.time, problem.time_step),
-            "frame_ms": 1e3 * end.wall / max(record.frames - 1, 1),
+            "frames": end.steps,
+            "wall_s_per_simulated_s": end.wall / max(end.time, dt),
+            "frame_ms": 1e3 * end.wall / max(end.steps, 1),
             "worst_volume_ratio": record.worst_ratio,
             "largest_torque_N_m": record.largest_torque,
             "saturated_share": record.saturated_share,
@@ -223,34 +224,3 @@ def simulate_skinned(
         },
         provenance=provenance(files, asdict(problem)),
     )
-
-
-def _run(problem, robot, stepper, state, motion, rest, record, progress) -> RunEnd:
-    start, dt = clock.perf_counter(), problem.time_step
-    frames = max(1, round(problem.duration / dt))
-
-    def end(verdict, message):
-        return RunEnd(verdict, message, state.skin.time, clock.perf_counter() - start)
-
-    try:
-        with CtrlC() as stop, calm_threads():
-            for k in range(1, frames + 1):
-                goal = motion.at(k * dt, rest)
-                result = stepper.step(state, servo=robot.servo(goal))
-                if not result.converged:
-                    return end(Verdict.FAILED, result.message)
-                state = result.state
-                record.add(state, goal, result, last=k == frames)
-                stop.check()
-                if progress is not None:
-                    progress(state.skin.time, problem.duration)
-                spent, limit = clock.perf_counter() - start, problem.time_limit
-                if limit is not None and spent > limit and k < frames:
-                    return end(
-                        Verdict.TIME_LIMIT,
-                        f"stopped at the time limit of {limit:g} s; raise it to go "
-                        "on further",
-                    )
-    except KeyboardInterrupt:
-        return end(Verdict.INTERRUPTED, "interrupted; what was reached is kept")
-    return end(Verdict.SUCCESS, f"reached {state.skin.time:g} s")

@@ -1,4 +1,4 @@
-"""The coupled frame as a LeafSystem steps as the stepper does."""
+"""The coupled step as a LeafSystem steps as the stepper does."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def coupled(model, dt, time):
     return system, context
 
 
-def test_coupled_system_is_the_stepper(model):
+def test_the_system_steps_as_the_stepper(model):
     system, context = coupled(model, DT, 0.05)
     run = stepper(Leg(), model)
     state = run.start()
@@ -50,7 +50,7 @@ def test_coupled_system_is_the_stepper(model):
     assert np.array_equal(out["torque"], result.torques)
 
 
-def test_coupled_system_takes_torques(model):
+def test_the_system_takes_torques(model):
     run = stepper(Leg(), model)
     system = CoupledSkeleton(run)
     simulator = Simulator(system)
@@ -69,7 +69,7 @@ def test_a_failed_frame_ends_the_simulation(model):
     system = CoupledSkeleton(stepper(Leg(), model))
     simulator = Simulator(system)
     system.GetInputPort("torque").FixValue(simulator.get_mutable_context(), [1e6, 0])
-    with pytest.raises(RuntimeError, match="turned over"):
+    with pytest.raises(RuntimeError, match="inverted"):
         simulator.AdvanceTo(0.05)
 
 

@@ -11,7 +11,7 @@ from drakebots.fem.material.materials import Material
 from drakebots.results import load_result
 from drakebots.skin import simulate as module
 from drakebots.skin.file.robot import load_skinned
-from drakebots.skin.motion import NamedMotion, TableMotion, read_motion
+from drakebots.skin.motion import NamedMotion, TableMotion, read_motion_file
 from drakebots.skin.record import vertex_stress
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 
@@ -136,17 +136,18 @@ def test_time_limit_and_ctrl_c_keep_what_was_reached():
     found = simulate_skinned(replace(SHORT, time_limit=1e-6))
     assert found.verdict == "time limit" and found.data.sizes["time"] == 2
 
-    def stop(time, end):
+    def stop(stage, done, end):
         raise KeyboardInterrupt
 
     found = simulate_skinned(SHORT, progress=stop)
     assert found.verdict == "interrupted" and found.data.sizes["time"] == 2
 
 
-def test_progress_is_told():
-    told = []
-    simulate_skinned(replace(SHORT, duration=0.02), progress=lambda *a: told.append(a))
-    assert np.allclose(told, [(5e-3 * k, 0.02) for k in range(1, 5)])
+def test_progress_is_reported():
+    calls = []
+    simulate_skinned(replace(SHORT, duration=0.02), progress=lambda *a: calls.append(a))
+    assert {stage for stage, _, _ in calls} == {"simulate"}
+    assert np.allclose([c[1:] for c in calls], [(5e-3 * k, 0.02) for k in range(1, 5)])
 
 
 # --- motions ----------------------------------------------------------------
@@ -170,7 +171,7 @@ def test_named_motions():
 def test_tables(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("knee,time,hip\n0.5,0,0\n0.7,2,0.4\n")
-    motion = read_motion(path, ("hip", "knee"))
+    motion = read_motion_file(path).motion(("hip", "knee"))
     assert np.allclose(motion.at(1.0, np.zeros(2)), [0.2, 0.6])
     assert np.allclose(motion.at(9.0, np.zeros(2)), [0.4, 0.7])
     path.write_text("")
@@ -178,10 +179,10 @@ def test_tables(tmp_path):
     for text in ("", "time,hip\n0,1\n", *(f"time,hip,knee\n{row}\n" for row in bad)):
         path.write_text(text)
         with pytest.raises(DrakebotsError, match=r"m\.csv") as caught:
-            read_motion(path, ("hip", "knee"))
+            read_motion_file(path).motion(("hip", "knee"))
         assert "\n" not in str(caught.value)
     with pytest.raises(DrakebotsError, match=r"none\.csv"):
-        read_motion(tmp_path / "none.csv", ("hip",))
+        read_motion_file(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match="3 joints"):
         TableMotion((0.0,), ((1, 2, 3),)).at(0.0, np.zeros(2))
 

@@ -1,4 +1,10 @@
-"""TODO: what this room is."""
+"""Skinned robots as files: a skeleton's model and a `.skin.yaml` beside it.
+
+    robot = load_skinned("skinned_leg")
+    found = attach("robot.urdf", "skin.vtk", GlueRadius(0.005))
+
+:mod:`drakebots.skin.file.description` documents the entries of the file.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +14,6 @@ if TYPE_CHECKING:
     from drakebots.skin.file.attach import Attachment, attach
     from drakebots.skin.file.description import (
         GlueRadius,
-        Patches,
         ServoGains,
         SkinDescription,
         read_skin,
@@ -20,5 +25,6 @@ if TYPE_CHECKING:
         load_skinned,
         rest_positions,
     )
+    from drakebots.skin.frame.laws import Patches
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

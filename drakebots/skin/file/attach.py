@@ -1,4 +1,4 @@
-"""Puts a skin on a skeleton: glue by radius, checks, a `.skin.yaml`.
+"""Puts a skin on a skeleton: glues by radius, checks, and describes the result.
 
 found = attach("robot.urdf", "skin.vtk", GlueRadius(0.005))
 write_skin(path, found.description_for(path))
@@ -31,8 +31,8 @@ class Attachment:
 
     Attributes:
         robot: both, ready to simulate.
-        mesh: the skin's file, absolute.
-        locking: estimate of each region.
+        mesh: absolute path of the skin's mesh.
+        locking: estimate of the locking of each region.
     """
 
     robot: SkinnedRobot
@@ -40,14 +40,14 @@ class Attachment:
     locking: tuple[RegionLocking, ...]
 
     def description_for(self, path: Path) -> SkinDescription:
-        """What to write at a path, which the mesh's path is relative to."""
+        """The description to write at a path, with the mesh's path relative to it."""
         mesh = os.path.relpath(self.mesh, Path(path).resolve().parent)
         return replace(self.robot.skin, mesh=mesh)
 
     def report(self) -> dict[str, Any]:
-        """Masses, glue by link, mesh, locking, sizes; JSON-able, in SI."""
+        """Masses, glue by link, mesh, locking and sizes as JSON-able values in SI."""
         robot = self.robot
-        links = link_origins(robot)
+        links = _link_origins(robot)
         return robot.report() | {
             "mesh_check": str(robot.mesh_report).splitlines()[0],
             "worst_quality": robot.mesh_report.worst_quality,
@@ -60,7 +60,7 @@ class Attachment:
         }
 
 
-def link_origins(robot: SkinnedRobot) -> np.ndarray:
+def _link_origins(robot: SkinnedRobot) -> np.ndarray:
     """Origins of the links in the rest pose (n, 3) [m]."""
     plant, context = robot.plant, robot.context
     plant.SetPositions(context, robot.rest_positions)
@@ -82,17 +82,17 @@ def attach(
     """Glues a skin to a skeleton in its default pose.
 
     Args:
-        skeleton: a name or a path, as for :func:`drakebots.load`.
-        mesh: tets [m], where the skeleton stands in its default pose.
-        glue: radius, and what to do between links.
-        material: of all regions.
+        skeleton: name or path, as for :func:`drakebots.load`.
+        mesh: file of the tets [m], with the skeleton in its default pose.
+        glue: radius, and the choice for vertices between links.
+        material: material of all regions; silicone by default.
         second_order: regions of P2 tets.
-        servos: gains.
+        servos: gains of the servos.
 
     Raises:
-        DrakebotsError: for anything of it that cannot be: a file that cannot be
-            read, a mesh that cannot be computed on, a skin far from the skeleton,
-            a vertex near two links, ...
+        DrakebotsError: for any fault of the input: a file that cannot be read, a mesh
+            that cannot be computed on, a skin far from the skeleton, a vertex near two
+            links, ...
     """
     model = load(skeleton)
     mesh = Path(mesh).resolve()
@@ -105,17 +105,17 @@ def attach(
     )
     robot = load_skinned(model, description)
     if robot.mesh_report.pieces > 1:
-        held = _pieces_held(robot)
-        if held is not None:
+        middle = _loose_piece(robot)
+        if middle is not None:
             raise InvalidInput(
-                f"{mesh}: the piece of the skin at {held} touches no link, so nothing "
-                "holds it; take it out or use a larger glue radius"
+                f"{mesh}: the piece of the skin at {middle} touches no link, nothing "
+                "holds it; remove it or use a larger glue radius"
             )
     return Attachment(robot, mesh, locking(robot.fem))
 
 
-def _pieces_held(robot: SkinnedRobot) -> list[float] | None:
-    """The middle of a piece of the skin without glue [m], or None."""
+def _loose_piece(robot: SkinnedRobot) -> list[float] | None:
+    """The centre of a piece of the skin without glue [m], or None."""
     tets, n = robot.mesh.tets, len(robot.mesh.vertices)
     rows = np.repeat(tets[:, 0], 3)
     graph = coo_array((np.ones(len(rows)), (rows, tets[:, 1:].ravel())), shape=(n, n))

@@ -1,6 +1,6 @@
-"""A skeleton and its skin, loaded, checked and ready to simulate.
+"""Loads a skeleton with its skin.
 
-robot = load_skinned("skinned_leg")       # by name, or a path to SDF or URDF
+robot = load_skinned("skinned_leg")       # a name, or a path to SDF or URDF
 stepper = robot.stepper(5e-3)
 """
 
@@ -41,14 +41,15 @@ class SkinnedRobot:
     """A skeleton in its rest pose and a skin glued to it.
 
     Attributes:
-        model: the skeleton's file and what lies beside it.
-        skin: the description of the skin.
-        mesh: tets at rest, in the world [m].
-        fem: the skin's elements and materials.
-        glue: nodes on links, with the mid-edge nodes of P2 tets.
-        mesh_report: what the mesh check found.
-        robot: plant (discrete, SI) beside a SceneGraph.
-        diagram, root: the plant's, posed at rest; `context` is the plant's.
+        model: file of the skeleton and the files beside it.
+        skin: description of the skin.
+        mesh: mesh at rest, in the world frame [m].
+        fem: elements and materials of the skin.
+        glue: nodes fixed to links, with the mid-edge nodes of P2 tets.
+        mesh_report: findings of the mesh check.
+        robot: plant (discrete, SI) connected to a SceneGraph.
+        diagram: diagram of the plant.
+        root: context of the diagram, in the rest pose.
     """
 
     model: Model
@@ -68,12 +69,12 @@ class SkinnedRobot:
 
     @property
     def context(self) -> Context:
-        """Of the plant, in the rest pose until someone moves it."""
+        """Context of the plant in `root`, initially in the rest pose."""
         return self.plant.GetMyMutableContextFromRoot(self.root)
 
     @cached_property
     def rest_positions(self) -> np.ndarray:
-        """q in which the skin lies at rest (nq,)."""
+        """Positions q in which the skin is at rest (nq,)."""
         return rest_positions(self.plant, self.skin.joints)
 
     @cached_property
@@ -94,28 +95,28 @@ class SkinnedRobot:
 
     @property
     def skin_mass(self) -> float:
-        """[kg]."""
+        """Mass of the skin [kg]."""
         return float(self.fem.node_mass.sum())
 
     @property
     def skeleton_mass(self) -> float:
-        """[kg]."""
+        """Mass of the skeleton [kg]."""
         return float(self.plant.CalcTotalMass(self.plant.CreateDefaultContext()))
 
     def servo(self, position: np.ndarray, velocity: np.ndarray | None = None) -> Servo:
-        """The file's servos towards positions of the actuated joints (m,) [rad]."""
+        """Servos with the file's gains and target positions (m,) [rad]."""
         gains = self.skin.servos
         return Servo(gains.stiffness, gains.damping, position, velocity)
 
     def joint_positions(self, q: np.ndarray) -> np.ndarray:
-        """Of the actuated joints (m,) out of q (nq,)."""
+        """Positions of the actuated joints (m,) in q (nq,)."""
         return np.asarray(q, float)[torque_map(self.plant)[1]]
 
     def stepper(self, dt: float, **options) -> CoupledStepper:
-        """Skeleton and skin in time; options as for :class:`CoupledStepper`.
+        """A stepper with a context of its own, in the rest pose.
 
-        The context is one of its own, in the rest pose, and the effort limits are
-        the file's.
+        Options are those of :class:`CoupledStepper`, None for the default; effort
+        limits are the file's by default.
         """
         options = {k: v for k, v in options.items() if v is not None}
         options.setdefault("effort_limits", self.effort_limits)
@@ -126,7 +127,7 @@ class SkinnedRobot:
         return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
 
     def report(self) -> dict:
-        """The contents as JSON-able values, lengths in m, mass in kg."""
+        """Sizes and masses as JSON-able values in SI."""
         low, high = self.mesh.vertices.min(axis=0), self.mesh.vertices.max(axis=0)
         return {
             "joints": len(self.joints),
@@ -146,7 +147,7 @@ class SkinnedRobot:
 
 
 def has_skin(model: Model) -> bool:
-    """Whether a `.skin.yaml` lies beside the model's file."""
+    """Whether there is a `.skin.yaml` beside the model's file."""
     return skin_path(model.path).is_file()
 
 
@@ -160,15 +161,15 @@ def load_skinned(
     """Loads a skeleton and its skin.
 
     Args:
-        name_or_path: of the skeleton, as for :func:`drakebots.load`.
-        skin: a `.skin.yaml`, or its contents (paths then relative to the model's
-            file); the one beside the model by default.
-        time_step: of the plant, for its own simulations [s].
-        ground: for its own simulations.
+        name_or_path: name or path of the skeleton, as for :func:`drakebots.load`.
+        skin: a `.skin.yaml`, or its contents with paths relative to the model's file;
+            by default the one beside the model.
+        time_step: time step of the plant in simulations without skin [s].
+        ground: ground of the plant in simulations without skin.
 
     Raises:
-        UnknownName, ModelProblem, FileProblem, InvalidInput: for anything that
-            cannot be, before any computation.
+        UnknownName, ModelProblem, FileProblem, InvalidInput: for any fault of the
+            files.
     """
     model = name_or_path if isinstance(name_or_path, Model) else load(name_or_path)
     path = skin_path(model.path) if not isinstance(skin, (str, Path)) else Path(skin)
@@ -214,7 +215,7 @@ def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
 
 
 def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarray:
-    """Default positions with some joints set (nq,).
+    """Default positions with those of some joints replaced (nq,).
 
     Raises:
         UnknownName: for a joint that does not exist.
@@ -246,6 +247,6 @@ def _mesh(path, skin):
         raise ModelProblem(
             file,
             f"{report.dropped_vertices} vertices belong to no tet, so the numbers in "
-            "the glue are not certain; take them out and glue again",
+            "the glue are ambiguous; remove them and glue again",
         )
     return mesh, report

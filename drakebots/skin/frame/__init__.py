@@ -1,4 +1,16 @@
-"""TODO: what this room is."""
+"""The coupled time step: skeleton and skin in one linear solve.
+
+:class:`Glue` fixes vertices of the skin to links, :class:`CoupledStepper` steps both in
+time, and :class:`Collisions`, :class:`PatchContact` and :class:`Servo` act on them:
+
+    stepper = CoupledStepper(plant, model, glue, 5e-3)
+    result = stepper.step(stepper.start(), servo=Servo(40.0, 1.0, targets))
+
+Names with "frame" mean the linear equations of one time step, the paper's frame.
+:func:`coupled_frame` assembles them, :class:`ReducedSystem` condenses them to the
+joints, and :func:`condense` makes them affine maps of torques and contact forces for
+planners.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +18,6 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.skin.frame.collisions import Collisions, SkinGround, link_contact
-    from drakebots.skin.frame.contact import PatchContact, patch_points
     from drakebots.skin.frame.coupled import (
         CoupledFrame,
         FrameSolution,
@@ -22,6 +33,7 @@ if TYPE_CHECKING:
         glue_midside,
         glue_vertices,
     )
+    from drakebots.skin.frame.laws import PatchContact, Patches, patch_points
     from drakebots.skin.frame.references import (
         condense,
         solve_multipliers,

@@ -1,13 +1,14 @@
-"""What the skin touches: links, itself, the ground.
+"""Contact of the skin with links, itself and the ground.
 
-Links and the skin itself push by explicit penalty forces of the frame's start, as in
-the paper (section 4.2); what pushes the skin off a link pushes the link as hard, so
-momentum is kept. The ground's springs are diagonal in the skin's matrix, so they are
-implicit: a node below it, or about to be, gets
+Contact with links and the skin itself is an explicit penalty force at the start of the
+time step, as in the paper (section 4.2). The links are spheres, capsules, cylinders and
+boxes; the opposite forces act on them, so momentum is conserved. The ground's springs
+are diagonal in the skin's matrix, so they are implicit: a node below the ground, or
+about to be, gets
 
     f_z = k (h - z - du_z) - c du_z/dt,  f_t = -mu f_n0/max(|v_t|, v_s) du_t/dt
 
-with f_n0 the normal force of the frame's start.
+with f_n0 the normal force at the start of the step.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.frame.coupled import CoupledFrame
 from drakebots.skin.frame.glue import Glue
+from drakebots.skin.frame.laws import check_ground
 
-# Signed distances of many points to the simple shapes of links, vectorised.
+# Links.
 
 SHAPES = (Sphere, Capsule, Cylinder, Box)
 
@@ -38,8 +40,8 @@ class LinkShape:
     """A collision shape of a link.
 
     Attributes:
-        body: of the plant.
-        X_BG: its frame in the body's.
+        body: the link.
+        X_BG: pose of the shape in the link's frame.
         shape: one of SHAPES.
     """
 
@@ -58,7 +60,7 @@ class LinkShape:
             axis[:, 2] = np.clip(p_G[:, 2], -half, half)
             return _round(p_G - axis, s.radius())
         if isinstance(s, Cylinder):
-            # A rectangle in the plane of radius and height.
+            # A rectangle in the plane of radius and z.
             r = np.linalg.norm(p_G[:, :2], axis=1)
             flat = np.stack([r, p_G[:, 2]], axis=1)
             d, g = _box(flat, np.array([s.radius(), s.length() / 2]))
@@ -88,14 +90,14 @@ def _box(p, half):
 
 
 def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...]:
-    """The collision shapes of all links but the world.
+    """The collision shapes of all links except the world.
 
     Raises:
-        InvalidInput: for a plant without SceneGraph, or a mesh or another shape.
+        InvalidInput: for a plant without SceneGraph, or a shape not in SHAPES.
     """
     port = plant.get_geometry_query_input_port()
     if not port.HasValue(context):
-        raise InvalidInput("skin on links: the plant has no SceneGraph beside it")
+        raise InvalidInput("skin on links: the plant has no SceneGraph")
     inspector: SceneGraphInspector = port.Eval(context).inspector()
     found = []
     for index in map(BodyIndex, range(1, plant.num_bodies())):
@@ -114,69 +116,15 @@ def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...
 
 
 @dataclass(frozen=True)
-class SkinGround:
-    """The plane z = height under the skin.
-
-    Attributes:
-        friction: Coulomb's mu.
-        stiffness: of each node [N/m].
-        damping: of each node [N s/m].
-        slip_speed: v_s, below which friction is viscous [m/s].
-        height: [m].
-
-    Raises:
-        InvalidInput: for a value out of range.
-    """
-
-    friction: float = 0.8
-    stiffness: float = 500.0
-    damping: float = 0.5
-    slip_speed: float = 1e-2
-    height: float = 0.0
-
-    def __post_init__(self):
-        for name in ("friction", "stiffness", "damping", "slip_speed"):
-            value = getattr(self, name)
-            strict = name in ("stiffness", "slip_speed")
-            if not (np.isfinite(value) and (value > 0 if strict else value >= 0)):
-                sign = ">" if strict else ">="
-                raise InvalidInput(f"skin on ground: {name} = {value} must be {sign} 0")
-        if not np.isfinite(self.height):
-            raise InvalidInput(f"skin on ground: height = {self.height} must be finite")
-
-    def add_to(self, frame: CoupledFrame, skin: SkinState, dt: float) -> CoupledFrame:
-        """The frame with the ground's forces on the skin."""
-        z, v = skin.positions[:, 2], skin.velocities
-        nodes = np.flatnonzero(z + dt * np.minimum(v[:, 2], 0.0) < self.height)
-        # A node on its way out is let go: the spring would hold it.
-        nodes = nodes[z[nodes] + dt * v[nodes, 2] < self.height]
-        if not len(nodes):
-            return frame
-        A, b = frame.A_d.copy(), frame.b_d.copy()
-        diagonal = frame.pattern.diagonal
-        depth = self.height - z[nodes]
-        A[diagonal[3 * nodes + 2]] += self.stiffness + self.damping / dt
-        b[3 * nodes + 2] += self.stiffness * depth
-        push = self.stiffness * depth - self.damping * v[nodes, 2]
-        speed = np.linalg.norm(v[nodes, :2], axis=1)
-        rub = self.friction * np.maximum(push, 0.0)
-        rub /= np.maximum(speed, self.slip_speed) * dt
-        for axis in (0, 1):
-            A[diagonal[3 * nodes + axis]] += rub
-        return replace(frame, A_d=A, b_d=b)
-
-
-@dataclass(frozen=True)
 class LinkContact:
-    """Skin vertices against the collision shapes of links.
+    """Contact of skin vertices with the collision shapes of links.
 
     Attributes:
-        penalty: of each vertex.
-        nodes: vertices that may touch (n,).
-        shapes: of the links.
+        penalty: parameters of the contact at each vertex.
+        nodes: vertices that may touch links (n,).
+        shapes: shapes of the links.
         margin: distance at which each shape begins to push each vertex
-            (shapes, n) [m]: the asked one, or less where the two are nearer at
-            rest.
+            (shapes, n) [m].
     """
 
     penalty: Penalty
@@ -187,7 +135,7 @@ class LinkContact:
     def forces(
         self, plant: MultibodyPlant, context: Context, skin: SkinState
     ) -> tuple[np.ndarray, np.ndarray]:
-        """On the skin's nodes (N, 3) [N], and on the skeleton (nv,) [N, N m]."""
+        """Forces on the skin's nodes (N, 3) [N] and on the skeleton (nv,) [N, N m]."""
         on_skin = np.zeros_like(skin.positions)
         on_links = np.zeros(plant.num_velocities())
         x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
@@ -230,10 +178,17 @@ def link_contact(
     *,
     margin: float = 1e-3,
 ) -> LinkContact:
-    """The skin's free surface against all links, posed as the skin was made.
+    """Contact of the skin's free surface with all links.
+
+    Args:
+        model, glue: the skin and its glue.
+        plant, context: the skeleton in the rest pose.
+        penalty: parameters of the contact.
+        margin: distance at which contact begins [m]; less where a vertex is nearer to
+            a link at rest.
 
     Raises:
-        InvalidInput: as :func:`~drakebots.skin.frame.collisions.link_shapes`.
+        InvalidInput: as :func:`link_shapes`.
     """
     shapes = link_shapes(plant, context)
     nodes = np.setdiff1d(np.unique(surface_triangles(model.space.mesh)), glue.vertices)
@@ -246,14 +201,63 @@ def link_contact(
     return LinkContact(penalty, nodes, shapes, margins)
 
 
+# The ground, and all contacts together.
+
+
 @dataclass(frozen=True)
-class Collisions:
-    """All that touches the skin.
+class SkinGround:
+    """Compliant ground under the skin.
 
     Attributes:
-        links: or None.
-        itself: or None.
-        ground: or None.
+        friction: Coulomb's coefficient mu.
+        stiffness: stiffness k at each node [N/m].
+        damping: damping c at each node [N s/m].
+        slip_speed: speed v_s below which friction is viscous [m/s].
+        height: height h of the ground [m].
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    friction: float = 0.8
+    stiffness: float = 500.0
+    damping: float = 0.5
+    slip_speed: float = 1e-2
+    height: float = 0.0
+
+    def __post_init__(self):
+        check_ground(self, "skin on ground")
+
+    def add_to(self, frame: CoupledFrame, skin: SkinState, dt: float) -> CoupledFrame:
+        """The equations of the step with the ground's forces on the skin."""
+        z, v = skin.positions[:, 2], skin.velocities
+        nodes = np.flatnonzero(z + dt * np.minimum(v[:, 2], 0.0) < self.height)
+        # A node about to leave is released, as the spring would hold it.
+        nodes = nodes[z[nodes] + dt * v[nodes, 2] < self.height]
+        if not len(nodes):
+            return frame
+        A, b = frame.A_d.copy(), frame.b_d.copy()
+        diagonal = frame.pattern.diagonal
+        depth = self.height - z[nodes]
+        A[diagonal[3 * nodes + 2]] += self.stiffness + self.damping / dt
+        b[3 * nodes + 2] += self.stiffness * depth
+        push = self.stiffness * depth - self.damping * v[nodes, 2]
+        speed = np.linalg.norm(v[nodes, :2], axis=1)
+        rub = self.friction * np.maximum(push, 0.0)
+        rub /= np.maximum(speed, self.slip_speed) * dt
+        for axis in (0, 1):
+            A[diagonal[3 * nodes + axis]] += rub
+        return replace(frame, A_d=A, b_d=b)
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """All contacts of the skin.
+
+    Attributes:
+        links: contact with the links, or None.
+        itself: contact with the skin itself, or None.
+        ground: contact with the ground, or None.
     """
 
     links: LinkContact | None = None
@@ -262,13 +266,13 @@ class Collisions:
 
     @property
     def explicit(self) -> bool:
-        """Whether there are forces of the frame's start."""
+        """Whether there are explicit forces."""
         return self.links is not None or self.itself is not None
 
     def forces(
         self, plant: MultibodyPlant, context: Context, skin: SkinState
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Explicit forces on the nodes (N, 3) [N] and the skeleton (nv,)."""
+        """Explicit forces on the nodes (N, 3) [N] and the skeleton (nv,) [N, N m]."""
         on_skin = np.zeros_like(skin.positions)
         on_links = np.zeros(plant.num_velocities())
         if self.links is not None:

@@ -1,4 +1,4 @@
-"""One semi-implicit frame of skeleton and skin, glue vertices eliminated.
+"""One semi-implicit time step of skeleton and skin, glue vertices eliminated.
 
 The paper's eqs. (1)-(2), with C(q, u) = x_c(q) - S x, C_q = J and C_u = -S:
 
@@ -6,13 +6,13 @@ The paper's eqs. (1)-(2), with C(q, u) = x_c(q) - S x, C_q = J and C_u = -S:
     A_d du - S' lambda = b_d + f
     J dq - S du = -gap,  gap = x_c(q) - S x
 
-lambda is the force on the skin, -lambda that on the links. The glue follows q,
-so lambda need not be an unknown: with the skin condensed onto the kept dofs
-k = [glue c, contacts p] (:mod:`drakebots.fem.solver.sparse`),
+lambda is the force on the skin, -lambda that on the links. As the glue follows q,
+lambda need not be an unknown: with the skin condensed onto the kept dofs k = [glue c,
+contacts p] (:mod:`drakebots.fem.solver.sparse`),
 
     S_k u_k = g_k + [lambda, f],  u_k = T z + t,  T = [J 0; 0 1],  t = [gap, 0]
 
-the unknowns z = [dq, u_p] solve the small symmetric system
+the unknowns z = [dq, u_p] solve the small symmetric system, with contact forces f,
 
     R z = [b_r + B tau, f] + T' (g_k - S_k t),  R = blkdiag(A_r, 0) + T' S_k T
 
@@ -41,15 +41,15 @@ from drakebots.skin.frame.skeleton import SkeletonFrame
 
 @dataclass(frozen=True)
 class CoupledFrame:
-    """Both halves of a frame and what joins them.
+    """Equations of one time step of skeleton and skin.
 
     Attributes:
         skeleton: A_r, b_r, B, J at q, v.
-        pattern: of the skin's matrix.
+        pattern: sparsity of the skin's matrix.
         A_d: its upper values (nnz,) [N/m].
-        b_d: without contact forces (3 N,) [N].
-        glue_dofs: of the glued vertices (3 g,).
-        gap: x_c(q) - x at the glue (3 g,) [m]; 0 but for rounding in a run.
+        b_d: right-hand side without contact forces (3 N,) [N].
+        glue_dofs: dofs of the glued vertices (3 g,).
+        gap: x_c(q) - x at the glue (3 g,) [m]; 0 up to rounding in a simulation.
     """
 
     skeleton: SkeletonFrame
@@ -62,13 +62,13 @@ class CoupledFrame:
 
 @dataclass(frozen=True)
 class FrameSolution:
-    """What a frame does.
+    """Solution of one time step.
 
     Attributes:
         dq: dt v+ of the skeleton (nv,) [m, rad].
-        du: of the skin's nodes (N, 3) [m].
-        glue_forces: lambda, on the skin at the glue (g, 3) [N]; the links feel
-            minus these.
+        du: displacements of the skin's nodes (N, 3) [m].
+        glue_forces: lambda, forces on the skin at the glue (g, 3) [N]; the opposite
+            forces act on the links.
     """
 
     dq: np.ndarray
@@ -76,8 +76,7 @@ class FrameSolution:
     glue_forces: np.ndarray
 
 
-def check_glue(model: FemModel, glue: Glue) -> None:
-    """InvalidInput for a glue with vertices the skin does not have."""
+def _check_glue(model, glue):
     n = len(model.rest)
     if glue.vertices.max() >= n:
         raise InvalidInput(f"glue vertex {glue.vertices.max()}: the skin has {n} nodes")
@@ -94,21 +93,22 @@ def coupled_frame(
     forces: np.ndarray | None = None,
     project: bool = False,
 ) -> CoupledFrame:
-    """Assembles a frame; solves nothing.
+    """Assembles the equations of a time step.
 
     Args:
-        skeleton: of the same dt and glue.
-        model, skin: the skin at x, v.
-        glue: which vertices are on which link.
-        dt: [s].
-        gravity: on the skin (3,) [m/s^2].
-        forces: others on the nodes, penalties for instance (N, 3) [N].
-        project: drop negative eigenvalues of the skin's tangent.
+        skeleton: equations of the skeleton for the same dt and glue.
+        model: the skin.
+        skin: its state.
+        glue: vertices fixed to links.
+        dt: time step [s].
+        gravity: gravity on the skin (3,) [m/s^2].
+        forces: other forces on the nodes, for instance of contact (N, 3) [N].
+        project: whether to remove negative eigenvalues of the skin's tangent.
 
     Raises:
         InvalidInput: for shapes that do not fit, or forces that are not finite.
     """
-    check_glue(model, glue)
+    _check_glue(model, glue)
     total = gravity_force(model, gravity)
     if forces is not None:
         forces = as_positions(model, forces)
@@ -121,12 +121,8 @@ def coupled_frame(
     return CoupledFrame(skeleton, model.pattern, A_d, b_d, glue.dofs, gap)
 
 
-def contact_dofs(contacts: np.ndarray, glue: Glue, vertices: int) -> np.ndarray:
-    """Dofs 3 node + axis of contact nodes (3 p,).
-
-    Raises:
-        InvalidInput: for a node that is glued, twice there, or not of the skin.
-    """
+def _contact_dofs(contacts, glue, vertices):
+    """Dofs 3 node + axis of contact nodes (3 p,)."""
     contacts = np.asarray(contacts, dtype=np.int64).ravel()
     bad = contacts[(contacts < 0) | (contacts >= vertices)]
     if bad.size:
@@ -136,8 +132,8 @@ def contact_dofs(contacts: np.ndarray, glue: Glue, vertices: int) -> np.ndarray:
     both = np.intersect1d(contacts, glue.vertices)
     if both.size:
         raise InvalidInput(
-            f"contact vertex {both[0]}: is glued to a link too; choose another, or "
-            "let the link carry the contact"
+            f"contact vertex {both[0]}: is also glued to a link; choose another, or "
+            "put the contact on the link"
         )
     return (3 * contacts[:, None] + np.arange(3)).ravel()
 
@@ -145,30 +141,34 @@ def contact_dofs(contacts: np.ndarray, glue: Glue, vertices: int) -> np.ndarray:
 def skin_solver(
     model: FemModel, glue: Glue, contacts: np.ndarray = (), **options
 ) -> SparseSolver:
-    """A solver that keeps the glue's dofs first, then the contacts'.
+    """A solver that keeps the glue's dofs, then the contacts'.
 
     Args:
         model, glue: the skin and its glue.
-        contacts: nodes forces may act on (p,). Keep them from frame to frame:
-            others need a new analysis.
-        options: for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        contacts: nodes that contact forces may act on (p,). Other nodes need another
+            solver and its analysis.
+        options: options of :func:`~drakebots.fem.solver.sparse.make_solver`.
+
+    Raises:
+        InvalidInput: for a contact node that is glued, listed twice, or not of the
+            skin, or a glue vertex that the skin does not have.
     """
-    check_glue(model, glue)
-    kept = np.concatenate([glue.dofs, contact_dofs(contacts, glue, len(model.rest))])
+    _check_glue(model, glue)
+    kept = np.concatenate([glue.dofs, _contact_dofs(contacts, glue, len(model.rest))])
     return make_solver(model.pattern, kept, **options)
 
 
 class ReducedSystem:
-    """R z = r of a frame, factored: for any torques and contact forces.
+    """R z = r of a time step, factored, for any torques and contact forces.
 
     Args:
-        frame: assembled.
-        solver: of :func:`skin_solver`; is factored here, and once it is factored
-            again this gives no displacements of the whole skin.
+        frame: equations of the step.
+        solver: solver of :func:`skin_solver`. It is factored here; once it is factored
+            again, this object cannot give displacements of the whole skin any more.
 
     Attributes:
-        frame: as given.
-        contacts: how many kept dofs are not glue, 3 p.
+        frame: equations of the step.
+        contacts: number of kept dofs that are not glue, 3 p.
         matrix: R (nv + 3 p, nv + 3 p).
 
     Raises:
@@ -178,14 +178,14 @@ class ReducedSystem:
     def __init__(self, frame: CoupledFrame, solver: SparseSolver):
         g = len(frame.glue_dofs)
         if not np.array_equal(solver.kept[:g], frame.glue_dofs):
-            raise InvalidInput("coupled frame: the solver must keep the glue's dofs")
+            raise InvalidInput("coupled step: the solver must keep the glue's dofs")
         self.frame, self.solver = frame, solver
         self.contacts = len(solver.kept) - g
         solver.factor(frame.A_d)
         self._state, self._g = solver.reduce(frame.b_d)
         self._S, J = solver.schur, frame.skeleton.J
         nv = J.shape[1]
-        # T'S T without forming T: its contact part is the identity.
+        # T'S T without forming T, whose contact part is the identity.
         SJ = self._S[:, :g] @ J
         R = np.empty((nv + self.contacts,) * 2)
         R[:nv, :nv] = frame.skeleton.A + J.T @ SJ[:g]
@@ -198,21 +198,21 @@ class ReducedSystem:
         if not (np.isfinite(R).all() and np.isfinite(self._g).all()):
             raise NoSolution("coupled frame: the state is not finite")
         if diagonal.min() <= 0:
-            raise NoSolution("coupled frame: the matrix is not positive definite")
+            raise NoSolution("coupled step: the matrix is not positive definite")
         self.matrix = R
         self._scale = 1 / np.sqrt(diagonal)
         try:
             self._factor = cho_factor(R * np.outer(self._scale, self._scale))
         except np.linalg.LinAlgError as error:
             raise NoSolution(
-                "coupled frame: the matrix is not positive definite"
+                "coupled step: the matrix is not positive definite"
             ) from error
         rest = self._g - self._S[:, :g] @ frame.gap
         self._constant = np.concatenate([frame.skeleton.b + J.T @ rest[:g], rest[g:]])
 
     @property
     def nv(self) -> int:
-        """Velocities of the skeleton."""
+        """Number of velocities of the skeleton."""
         return self.frame.skeleton.J.shape[1]
 
     def right_side(self, torques=None, forces=None) -> np.ndarray:
@@ -233,40 +233,36 @@ class ReducedSystem:
         return scale * cho_solve(self._factor, scale * r)
 
     def kept(self, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
-        """u_k = T z + gap t: glue first, then contacts (3 g + 3 p, ...) [m]."""
+        """u_k = T z + gap t (3 g + 3 p, ...) [m], glue first, then contacts."""
         glue = self.frame.skeleton.J @ z[: self.nv]
         add = self.frame.gap if z.ndim == 1 else self.frame.gap[:, None]
         return np.concatenate([glue + gap * add, z[self.nv :]])
 
     def glue_forces(self, u_k: np.ndarray, constant: float = 1.0) -> np.ndarray:
-        """lambda of u_k (3 g, ...) [N]; constant=0 for its linear part."""
+        """lambda for u_k (3 g, ...) [N]; constant=0 gives its linear part."""
         g = len(self.frame.glue_dofs)
         known = self._g[:g] if u_k.ndim == 1 else self._g[:g, None]
         return self._S[:g] @ u_k - constant * known
 
-    def _fresh(self):
-        # A later factorization replaces the solver's S along with its factors.
+    def _check_factored(self):
+        # A later factorization replaces the solver's S and its factors.
         if self.solver.schur is not self._S:
             raise InvalidInput(
-                "coupled frame: its solver was factored for a later frame; use the "
-                "frame before the next step, or a solver of its own"
+                "coupled step: its solver was factored for a later step; use the "
+                "system before the next step, or with a solver of its own"
             )
 
     def displacement(self, u_k: np.ndarray) -> np.ndarray:
-        """du (3 N,) of the whole skin [m]; InvalidInput after a later frame."""
-        self._fresh()
+        """du (3 N,) [m] of the whole skin; InvalidInput after a later step."""
+        self._check_factored()
         return self.solver.expand(self._state, u_k)
 
-    def displacement_columns(self, columns: np.ndarray) -> np.ndarray:
-        """The linear part of du for columns of u_k (3 N, r)."""
-        self._fresh()
-        zero = np.zeros((self.frame.pattern.size, columns.shape[1]))
-        state, _ = self.solver.reduce(zero)
-        return self.solver.expand(state, columns)
-
     def solve(self, torques=None, forces=None) -> FrameSolution:
-        """The frame for torques (m,) [N m] and contact forces (p, 3) [N]."""
-        z = self.back(self.right_side(torques, forces))
+        """The step for torques (m,) [N m] and contact forces (p, 3) [N]."""
+        return self.solution(self.back(self.right_side(torques, forces)))
+
+    def solution(self, z: np.ndarray) -> FrameSolution:
+        """The step of z, the skin's displacement by one backward sweep."""
         u_k = self.kept(z)
         return FrameSolution(
             z[: self.nv],

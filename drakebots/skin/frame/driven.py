@@ -1,8 +1,8 @@
-"""A driven skeleton: what the steppers of full and reduced skins share.
+"""A skeleton with servos on contact points, the base of the steppers of skinned robots.
 
-The plant in a context, the joints that torques act on, their limits, the patches under
-its links; and, a frame, the laws these bring and how the small system is solved with
-them.
+:class:`DrivenSkeleton` holds the plant in a context, the actuated joints, their limits
+and the contact points of the links; :class:`Drive` is their effect in one time step and
+solves the small system of a full or reduced skin with it.
 """
 
 from __future__ import annotations
@@ -14,87 +14,25 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
-from drakebots.skin.file import Patches
-from drakebots.skin.frame.contact import PatchContact, PatchLaw, find_friction
 from drakebots.skin.frame.coupled import as_vector
-from drakebots.skin.frame.laws import Law, SmallFrame, minimise
+from drakebots.skin.frame.laws import (
+    Law,
+    PatchContact,
+    Patches,
+    PatchLaw,
+    ServoLaw,
+    SmallFrame,
+    find_friction,
+    minimise,
+    servo_law,
+)
 from drakebots.skin.frame.skeleton import Servo, torque_map
 
-# Joint servos whose torque saturates, implicit in the frame.
 
-
-@dataclass(frozen=True)
-class ServoLaw(Law):
-    """tau = clip(a - g y, -limit, limit), y the joints' change over the frame.
-
-    a = k (q_d - q) + d v_d + tau_0 and g = k + d/dt: the servo's torque at the end
-    of the frame, a given torque tau_0 beside it, both within the limit.
-
-    Attributes:
-        rows: B' (m, nv).
-        constant: a (m,) [N m].
-        gain: g (m,) [N m/rad].
-        limit: (m,) [N m]; inf without.
-    """
-
-    rows: np.ndarray
-    constant: np.ndarray
-    gain: np.ndarray
-    limit: np.ndarray
-
-    def _wish(self, y):
-        return self.constant - self.gain * y
-
-    def force(self, y: np.ndarray) -> np.ndarray:
-        """Torques (m,) [N m]."""
-        return np.clip(self._wish(y), -self.limit, self.limit)
-
-    def energy(self, y: np.ndarray) -> float:
-        """Quadratic within the limits, linear beyond [J]."""
-        wish, force = self._wish(y), self.force(y)
-        free = self.gain == 0
-        gain = np.where(free, 1.0, self.gain)
-        spring = force * (wish - force / 2) / gain
-        return float(np.where(free, -force * y, spring).sum())
-
-    def stiffness(self, y: np.ndarray) -> np.ndarray:
-        """g where the limit is not reached (m, m)."""
-        return np.diag(np.where(np.abs(self._wish(y)) < self.limit, self.gain, 0.0))
-
-
-def servo_law(
-    B: np.ndarray,
-    servo: Servo,
-    q: np.ndarray,
-    dt: float,
-    limit: np.ndarray,
-    torques: np.ndarray | None = None,
-) -> ServoLaw:
-    """The law of a servo.
-
-    Args:
-        B: torques to generalized forces (nv, m).
-        servo: gains and targets.
-        q: joint positions at the frame's start (m,) [rad].
-        dt: [s].
-        limit: largest torque (m,) [N m].
-        torques: beside the servo's, within the same limit (m,) [N m].
-
-    Raises:
-        InvalidInput: for sizes that do not fit.
-    """
-    m = B.shape[1]
-    if len(servo.position) != m:
-        raise InvalidInput(f"servo: {len(servo.position)} targets for {m} torques")
-    a = servo.stiffness * (servo.position - q) + servo.damping * servo.velocity
-    if torques is not None:
-        a = a + torques
-    return ServoLaw(B.T, a, servo.stiffness + servo.damping / dt, limit)
-
-
-def check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
+def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
     """Effort limits (m,), inf for none.
 
     Raises:
@@ -103,7 +41,7 @@ def check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
     try:
         limits = np.broadcast_to(np.asarray(limits, float), (torques,))
     except ValueError as error:
-        raise InvalidInput(f"effort limits: needs {torques}, one a torque") from error
+        raise InvalidInput(f"effort limits: needs {torques}, one per torque") from error
     if not (limits >= 0).all():
         raise InvalidInput(f"effort limits {limits.tolist()}: must be >= 0 N m")
     return limits
@@ -111,15 +49,15 @@ def check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drive:
-    """What moves the joints in one frame, and what their links stand on.
+    """Torques on the joints and contact of the links in one time step.
 
     Attributes:
-        servo: torque of servos and given ones as one law, without limits where the
-            frame's matrix holds the servos; None without either.
+        servo: law of servos and given torques together, without limits where the
+            matrix of the step includes the servos; None without either.
         implicit: whether `servo` is still to be solved for.
-        torques: given (m,) [N m].
-        patch: the ground under contact points, or None.
-        dt: [s].
+        torques: given torques (m,) [N m].
+        patch: law of the contact points, or None.
+        dt: time step [s].
     """
 
     servo: ServoLaw | None
@@ -130,11 +68,11 @@ class Drive:
 
     @property
     def laws(self) -> list[Law]:
-        """To solve for beside the ground."""
+        """Laws to solve for, contact points excepted."""
         return [self.servo] if self.implicit else []
 
     def right_side(self, system: SmallFrame, forces=None) -> np.ndarray:
-        """r of a frame, torques in it that are in no law (nv + 3 p,)."""
+        """r (nv + 3 p,) of a step, with the torques that are in no law."""
         return system.right_side(None if self.implicit else self.torques, forces)
 
     def solve(
@@ -144,13 +82,13 @@ class Drive:
         z: np.ndarray | None = None,
         ground: PatchLaw | None = None,
     ) -> tuple[np.ndarray, PatchLaw | None]:
-        """z of the small system, and the patches with their friction.
+        """z of the small system, and the contact points with their friction.
 
         Args:
-            system: of the frame.
+            system: small system of the step.
             r: its right-hand side.
-            z: to start from; R^-1 r by default.
-            ground: patches whose friction is known; else it is searched for.
+            z: initial guess; R^-1 r by default.
+            ground: contact points with known friction; by default it is solved for.
 
         Raises:
             NoSolution: as :func:`~drakebots.skin.frame.laws.minimise`.
@@ -158,36 +96,36 @@ class Drive:
         if self.patch is not None and ground is None:
             return find_friction(system, self.laws, self.patch, r, self.dt, z)
         laws = self.laws if ground is None else [*self.laws, ground]
-        # Without laws this is the solution already.
+        # Without laws the initial guess must be the solution.
         z = z if laws and z is not None else system.back(r)
         return minimise(system, laws, r, z), ground
 
     def applied(self, B: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Torques of servos and given, within the limits (m,) [N m]."""
+        """Torques of servos and given ones together, within the limits (m,) [N m]."""
         return self.torques if self.servo is None else self.servo.force(B.T @ dq)
 
 
 def feet(ground: PatchLaw | None, dq: np.ndarray) -> np.ndarray:
-    """Forces of the ground on the links at the patches (k, 3) [N]."""
+    """Forces of the ground on the links at the contact points (k, 3) [N], world."""
     return np.zeros((0, 3)) if ground is None else ground.on_links(dq)
 
 
 class DrivenSkeleton:
-    """A skeleton with torques on its joints.
+    """A skeleton with torques on its joints and contact points on its links.
 
     Args:
-        plant: finalized, in SI, a tree.
-        dt: [s].
-        context: of the plant, for parameters and, in a diagram, its ports. Its q and v
-            are overwritten; those it has now are home.
-        joints: that torques act on; see
-        :func:`~drakebots.skin.frame.skeleton.torque_map`.
-        effort_limits: largest torques (m,) [N m], of servos and given together;
+        plant: finalized tree in SI.
+        dt: time step [s].
+        context: context of the plant, which gives parameters and, in a diagram, ports.
+            Its q and v are overwritten; the present ones are kept as `home`.
+        joints: actuated joints; see :func:`~drakebots.skin.frame.skeleton.torque_map`.
+        effort_limits: largest torques (m,) [N m] of servos and given ones together;
             none by default.
-        patches, patch_contact: contact points of links, and the ground under them.
+        patches: contact points of links.
+        patch_contact: ground under them.
 
     Raises:
-        InvalidInput, UnknownName: for what cannot be.
+        InvalidInput, UnknownName: for a value out of range or an unknown name.
     """
 
     def __init__(
@@ -201,11 +139,10 @@ class DrivenSkeleton:
         patches: Sequence[Patches] = (),
         patch_contact: PatchContact | None = None,
     ):
-        if not (np.isfinite(dt) and dt > 0):
-            raise InvalidInput(f"time step dt = {dt} s must be > 0; the paper's: 0.005")
+        check_value("time step dt", dt, positive("s"))
         self._at = torque_map(plant, joints)[1]
         if effort_limits is not None:
-            effort_limits = check_limits(effort_limits, len(self._at))
+            effort_limits = _check_limits(effort_limits, len(self._at))
         self.effort_limits = effort_limits
         self.patches, self.patch_contact = tuple(patches), patch_contact
         for patch in self.patches:
@@ -226,7 +163,7 @@ class DrivenSkeleton:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints that torques act on, in their order."""
+        """Names of the actuated joints, in the order of the torques."""
         plant, start = self.plant, {}
         for index in plant.GetJointIndices():
             joint = plant.get_joint(index)
@@ -235,7 +172,7 @@ class DrivenSkeleton:
         return tuple(start[k] for k in self._at.tolist())
 
     def pose(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Puts the plant's context at q, v; InvalidInput where they do not fit."""
+        """Sets q, v in the plant's context; InvalidInput where they do not fit."""
         plant = self.plant
         for name, value, size, put in (
             ("q", q, plant.num_positions(), plant.SetPositions),
@@ -250,19 +187,19 @@ class DrivenSkeleton:
             put(self.context, value)
 
     def in_matrix(self, servo: Servo | None) -> Servo | None:
-        """The servos that enter the frame's matrix: those without limits."""
+        """The servos that the matrix of the step includes: those without limits."""
         return servo if self.effort_limits is None else None
 
     def drive(
         self, q: np.ndarray, B: np.ndarray, torques: np.ndarray, servo: Servo | None
     ) -> Drive:
-        """What drives a frame from the context's pose, as the frame left it.
+        """Torques and contact of a step from the context's pose.
 
         Args:
             q: positions of the plant (nq,).
-            B: torques to generalized forces (nv, m).
-            torques: given (m,) [N m].
-            servo: implicit, one a torque.
+            B: map of torques to generalized forces (nv, m).
+            torques: given torques (m,) [N m].
+            servo: implicit servos, one per torque.
         """
         q, limit, law = q[self._at], self.effort_limits, None
         limited = limit is not None

@@ -1,4 +1,20 @@
-"""Which precision the frames of a stepper are solved in."""
+"""Solves coupled time steps, by factors in single precision refined to double.
+
+A solver in float32 gives an approximate small system R~ of
+:mod:`drakebots.skin.frame.coupled` and approximate sweeps. Their solution is corrected
+by its residual in the equations of the whole step, in double: with dq and du so far, z
+= [dq, u_p] and du_c = J dq + gap, each pass does
+
+    rho = b_d - A_d du,  (state, g) = reduce(rho)
+    r = R~ z + [b_r - A_r dq + J' g_c, g_p] + load
+    z+ = the minimum of z' R~ z/2 - r' z + sum psi(P dq)
+    du+ = du + expand(state, T (z+ - z))
+
+load are torques and contact forces; servos with limits and contact points psi are
+solved again in every pass, on the small system. With exact factors one pass solves the
+step. With those in float32 an error shrinks by 1e-3 to 1e-5 per pass, by 1e-2 in stiff
+skins; the last change times the last rate of shrinking estimates the remaining error.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.errors import NoSolution, UnknownName
+from drakebots.core.checks import check_value, one_of
+from drakebots.core.errors import NoSolution
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.solver import PRECISIONS
-from drakebots.skin.frame.contact import PatchLaw
 from drakebots.skin.frame.coupled import (
     CoupledFrame,
     FrameSolution,
@@ -18,42 +34,33 @@ from drakebots.skin.frame.coupled import (
 )
 from drakebots.skin.frame.driven import Drive, feet
 from drakebots.skin.frame.glue import Glue
-from drakebots.skin.frame.laws import whole_frame
-
-# A frame solved with factors of single precision, refined to double.
-#
-# A solver in float32 gives an approximate small system R~ of
-# :mod:`drakebots.skin.frame.coupled` and approximate sweeps. Their answer is corrected
-# by what it leaves of the whole frame's equations, in double: with dq, du so far, z =
-# [dq, u_p] and du_c = J dq + gap,
-#
-#     rho = b_d - A_d du,  (state, g) = reduce(rho)
-#     r = R~ z + [b_r - A_r dq + J' g_c, g_p] + load
-#     z+ = the minimum of z' R~ z/2 - r' z + sum psi(P dq)
-#     du+ = du + expand(state, T (z+ - z))
-#
-# load holds torques and contact forces; servos that saturate and patches psi are solved
-# anew in every pass, on the small system. With exact factors one pass is the frame.
-# With those in float32 an error shrinks by 1e-3 to 1e-5 a pass, 1e-2 in stiff skins;
-# the last change times the last shrinking is what is left.
+from drakebots.skin.frame.laws import PatchLaw
 
 TOLERANCE = 1e-10
-"""Of du against its largest entry, of dq against the largest of both."""
+"""Of du relative to its largest entry, of dq relative to the largest of both."""
 
 PASSES = 6
-"""At most; a frame that needs more is taken in double precision."""
+"""Most passes of a refinement; a step that needs more is solved in double."""
+
+SINGLE_FROM = 2000
+"""Number of nodes of a skin from which single precision is faster."""
+
+SLOW_FRAMES = 20
+"""Steps in double precision after one whose refinement failed."""
+
+EXACT, REFINED = "one linear solve", "one linear solve, refined"
 
 
 @dataclass(frozen=True)
 class Refined:
-    """A refined frame.
+    """A refined solution.
 
     Attributes:
-        solution: of the whole frame; the glue's forces from its own rows,
+        solution: of the whole step; the glue's forces are those of its own rows,
             lambda = (A_d du - b_d)_c.
-        ground: the patches with their friction, None without.
-        passes: taken.
-        left: estimated error of dq and du, relative.
+        ground: contact points with their friction, None without.
+        passes: number of passes.
+        left: estimated relative error of dq and du.
     """
 
     solution: FrameSolution
@@ -65,12 +72,12 @@ class Refined:
 def refined(
     system: ReducedSystem, drive: Drive, forces: np.ndarray | None = None
 ) -> Refined:
-    """Solves a frame by passes of an approximate system.
+    """Solves a step by passes of an approximate system.
 
     Args:
-        system: with a solver of either precision.
-        drive: of the frame.
-        forces: at the contacts (p, 3) [N].
+        system: small system, with a solver of either precision.
+        drive: torques and contact of the step.
+        forces: contact forces (p, 3) [N].
 
     Raises:
         NoSolution: when the passes do not reach the tolerance, or the small system
@@ -88,7 +95,7 @@ def refined(
         r = system.matrix @ z + load
         r[:nv] += skeleton.b - skeleton.A @ z[:nv] + skeleton.J.T @ small[:g]
         r[nv:] += small[g:]
-        # Friction is searched for twice; later passes would not move it.
+        # The friction is solved for twice; later passes would not change it.
         after, ground = drive.solve(system, r, z, ground)
         step = after - z
         more = solver.expand(state, system.kept(step, gap=0.0))
@@ -96,7 +103,7 @@ def refined(
         size = np.abs(du).max()
         largest = np.abs(z[:nv]).max(), size
         change = max(_share(step[:nv], max(largest)), _share(more, size))
-        if not change <= before:  # nor where it is not finite
+        if not change <= before:  # also where it is not finite
             break
         left = change * change / before
         if left <= TOLERANCE:
@@ -104,7 +111,7 @@ def refined(
             found = FrameSolution(z[:nv], du.reshape(-1, 3), pull.reshape(-1, 3))
             return Refined(found, ground, number, left)
     raise NoSolution(
-        f"coupled frame: not refined to {TOLERANCE:g} in {number} passes, the last "
+        f"coupled step: not refined to {TOLERANCE:g} in {number} passes; the last one "
         f"changed it by {change:.1e}"
     )
 
@@ -118,18 +125,9 @@ def _share(part, whole):
     return np.abs(part).max(initial=0.0) / max(whole, 1e-300)
 
 
-SINGLE_FROM = 2000
-"""Nodes of a skin from which single precision is the faster."""
-
-SLOW_FRAMES = 20
-"""Frames in double precision after one that could not be refined."""
-
-EXACT, REFINED = "one linear solve", "one linear solve, refined"
-
-
 @dataclass(frozen=True)
 class SolvedFrame:
-    """A frame's solution, the ground's forces on patches (k, 3) [N], and how."""
+    """Solution of a step, ground forces on contact points (k, 3) [N], and a note."""
 
     solution: FrameSolution
     feet: np.ndarray
@@ -137,18 +135,17 @@ class SolvedFrame:
 
 
 class FrameSolver:
-    """Solves the frames of one skin.
+    """Solves the time steps of one skin.
 
     Args:
-        model, glue, contacts: as :func:`~drakebots.skin.frame.coupled.skin_solver`.
-        precision: "double"; "single": factors in float32 and answers refined to 1e-10
-            (:mod:`drakebots.skin.frame.frame_solver`), in double where that fails and
-            for SLOW_FRAMES frames from there; "auto": single from SINGLE_FROM nodes on.
-            Without PARDISO all is double.
-        options: for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        model, glue, contacts: as for :func:`~drakebots.skin.frame.coupled.skin_solver`.
+        precision: "double"; "single": factors in float32 and solutions refined to
+            1e-10, in double where that fails and for the next SLOW_FRAMES steps;
+            "auto": single from SINGLE_FROM nodes on. Without PARDISO always double.
+        options: options of :func:`~drakebots.fem.solver.sparse.make_solver`.
 
     Attributes:
-        exact: solver in double precision; frames in single leave it alone.
+        exact: solver in double precision; steps in single do not touch it.
 
     Raises:
         UnknownName: for another precision or solver.
@@ -162,8 +159,8 @@ class FrameSolver:
         precision: str = "auto",
         **options,
     ):
-        if precision not in ("auto", *PRECISIONS):
-            raise UnknownName("precision", precision, ("auto", *PRECISIONS))
+        choices = ("auto", *PRECISIONS)
+        check_value("precision", precision, one_of("precision", choices))
         if precision == "auto":
             precision = "single" if len(model.rest) >= SINGLE_FROM else "double"
         self.exact = skin_solver(model, glue, contacts, **options)
@@ -173,10 +170,10 @@ class FrameSolver:
     def solve(
         self, frame: CoupledFrame, drive: Drive, forces: np.ndarray | None = None
     ) -> SolvedFrame:
-        """One frame, driven, with forces at the contacts (p, 3) [N].
+        """Solves one step with torques, contact and contact forces (p, 3) [N].
 
         Raises:
-            NoSolution: when it has none in double precision either.
+            NoSolution: when it has no solution in double precision either.
         """
         if self._quick is not None and not self._slow:
             try:
@@ -184,10 +181,10 @@ class FrameSolver:
                 found = done.solution
                 return SolvedFrame(found, feet(done.ground, found.dq), REFINED)
             except NoSolution:
-                # The next frames are likely to be as hard.
+                # The next steps are likely to be as hard.
                 self._slow = SLOW_FRAMES
         self._slow = max(self._slow - 1, 0)
         system = ReducedSystem(frame, self.exact)
         z, ground = drive.solve(system, drive.right_side(system, forces))
-        found = whole_frame(system, z)
+        found = system.solution(z)
         return SolvedFrame(found, feet(ground, found.dq), EXACT)

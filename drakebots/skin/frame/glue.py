@@ -1,6 +1,6 @@
-"""Which vertices of a skin are fixed to which link, and where on it.
+"""Glue: the vertices of a skin that are fixed to points of links.
 
-The paper's eq. (1): x_c = R(q) r + t, r the places on the links ("Fabricating and
+The paper's eq. (1): x_c = R(q) r + t, with r the points on the links ("Fabricating and
 controlling skinned quad-robots", section 4.1).
 """
 
@@ -14,12 +14,13 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import Space
 from drakebots.model import find_body
 
 BETWEEN = ("refuse", "nearest", "leave")
-"""What to do with a vertex near two links."""
+"""Choices for a vertex near two links."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class Glue:
     """Vertices fixed to links.
 
     Attributes:
-        vertices: of the mesh, or nodes of its P2 tets, distinct (g,).
-        bodies: the link of each, "body" or "model::body" (g,).
-        p_BG: where on that link, in its frame (g, 3) [m].
+        vertices: distinct vertices of the mesh, or nodes of its P2 tets (g,).
+        bodies: link of each, "body" or "model::body" (g,).
+        p_BG: fixed points in the links' frames (g, 3) [m].
 
     Raises:
-        InvalidInput: for an empty set, wrong shapes, places that are not finite,
+        InvalidInput: for an empty set, wrong shapes, points that are not finite,
             or a vertex listed twice (on two links, or on one).
     """
 
@@ -43,31 +44,31 @@ class Glue:
     def __post_init__(self):
         vertices = np.asarray(self.vertices)
         if not vertices.size:
-            raise InvalidInput("glue: no vertices; name some, or take a larger radius")
+            raise InvalidInput("glue: no vertices; name some, or use a larger radius")
         if vertices.ndim != 1 or not np.issubdtype(vertices.dtype, np.integer):
             raise InvalidInput(
                 f"glue vertices: shape {vertices.shape} of {vertices.dtype}, needs "
                 "integers (g,)"
             )
-        places = np.ascontiguousarray(self.p_BG, dtype=float)
+        points = np.ascontiguousarray(self.p_BG, dtype=float)
         bodies = tuple(map(str, self.bodies))
-        if len(bodies) != len(vertices) or places.shape != (len(vertices), 3):
+        if len(bodies) != len(vertices) or points.shape != (len(vertices), 3):
             raise InvalidInput(
-                f"glue: {len(vertices)} vertices need as many bodies and places; got "
-                f"{len(bodies)} bodies and places of shape {places.shape}"
+                f"glue: {len(vertices)} vertices need as many bodies and points; got "
+                f"{len(bodies)} bodies and points of shape {points.shape}"
             )
         if vertices.min() < 0:
             raise InvalidInput(f"glue vertex {vertices.min()}: must be >= 0")
-        bad = np.flatnonzero(~np.isfinite(places).all(axis=1))
+        bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
         if bad.size:
             raise InvalidInput(
-                f"glue vertex {vertices[bad[0]]}: its place {places[bad[0]].tolist()} "
+                f"glue vertex {vertices[bad[0]]}: its point {points[bad[0]].tolist()} "
                 f"on {bodies[bad[0]]!r} is not finite"
             )
         _refuse_twice(vertices, bodies)
         object.__setattr__(self, "vertices", vertices.astype(np.int64))
         object.__setattr__(self, "bodies", bodies)
-        object.__setattr__(self, "p_BG", places)
+        object.__setattr__(self, "p_BG", points)
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -78,7 +79,7 @@ class Glue:
         return (3 * self.vertices[:, None] + np.arange(3)).ravel()
 
     def by_body(self) -> dict[str, np.ndarray]:
-        """Rows of this table on each link."""
+        """Rows of the glue on each link."""
         names = np.array(self.bodies)
         return {
             name: np.flatnonzero(names == name) for name in dict.fromkeys(self.bodies)
@@ -104,8 +105,8 @@ def _refuse_twice(vertices, bodies):
 def glue_midside(glue: Glue, space: Space) -> Glue:
     """Adds the mid-edge nodes of P2 tets between two vertices on one link.
 
-    Free, they would bulge between glued vertices. The places of straight edges:
-    half way.
+    Free nodes would bulge between glued vertices. Their points are the middles of the
+    edges.
     """
     row = np.full(len(space.nodes), -1)
     row[glue.vertices] = np.arange(len(glue))
@@ -126,23 +127,23 @@ def glue_vertices(
     context: Context,
     on: Mapping[str, Iterable[int]],
 ) -> Glue:
-    """Glue from lists of vertices, in a rest pose.
+    """Glue from lists of vertices, in the rest pose.
 
     Args:
-        vertices: of the mesh at rest, in the world (n, 3) [m].
-        plant: finalized, in SI.
-        context: of the plant, posed as the skin was made.
+        vertices: vertices of the mesh at rest, in the world (n, 3) [m].
+        plant: finalized plant in SI.
+        context: context of the plant in the rest pose.
         on: vertices on each link.
 
     Raises:
         UnknownName: for a link that does not exist.
         InvalidInput: as :class:`Glue`; for a vertex that does not exist; for a
-            skin far from the links, as one in mm is.
+            skin far from the links, for example one in mm.
     """
     vertices = np.asarray(vertices, float)
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     reach = np.linalg.norm(high - low)
-    ids, bodies, places, origins = [], [], [], []
+    ids, bodies, points, origins = [], [], [], []
     for name, chosen in on.items():
         body = find_body(plant, name)
         chosen = np.array(list(chosen), dtype=np.int64)
@@ -163,7 +164,7 @@ def glue_vertices(
         origins.append(away)
         ids.append(chosen)
         bodies += [name] * len(chosen)
-        places.append((X_BW.multiply(vertices[chosen].T)).T.reshape(-1, 3))
+        points.append((X_BW.multiply(vertices[chosen].T)).T.reshape(-1, 3))
     if not bodies:
         raise InvalidInput("glue: no vertices; name some on at least one link")
     spread = np.linalg.norm(np.ptp(origins, axis=0))
@@ -172,7 +173,7 @@ def glue_vertices(
             f"glue: the skin is {reach:.3g} m across, its links {spread:.3g} m apart; "
             "check the skin's unit (m)"
         )
-    return Glue(np.concatenate(ids), tuple(bodies), np.concatenate(places))
+    return Glue(np.concatenate(ids), tuple(bodies), np.concatenate(points))
 
 
 def glue_by_radius(
@@ -187,13 +188,14 @@ def glue_by_radius(
     """Glues the vertices within a radius of the links' collision geometry.
 
     Args:
-        vertices: of the mesh at rest, in the world (n, 3) [m].
-        plant: finalized, in SI, beside a SceneGraph.
-        context: of the plant within its diagram, posed as the skin was made.
-        radius: from a link's surface; vertices inside a link count [m].
+        vertices: vertices of the mesh at rest, in the world (n, 3) [m].
+        plant: finalized plant in SI, connected to a SceneGraph.
+        context: context of the plant within its diagram, in the rest pose.
+        radius: largest distance from a link's surface [m]; vertices inside a link
+            are glued too.
         bodies: links to glue to; all with collision geometry by default.
-        between: a vertex near two links: "refuse", glue it to the "nearest", or
-            "leave" it free, which suits joints.
+        between: choice for a vertex near two links: "refuse" it, glue it to the
+            "nearest", or "leave" it free, which suits joints.
 
     Raises:
         UnknownName: for a link or a `between` that does not exist.
@@ -201,60 +203,50 @@ def glue_by_radius(
             link without collision geometry, no vertex within the radius (the skin
             is far from the skeleton), or a vertex near two links.
     """
-    if between not in BETWEEN:
-        raise UnknownName("choice for a vertex between links", between, BETWEEN)
-    if not (np.isfinite(radius) and radius > 0):
-        raise InvalidInput(f"glue radius = {radius} m must be > 0, e.g. 0.005")
-    names, distance = link_distances(vertices, plant, context, bodies)
+    choice = one_of("choice for a vertex between links", BETWEEN)
+    check_value("between", between, choice)
+    check_value("glue radius", radius, positive("m"))
+    names, distance = _link_distances(vertices, plant, context, bodies)
     near = distance <= radius
     count = near.sum(axis=1)
     if not count.any():
         raise InvalidInput(
             f"glue: no vertex within {radius:g} m of the skeleton, the nearest is "
             f"{distance.min():.3g} m away; check the rest pose and the skin's unit "
-            "(m), or take a larger radius"
+            "(m), or use a larger radius"
         )
     if between == "refuse" and count.max() > 1:
         vertex = int(np.argmax(count))
         two = [names[k] for k in np.flatnonzero(near[vertex])]
         raise InvalidInput(
             f"glue vertex {vertex}: within {radius:g} m of two links, {two[0]!r} and "
-            f"{two[1]!r} ({(count > 1).sum()} such vertices); take a smaller radius, "
+            f"{two[1]!r} ({(count > 1).sum()} such vertices); use a smaller radius, "
             "or between='nearest' or 'leave'"
         )
-    wanted = np.flatnonzero(count == 1 if between == "leave" else count > 0)
-    nearest = np.argmin(distance[wanted], axis=1)
+    glued = np.flatnonzero(count == 1 if between == "leave" else count > 0)
+    nearest = np.argmin(distance[glued], axis=1)
     return glue_vertices(
         vertices,
         plant,
         context,
         {
-            name: wanted[nearest == k]
+            name: glued[nearest == k]
             for k, name in enumerate(names)
             if (nearest == k).any()
         },
     )
 
 
-def link_distances(
-    vertices: np.ndarray,
-    plant: MultibodyPlant,
-    context: Context,
-    bodies: Iterable[str] | None = None,
-) -> tuple[list[str], np.ndarray]:
-    """Signed distances from points to the links' collision geometry.
+def _link_distances(vertices, plant, context, bodies):
+    """Names of links, and signed distances of points to their collision geometry.
 
-    Returns:
-        The links' names and the distances (n, links) [m], negative inside.
-
-    Raises:
-        As :func:`glue_by_radius`.
+    The distances (n, links) [m] are negative inside.
     """
     port = plant.get_geometry_query_input_port()
     if not port.HasValue(context):
         raise InvalidInput(
-            "glue by radius: the plant has no SceneGraph beside it; add both to a "
-            "diagram and pass the plant's context of it, or list the vertices"
+            "glue by radius: the plant has no SceneGraph; add both to a diagram and "
+            "pass the plant's context in it, or list the vertices"
         )
     query = port.Eval(context)
     links = _links(plant, bodies)

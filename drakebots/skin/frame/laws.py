@@ -1,38 +1,68 @@
-"""Forces on the skeleton that depend on where a frame ends.
+"""Servos with limits and feet on the ground: forces implicit in a coupled time step.
 
-A law acts along rows P of the velocities, with y = P dq, and has a convex potential
-psi whose force is -psi'(y): a servo that saturates, a contact point. A frame with
-laws is the minimum of
+A law is a force along rows P of the skeleton's velocities that depends on y = P dq, the
+motion in the time step, and is -psi'(y) of a convex potential psi. A step with laws is
+the minimum of
 
     z' R z/2 - r' z + sum psi(P dq),  z = [dq, u_p]
 
-found by Newton's method on the small system of :mod:`drakebots.skin.frame.coupled`: the
-skin is factored once, however often a law changes its mind.
+found by Newton's method on the small system of :mod:`drakebots.skin.frame.coupled`, so
+that the skin is factored once per step.
+
+A servo whose torque saturates, with gains k and d, targets q_d and v_d, and a given
+torque tau_0, has the torque at the end of the step
+
+    tau = clip(a - g y, -limit, limit),  a = k (q_d - q) + d v_d + tau_0,  g = k + d/dt
+
+A contact point at height z that moves by dp = J dq above ground of height h has
+
+    f_n = max(0, k (h - z - dp_z) - c dp_z/dt),  c only below the ground
+    f_t = -min(mu f_n/|dp_t|, mu f_n/(v_s dt)) dp_t
+
+a damped spring, and Coulomb friction that sticks by creeping slower than v_s, all at
+the end of the step; so a stiff ground is stable at any dt. The f_n in the friction is
+found by repeated solves.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.systems.framework import Context
 from scipy.linalg import cho_factor, cho_solve
 
-from drakebots.core.errors import NoSolution
-from drakebots.skin.frame.coupled import FrameSolution, ReducedSystem
+from drakebots.core.checks import (
+    array,
+    check,
+    check_value,
+    finite,
+    non_negative,
+    positive,
+)
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.model import find_body
+from drakebots.skin.frame.skeleton import Servo
 
 TOLERANCE = 1e-10
-"""Of the residual against the largest force, in scaled coordinates."""
+"""Largest residual over the largest force, in scaled coordinates."""
 
 MAX_ITERATIONS = 300
 
+FRICTION_TRIES, FRICTION_ERROR = 10, 1e-3
+"""Most solves for the friction's normal forces, and their final relative change."""
+
 
 class SmallFrame(Protocol):
-    """R z = r of a frame of a full or a reduced skin.
+    """The small system R z = r of a time step of a full or a reduced skin.
 
     Attributes:
-        nv: velocities of the skeleton, the first of z.
+        nv: number of velocities of the skeleton, the first of z.
         matrix: R.
     """
 
@@ -71,16 +101,16 @@ class Law(ABC):
 def minimise(
     system: SmallFrame, laws: Sequence[Law], r: np.ndarray, z: np.ndarray
 ) -> np.ndarray:
-    """z of a frame with laws (nv + 3 p,).
+    """z (nv + 3 p,) of a time step with laws.
 
     Args:
-        system: of the frame.
-        laws: any number.
-        r: of :meth:`ReducedSystem.right_side` (nv + 3 p,).
-        z: to start from.
+        system: small system of the step.
+        laws: any number of laws.
+        r: right-hand side (nv + 3 p,).
+        z: initial guess.
 
     Raises:
-        NoSolution: when Newton's method does not end.
+        NoSolution: when Newton's method does not converge.
     """
     R, nv = system.matrix, system.nv
     scale = 1 / np.sqrt(np.diag(R))
@@ -112,26 +142,298 @@ def minimise(
         now, slope, t = merit(z), g @ step, 1.0
         while t > 1e-6:
             trial = gradient(z + t * step)
-            # Near the end energies differ by rounding only, gradients do not; before
-            # it a smaller gradient may lie uphill, and the steps go in a circle.
+            # Near the solution energies differ by rounding only, so the gradient
+            # decides; far from it a smaller gradient may lie at a larger energy, and
+            # steps that accept it can cycle.
             better = merit(z + t * step) <= now + 1e-4 * t * slope
             if better or (error < 1e-5 and trial[1] < 0.5 * error):
                 break
             t *= 0.5
         else:
-            # Nothing lowers either: as exact as rounding lets it be.
+            # No step lowers either: z is as accurate as rounding permits.
             if error < 1e-6:
                 return z
             break
         z, (g, error) = z + t * step, trial
-    raise NoSolution(f"coupled frame: servos and contacts not solved ({error:.1e})")
+    raise NoSolution(f"coupled step: servos and contacts not solved ({error:.1e})")
 
 
-def whole_frame(system: ReducedSystem, z: np.ndarray) -> FrameSolution:
-    """The frame of z, the skin's displacement by one backward sweep."""
-    u_k = system.kept(z)
-    return FrameSolution(
-        z[: system.nv],
-        system.displacement(u_k).reshape(-1, 3),
-        system.glue_forces(u_k).reshape(-1, 3),
+# Servos.
+
+
+@dataclass(frozen=True)
+class ServoLaw(Law):
+    """Saturating servos, tau = clip(a - g y, -limit, limit).
+
+    Attributes:
+        rows: B' (m, nv); y is the change of the joints in the step.
+        constant: a (m,) [N m].
+        gain: g (m,) [N m/rad].
+        limit: largest torque (m,) [N m]; inf for none.
+    """
+
+    rows: np.ndarray
+    constant: np.ndarray
+    gain: np.ndarray
+    limit: np.ndarray
+
+    def _unlimited(self, y):
+        return self.constant - self.gain * y
+
+    def force(self, y: np.ndarray) -> np.ndarray:
+        """Torques (m,) [N m]."""
+        return np.clip(self._unlimited(y), -self.limit, self.limit)
+
+    def energy(self, y: np.ndarray) -> float:
+        """Quadratic within the limits, linear beyond [J]."""
+        unlimited, force = self._unlimited(y), self.force(y)
+        constant = self.gain == 0
+        gain = np.where(constant, 1.0, self.gain)
+        spring = force * (unlimited - force / 2) / gain
+        return float(np.where(constant, -force * y, spring).sum())
+
+    def stiffness(self, y: np.ndarray) -> np.ndarray:
+        """g where the limit is not reached (m, m)."""
+        within = np.abs(self._unlimited(y)) < self.limit
+        return np.diag(np.where(within, self.gain, 0.0))
+
+
+def servo_law(
+    B: np.ndarray,
+    servo: Servo,
+    q: np.ndarray,
+    dt: float,
+    limit: np.ndarray,
+    torques: np.ndarray | None = None,
+) -> ServoLaw:
+    """The law of servos.
+
+    Args:
+        B: map of torques to generalized forces (nv, m).
+        servo: gains and targets.
+        q: joint positions at the start of the step (m,) [rad].
+        dt: time step [s].
+        limit: largest torques (m,) [N m].
+        torques: given torques that add to the servos' within the limits (m,) [N m].
+
+    Raises:
+        InvalidInput: for sizes that do not fit.
+    """
+    m = B.shape[1]
+    if len(servo.position) != m:
+        raise InvalidInput(f"servo: {len(servo.position)} targets for {m} torques")
+    a = servo.stiffness * (servo.position - q) + servo.damping * servo.velocity
+    if torques is not None:
+        a = a + torques
+    return ServoLaw(B.T, a, servo.stiffness + servo.damping / dt, limit)
+
+
+# Contact points on the ground.
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Contact points of one foot.
+
+    Attributes:
+        foot: name of the foot.
+        body: name of its link.
+        p_BC: contact points in the link's frame (k, 3) [m].
+
+    Raises:
+        InvalidInput: unless the points are finite and of that shape.
+    """
+
+    foot: str
+    body: str
+    p_BC: np.ndarray
+
+    def __post_init__(self):
+        what = f"patches {self.foot}: points"
+        points = check_value(what, self.p_BC, array((None, 3), "m"))
+        if not len(points):
+            raise InvalidInput(f"{what}: needs at least one")
+        object.__setattr__(self, "p_BC", points)
+
+
+def check_ground(ground: PatchContact, what: str) -> None:
+    """Checks the parameters of a compliant ground; `what` names it in messages."""
+    check(
+        ground,
+        what,
+        friction=non_negative(),
+        stiffness=positive("N/m"),
+        damping=non_negative("N s/m"),
+        slip_speed=positive("m/s"),
+        height=finite("m"),
     )
+
+
+@dataclass(frozen=True)
+class PatchContact:
+    """Compliant ground under the contact points of links.
+
+    Attributes:
+        friction: Coulomb's coefficient mu.
+        stiffness: stiffness k at each point [N/m].
+        damping: damping c at each point, in both directions [N s/m].
+        slip_speed: speed v_s below which friction is viscous [m/s].
+        height: height h of the ground [m].
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    friction: float = 0.8
+    stiffness: float = 2e4
+    damping: float = 50.0
+    slip_speed: float = 1e-3
+    height: float = 0.0
+
+    def __post_init__(self):
+        check_ground(self, "patch contact")
+
+    def law(
+        self,
+        plant: MultibodyPlant,
+        context: Context,
+        patches: Sequence[Patches],
+        dt: float,
+    ) -> PatchLaw:
+        """The law of the points at the context's q, without friction."""
+        p, J = patch_points(plant, context, patches)
+        depth = self.height - p[:, 2]
+        damping = np.where(depth > 0, self.damping / dt, 0.0)
+        return PatchLaw(
+            J, self.stiffness * depth, self.stiffness + damping, np.zeros(len(p)), self
+        )
+
+
+@dataclass(frozen=True)
+class PatchLaw(Law):
+    """Contact points in one time step; y is their displacement (3 k,) [m].
+
+    Attributes:
+        rows: J (3 k, nv).
+        constant: k (h - z) (k,) [N].
+        gain: k + c/dt (k,) [N/m].
+        bound: bound mu f_n of the friction (k,) [N].
+        contact: parameters of the ground.
+        step: v_s dt [m].
+    """
+
+    rows: np.ndarray
+    constant: np.ndarray
+    gain: np.ndarray
+    bound: np.ndarray
+    contact: PatchContact
+    step: float = 0.0
+
+    def _parts(self, y):
+        y = y.reshape(-1, 3)
+        normal = self.constant - self.gain * y[:, 2]
+        slide = np.linalg.norm(y[:, :2], axis=1)
+        return y, normal, slide
+
+    def energy(self, y: np.ndarray) -> float:
+        """Energy of springs and friction [J]."""
+        _, normal, slide = self._parts(y)
+        spring = np.maximum(normal, 0) ** 2 / (2 * self.gain)
+        s = max(self.step, 1e-300)
+        drag = np.where(slide < s, slide**2 / (2 * s), slide - s / 2)
+        return float((spring + self.bound * drag).sum())
+
+    def force(self, y: np.ndarray) -> np.ndarray:
+        """Forces on the links, flat (3 k,) [N], world."""
+        y, normal, slide = self._parts(y)
+        f = np.empty_like(y)
+        f[:, 2] = np.maximum(normal, 0.0)
+        rate = self.bound / np.maximum(np.maximum(slide, self.step), 1e-300)
+        f[:, :2] = -rate[:, None] * y[:, :2]
+        return f.ravel()
+
+    def stiffness(self, y: np.ndarray) -> np.ndarray:
+        """Block diagonal (3 k, 3 k) [N/m]."""
+        y, normal, slide = self._parts(y)
+        n = len(y)
+        K, i = np.zeros((n, 3, n, 3)), np.arange(n)
+        K[i, 2, i, 2] = np.where(normal > 0, self.gain, 0.0)
+        rate = self.bound / np.maximum(np.maximum(slide, self.step), 1e-300)
+        # A sliding point's friction changes only across the slip.
+        along = y[:, :2] / np.maximum(slide, 1e-300)[:, None]
+        along[slide <= self.step] = 0.0
+        for a in range(2):
+            for b in range(2):
+                K[i, a, i, b] = rate * ((a == b) - along[:, a] * along[:, b])
+        return K.reshape(3 * n, 3 * n)
+
+    def on_links(self, dq: np.ndarray) -> np.ndarray:
+        """Forces on the links (k, 3) [N], world, for dq (nv,)."""
+        return self.force(self.rows @ dq).reshape(-1, 3)
+
+    def with_friction(self, normal: np.ndarray, dt: float) -> PatchLaw:
+        """The same points with the friction of normal forces (k,) [N]."""
+        c = self.contact
+        return PatchLaw(
+            self.rows,
+            self.constant,
+            self.gain,
+            c.friction * np.maximum(normal, 0.0),
+            c,
+            c.slip_speed * dt,
+        )
+
+
+def patch_points(
+    plant: MultibodyPlant, context: Context, patches: Sequence[Patches]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of all contact points (k, 3) [m] and their Jacobian (3 k, nv)."""
+    world, points, rows = plant.world_frame(), [], []
+    for patch in patches:
+        frame = find_body(plant, patch.body).body_frame()
+        p = np.ascontiguousarray(patch.p_BC.T)
+        points.append(plant.CalcPointsPositions(context, frame, p, world).T)
+        rows.append(
+            plant.CalcJacobianTranslationalVelocity(
+                context, JacobianWrtVariable.kV, frame, p, world, world
+            )
+        )
+    nv = plant.num_velocities()
+    if not points:
+        return np.zeros((0, 3)), np.zeros((0, nv))
+    return np.concatenate(points), np.concatenate(rows)
+
+
+def find_friction(
+    system: SmallFrame,
+    laws: Sequence[Law],
+    patch: PatchLaw,
+    r: np.ndarray,
+    dt: float,
+    z: np.ndarray | None = None,
+) -> tuple[np.ndarray, PatchLaw]:
+    """A time step with laws and contact points, and the friction of these.
+
+    Args:
+        system, laws, r: as for :func:`minimise`.
+        patch: the points, with an initial guess of the friction.
+        dt: time step [s].
+        z: initial guess; R^-1 r by default.
+
+    Returns:
+        z (nv + 3 p,) as minimise, and the points with the friction at z.
+
+    Raises:
+        NoSolution: as minimise.
+    """
+    z, law = system.back(r) if z is None else z, patch
+    for _ in range(FRICTION_TRIES):
+        patch = law
+        z = minimise(system, [*laws, patch], r, z)
+        normal = patch.on_links(z[: system.nv])[:, 2]
+        bound = patch.contact.friction * normal
+        change = np.abs(bound - patch.bound).max(initial=0.0)
+        if change <= FRICTION_ERROR * bound.max(initial=0.0):
+            break
+        law = patch.with_friction(normal, dt)
+    return z, patch

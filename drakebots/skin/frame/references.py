@@ -1,24 +1,25 @@
-"""Eqs. (10)-(11): a frame as affine maps of torques and contact forces.
+"""The paper's formulations of a time step: eqs. (2), (10) and (11).
 
-With w = [tau, f], f (p, 3) the forces at the contact vertices,
+:func:`condense` gives eqs. (10)-(11), a time step as affine maps of torques and contact
+forces: with w = [tau, f], f (p, 3) the forces at the contact vertices,
 
     dq = dq_0 + Q w,  u_k = u_0 + U w,  lambda = lambda_0 + L w
 
-and du = phi(u_k) by one backward sweep. The paper's f = n F_perp + D F_par with
-four directions D is :meth:`CondensedMaps.in_directions` with
-:func:`contact_directions`.
+and du = phi(u_k) by one backward sweep. :func:`solve_multipliers` and
+:func:`solve_right_sides` solve eqs. (2) and (10) as printed, to check
+:mod:`drakebots.skin.frame.coupled` and to compare costs; C_q = J, C_u = -S, and the
+last right-hand side of eq. (2) is -gap, zero in the paper.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.linalg import splu
 
-from drakebots.core.errors import InvalidInput
 from drakebots.fem.solver import SparseSolver, make_solver
 from drakebots.skin.frame.coupled import (
     CoupledFrame,
@@ -26,12 +27,6 @@ from drakebots.skin.frame.coupled import (
     ReducedSystem,
     as_vector,
 )
-
-# The paper's own systems: eq. (2) with multipliers, and eq. (10).
-#
-# For checking and for comparing costs; :mod:`drakebots.skin.frame.coupled` gives the
-# same answer faster. C_q = J, C_u = -S, and eq. (2)'s last right-hand side is -gap,
-# zero in the paper.
 
 
 def _sides(frame: CoupledFrame, torques, forces):
@@ -41,12 +36,12 @@ def _sides(frame: CoupledFrame, torques, forces):
 
 
 def solve_multipliers(frame: CoupledFrame, torques=None, forces=None) -> FrameSolution:
-    """Eq. (2) as it stands, by sparse LU.
+    """Solves eq. (2), with multipliers, by sparse LU.
 
     Args:
-        frame: assembled.
-        torques: (m,) [N m].
-        forces: on all nodes (N, 3) [N].
+        frame: equations of the step.
+        torques: joint torques (m,) [N m].
+        forces: forces on all nodes (N, 3) [N].
 
     Raises:
         InvalidInput: for shapes that do not fit.
@@ -66,7 +61,7 @@ def solve_multipliers(frame: CoupledFrame, torques=None, forces=None) -> FrameSo
     b = np.concatenate([b_r, b_d, -frame.gap])
     lu = splu(A)
     x = lu.solve(b)
-    # One refinement: forces and displacements differ by many orders.
+    # One step of refinement, as forces and displacements differ by many orders.
     x += lu.solve(b - A @ x)
     return FrameSolution(
         x[:nv], x[nv : nv + n].reshape(-1, 3), x[nv + n :].reshape(-1, 3)
@@ -80,14 +75,14 @@ def solve_right_sides(
     *,
     solver: SparseSolver | None = None,
 ) -> FrameSolution:
-    """Eq. (10): A_C by 3 g right-hand sides, as the paper does.
+    """Solves eq. (10) with A_C from 3 g right-hand sides, as in the paper:
 
         A_C = J A_r^-1 J' + S A_d^-1 S'
         lambda = A_C^-1 (J A_r^-1 b_r - S A_d^-1 b_d + gap)
 
     Args:
-        frame, torques, forces: as :func:`solve_multipliers`.
-        solver: of the skin's pattern, keeping nothing; made by default.
+        frame, torques, forces: as for :func:`solve_multipliers`.
+        solver: solver on the skin's pattern without kept dofs; a new one by default.
 
     Raises:
         NoSolution: when A_d is not positive definite.
@@ -116,13 +111,13 @@ class CondensedMaps:
     """Affine maps of w = [torques, contact forces] (m + c,).
 
     Attributes:
-        system: where they come from; `skin`, `skin_columns` and `solution` need
-            its solver as it is, so use them before the next frame.
-        torques: how many, m.
-        dq0, Q: (nv,), (nv, m + c) [m, rad].
-        kept0, U: of the glue's, then the contacts' displacements (3 g + 3 p,),
+        system: the small system; `skin` and `solution` need its factors, so use them
+            before the next step.
+        torques: number of torques m.
+        dq0, Q: map to dq (nv,), (nv, m + c) [m, rad].
+        kept0, U: map to the displacements of glue, then contacts (3 g + 3 p,),
             (3 g + 3 p, m + c) [m].
-        glue0, L: of the glue's forces on the skin (3 g,), (3 g, m + c) [N].
+        glue0, L: map to the glue's forces on the skin (3 g,), (3 g, m + c) [N].
     """
 
     system: ReducedSystem
@@ -153,58 +148,25 @@ class CondensedMaps:
         return move.reshape(-1, 3)
 
     def glue_forces(self, torques=None, forces=None) -> np.ndarray:
-        """lambda, on the skin (g, 3) [N]."""
+        """lambda, forces on the skin (g, 3) [N]."""
         return (self.glue0 + self.L @ self._w(torques, forces)).reshape(-1, 3)
 
     def skin(self, torques=None, forces=None) -> np.ndarray:
-        """du of all nodes (N, 3) [m]: one backward sweep."""
+        """du of all nodes (N, 3) [m], by one backward sweep."""
         u_k = self.kept0 + self.U @ self._w(torques, forces)
         return self.system.displacement(u_k).reshape(-1, 3)
 
     def solution(self, torques=None, forces=None) -> FrameSolution:
-        """The whole frame."""
+        """The whole step."""
         return FrameSolution(
             self.skeleton(torques, forces),
             self.skin(torques, forces),
             self.glue_forces(torques, forces),
         )
 
-    def skin_columns(self) -> np.ndarray:
-        """d du/d w (3 N, m + c), dense: for maps of all nodes at once."""
-        return self.system.displacement_columns(self.U)
-
-    def in_directions(self, directions: np.ndarray) -> CondensedMaps:
-        """The same maps of magnitudes along directions.
-
-        Args:
-            directions: columns (3, d), the same at each contact, or (p, 3, d).
-
-        Returns:
-            Maps whose contact forces are magnitudes (p, d).
-
-        Raises:
-            InvalidInput: for another shape.
-        """
-        m, p = self.torques, self.system.contacts // 3
-        D = np.asarray(directions, float)
-        if D.ndim == 2:
-            D = np.broadcast_to(D, (p, *D.shape))
-        if D.ndim != 3 or D.shape[:2] != (p, 3) or self.Q.shape[1] != m + 3 * p:
-            raise InvalidInput(
-                f"contact directions: shape {np.shape(directions)}, needs (3, d) or "
-                f"({p}, 3, d), and maps of forces (p, 3)"
-            )
-
-        def turned(X):
-            forces = X[:, m:].reshape(len(X), p, 3)
-            along = np.einsum("rpi,pid->rpd", forces, D).reshape(len(X), -1)
-            return np.concatenate([X[:, :m], along], axis=1)
-
-        return replace(self, Q=turned(self.Q), U=turned(self.U), L=turned(self.L))
-
 
 def condense(system: ReducedSystem) -> CondensedMaps:
-    """The maps of a frame: one solve of the small system with m + 3 p columns."""
+    """The maps of a step, by one solve of the small system with m + 3 p columns."""
     B = system.frame.skeleton.B
     nv, m, c = *B.shape, system.contacts
     W = np.zeros((nv + c, m + c))
@@ -221,20 +183,3 @@ def condense(system: ReducedSystem) -> CondensedMaps:
         system.glue_forces(u0),
         system.glue_forces(U, constant=0.0),
     )
-
-
-def contact_directions(normal=(0.0, 0.0, 1.0)) -> np.ndarray:
-    """[n, D]: the normal and the four directions of the friction pyramid (3, 5).
-
-    Raises:
-        InvalidInput: for a normal of length zero.
-    """
-    normal = np.asarray(normal, float)
-    length = np.linalg.norm(normal)
-    if normal.shape != (3,) or not (np.isfinite(length) and length > 0):
-        raise InvalidInput(f"contact normal {normal.tolist()}: needs length > 0")
-    n = normal / length
-    a = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
-    a /= np.linalg.norm(a)
-    b = np.cross(n, a)
-    return np.stack([n, a, -a, b, -b], axis=1)

@@ -1,4 +1,4 @@
-"""The skeleton's half of a frame, out of a Drake plant.
+"""The skeleton's equations of a time step, from a Drake plant.
 
 The unknown is dq = dt v+ in the plant's velocity coordinates (nv): for a revolute
 joint the change of its angle, for a free base a rotation vector and a translation.
@@ -8,9 +8,9 @@ Semi-implicit Euler, with Drake's own implicit joint damping D, reads
     A_r dq = b_r + B tau,  A_r = M/dt^2 + D/dt,
     b_r = (M/dt + D) v + tau_ext - C v
 
-where tau_ext holds gravity, springs and -D v. Left out: contacts and joint limits of
-the links, forces on the plant's input ports, gains set in its actuators (see
-:class:`Servo`) and effort limits. In this scaling the multipliers of
+where tau_ext contains gravity, springs and -D v. Contacts and joint limits of the
+links, forces on the plant's input ports, controller gains of its actuators (see
+:class:`Servo`) and effort limits are not included. In this scaling the multipliers of
 the paper's eq. (2) are forces [N], as in the skin's A_d = M/dt^2 + ...
 """
 
@@ -28,6 +28,7 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import find_body
 from drakebots.skin.frame.glue import Glue
@@ -35,13 +36,13 @@ from drakebots.skin.frame.glue import Glue
 
 @dataclass(frozen=True)
 class SkeletonFrame:
-    """A_r dq = b_r + B tau + J' f, and where the glue is.
+    """A_r dq = b_r + B tau + J' f, and the points of the glue.
 
     Attributes:
         A: A_r (nv, nv) [kg/s^2 for lengths, N m for angles].
         b: b_r without torques (nv,) [N, N m].
-        B: torques to generalized forces (nv, m).
-        x: glue points at q (g, 3) [m].
+        B: map of torques to generalized forces (nv, m).
+        x: points of the glue at q (g, 3) [m].
         J: their Jacobian, dx = J dq (3 g, nv).
     """
 
@@ -54,16 +55,16 @@ class SkeletonFrame:
 
 @dataclass(frozen=True)
 class Servo:
-    """Joint servos, implicit: tau = k (q_d - q+) + d (v_d - v+).
+    """Implicit joint servos, tau = k (q_d - q+) + d (v_d - v+).
 
-    They act through the columns of B, beside the torques; an explicit servo of
-    the usual stiffness is unstable at 5 ms. Effort limits are not applied.
+    They act through the columns of B, in addition to torques, and have no effort limits
+    here. An explicit servo of the usual stiffness would be unstable at 5 ms.
 
     Attributes:
-        stiffness: k (m,) [N m/rad, N/m].
-        damping: d (m,) [N m s/rad, N s/m].
-        position: q_d (m,) [rad, m].
-        velocity: v_d (m,) [rad/s, m/s]; zeros by default.
+        stiffness: gain k, one number or (m,) [N m/rad, N/m].
+        damping: gain d, one number or (m,) [N m s/rad, N s/m].
+        position: target q_d (m,) [rad, m].
+        velocity: target v_d (m,) [rad/s, m/s]; zeros by default.
 
     Raises:
         InvalidInput: for shapes that differ, or gains that are not >= 0.
@@ -87,7 +88,7 @@ class Servo:
                 value = np.broadcast_to(np.asarray(value, float), position.shape)
             except ValueError as error:
                 raise InvalidInput(
-                    f"servo {name}: needs {position.shape}, one a torque"
+                    f"servo {name}: needs {position.shape}, one per torque"
                 ) from error
             if not np.isfinite(value).all() or (name != "velocity" and value.min() < 0):
                 raise InvalidInput(f"servo {name} {value.tolist()}: must be >= 0")
@@ -95,12 +96,12 @@ class Servo:
 
 
 def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
-    """Refuses a plant or a glue that a frame cannot treat.
+    """Refuses a plant or a glue that the coupled step does not support.
 
     Raises:
         UnknownName: for a link of the glue that does not exist.
         InvalidInput: for a plant that is not finalized, has no degrees of freedom,
-            or has constraints (closed loops), which the frame leaves out.
+            or has constraints (closed loops).
     """
     if not plant.is_finalized():
         raise InvalidInput("skeleton: finalize the plant first")
@@ -109,7 +110,7 @@ def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
     if plant.num_constraints():
         raise InvalidInput(
             f"skeleton: the plant has {plant.num_constraints()} constraints (closed "
-            "loops), which the coupled frame leaves out; use a tree"
+            "loops), which skinned robots do not support; use a tree"
         )
     for name in glue.by_body():
         find_body(plant, name)
@@ -118,12 +119,12 @@ def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
 def torque_map(
     plant: MultibodyPlant, joints: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which coordinates the torques act on.
+    """Coordinates that the torques act on.
 
     Args:
-        plant: finalized.
-        joints: names of joints of one coordinate; the actuated ones by default,
-            in the order of the actuators.
+        plant: finalized plant.
+        joints: names of joints of one coordinate; by default the actuated ones, in
+            the order of the actuators.
 
     Returns:
         B (nv, m), and the position each torque acts on (m,).
@@ -157,9 +158,9 @@ def torque_map(
 def glue_points(
     plant: MultibodyPlant, context: Context, glue: Glue
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x_c(q) (g, 3) [m] and its Jacobian in velocities (3 g, nv), by link.
+    """Points x_c(q) of the glue (g, 3) [m] and their Jacobian in v (3 g, nv), world.
 
-    Rows 3 k + axis belong to row k of the glue; world frame.
+    Rows 3 k + axis belong to row k of the glue.
     """
     world = plant.world_frame()
     x = np.empty((len(glue), 3))
@@ -202,25 +203,24 @@ def skeleton_frame(
     """The skeleton's equations at the context's q and v.
 
     Args:
-        plant: finalized, in SI.
-        context: of the plant.
-        glue: points of the skin.
-        dt: [s].
-        joints: that torques act on; see :func:`torque_map`.
-        servo: one a torque, or None.
+        plant: finalized plant in SI.
+        context: context of the plant.
+        glue: vertices of the skin fixed to links.
+        dt: time step [s].
+        joints: actuated joints; see :func:`torque_map`.
+        servo: servos without limits, one per torque, or None.
 
     Raises:
         InvalidInput: for a time step that is not > 0, a locked joint, or a servo
             of another size.
     """
-    if not (np.isfinite(dt) and dt > 0):
-        raise InvalidInput(f"time step dt = {dt} s must be > 0; the paper's: 0.005")
+    check_value("time step dt", dt, positive("s"))
     v = plant.GetVelocities(context)
     damping = joint_damping(plant, context)
     M = plant.CalcMassMatrix(context)
     forces = MultibodyForces(plant)
     plant.CalcForceElementsContribution(context, forces)
-    # Inverse dynamics at rest is C v - tau_ext, gravity and -D v within.
+    # Inverse dynamics at zero acceleration is C v - tau_ext, with gravity and -D v.
     bias = plant.CalcInverseDynamics(context, np.zeros_like(v), forces)
     A = M / dt**2 + np.diag(damping / dt)
     b = M @ v / dt + damping * v - bias
@@ -241,7 +241,7 @@ def skeleton_frame(
 def moved_positions(
     plant: MultibodyPlant, context: Context, dq: np.ndarray
 ) -> np.ndarray:
-    """q+ = q + N(q) dq (nq,), quaternions of unit length."""
+    """q+ = q + N(q) dq (nq,), with normalised quaternions."""
     q = plant.GetPositions(context) + plant.MapVelocityToQDot(context, dq)
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
@@ -254,11 +254,11 @@ def moved_positions(
 def glue_wrenches(
     plant: MultibodyPlant, context: Context, glue: Glue, forces: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Resultants on each link of forces at the glue points.
+    """Resultants on each link of forces at the points of the glue.
 
     Args:
-        forces: on the links (g, 3) [N], world; the frame's multipliers are forces
-            on the skin, so these are minus them.
+        forces: forces on the links (g, 3) [N], world; the negative of the coupled
+            step's `glue_forces`, which act on the skin.
 
     Returns:
         By link, the moment about the link's origin (3,) [N m] and the force (3,)

@@ -1,7 +1,8 @@
-"""The skin where the skeleton stands away from its rest pose.
+"""The initial shape of the skin when the skeleton starts away from its rest pose.
 
-The skeleton goes from its rest pose to q in small moves; at each the skin moves with
-the nearest links and then finds its equilibrium, its glue held, its weight on.
+The skeleton goes from its rest pose to q in small moves. In each the skin moves with
+the nearest links and is then brought to static equilibrium under its weight, with its
+glue on the links.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ MOVE = 0.15
 """Largest change of a coordinate in one move [rad, m]."""
 
 NEAR = 0.02
-"""A glue bent by less than this share of the skin's size needs no equilibrium."""
+"""Deformation of the glue, relative to the skin's size, that needs no equilibrium."""
 
 
 def rigid_fit(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """R (3, 3) and p (3,) with new ~ R old + p, least squares (Kabsch 1976)."""
+    """R (3, 3) and p (3,) with new ~ R old + p in least squares (Kabsch 1976)."""
     a, b = old.mean(axis=0), new.mean(axis=0)
     U, _, Vt = np.linalg.svd((old - a).T @ (new - b))
     sign = np.sign(np.linalg.det(Vt.T @ U.T))
@@ -35,10 +36,10 @@ def rigid_fit(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class LinkWeights:
-    """How much each node of a skin belongs to each link, by its distance at rest.
+    """Weights of the links at each node of a skin, by distance at rest.
 
-    Weights are 1/d^4 to the nearest glue of each link, which blends from link to
-    link over a joint.
+    Weights are proportional to 1/d^4 with d the distance to the nearest glue of each
+    link, which blends the motion of links across joints.
     """
 
     def __init__(self, model: FemModel, glue: Glue):
@@ -54,7 +55,7 @@ class LinkWeights:
         self.weight = weight / weight.sum(axis=1, keepdims=True)
 
     def moved(self, x: np.ndarray, moves: list) -> np.ndarray:
-        """x (N, 3) moved by each link's X (RigidTransform), blended."""
+        """x (N, 3) moved by the blend of the links' RigidTransforms."""
         out = np.zeros_like(x)
         for k, X in enumerate(moves):
             out += self.weight[:, [k]] * (X.multiply(x.T).T)
@@ -75,15 +76,15 @@ def warm_start(
     """Positions of the skin (N, 3) [m] with the skeleton at q.
 
     Args:
-        plant, context: the skeleton; left at q.
+        plant, context: the skeleton; the context ends at q.
         model, glue: the skin.
-        rest: q in which the skin lies at rest (nq,).
-        q: where the skeleton stands (nq,).
-        gravity: (3,) [m/s^2].
-        solver: of the equilibrium.
+        rest: q in which the skin is at rest (nq,).
+        q: positions of the skeleton (nq,).
+        gravity: gravity vector (3,) [m/s^2].
+        solver: name of the solver of the equilibrium.
 
     Raises:
-        NoSolution: where no equilibrium is found on the way.
+        NoSolution: where a move finds no equilibrium.
     """
     plant.SetPositions(context, rest)
     old = glue_points(plant, context, glue)[0]
@@ -101,12 +102,12 @@ def warm_start(
     def poses():
         return [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
 
-    # The base's place changes no strain: it is taken at once.
-    qs = _way(plant, rest, q, moves)
+    # The pose of the base causes no strain: it is reached in the first move.
+    path = _path(plant, rest, q, moves)
     plant.SetPositions(context, rest)
     before, x = poses(), model.rest
-    for k, way in enumerate(qs, start=1):
-        plant.SetPositions(context, way)
+    for k, q_k in enumerate(path, start=1):
+        plant.SetPositions(context, q_k)
         now = poses()
         x = weights.moved(x, [b @ a.inverse() for a, b in zip(before, now)])
         before = now
@@ -123,8 +124,8 @@ def warm_start(
         )
         if not found.converged:
             raise NoSolution(
-                f"skin: no equilibrium at {k} of {len(qs)} moves from its rest pose to "
-                f"the start ({found.message}); start nearer to the rest pose"
+                f"skin: no equilibrium in move {k} of {len(path)} from its rest pose "
+                f"to the start ({found.message}); start nearer to the rest pose"
             )
         x = found.positions
     return x
@@ -137,7 +138,7 @@ def _placed(x, glue, held):
 
 
 def _floating(plant):
-    """Positions of floating bases."""
+    """True at the positions of floating bases (nq,)."""
     held = np.zeros(plant.num_positions(), bool)
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
@@ -152,12 +153,12 @@ def _change(plant, rest, q):
     return float(np.abs((np.asarray(q) - rest)[joints]).max(initial=0.0))
 
 
-def _way(plant, rest, q, moves):
-    """Poses on the way, the floating bases at their end from the first on."""
+def _path(plant, rest, q, moves):
+    """Positions from rest to q, floating bases at q from the first on."""
     base = _floating(plant)
     out = []
     for k in range(1, moves + 1):
-        way = rest + (np.asarray(q) - rest) * k / moves
-        way[base] = np.asarray(q)[base]
-        out.append(way)
+        q_k = rest + (np.asarray(q) - rest) * k / moves
+        q_k[base] = np.asarray(q)[base]
+        out.append(q_k)
     return out

@@ -1,4 +1,4 @@
-"""A skinned skeleton in time: one coupled linear solve a frame."""
+"""Simulates a skinned skeleton with one coupled linear solve per time step."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ from drakebots.skin.frame.skeleton import (
 )
 from drakebots.skin.frame.start import warm_start
 
-# States and frames of a skinned skeleton.
-
 
 @dataclass(frozen=True)
 class CoupledState:
-    """Skeleton and skin.
+    """State of skeleton and skin.
 
     Attributes:
         q: positions of the plant (nq,).
-        v: velocities (nv,).
-        skin: with the time [s].
+        v: velocities of the plant (nv,).
+        skin: state of the skin, with the time [s].
     """
 
     q: np.ndarray
@@ -45,16 +43,17 @@ class CoupledState:
 
 @dataclass(frozen=True)
 class CoupledResult:
-    """One frame.
+    """Result of one time step.
 
     Attributes:
-        state: after it; before it when it failed.
-        converged: whether it can be used.
+        state: state after the step, or before it when the step failed.
+        converged: whether the step succeeded.
         message: one line.
-        solution: None when there is none.
-        worst_tet, smallest_ratio: the tet with the smallest det F.
-        torques: applied, of servos and given, within the limits (m,) [N m].
-        patch_forces: of the ground on the contact points (k, 3) [N].
+        solution: solution of the coupled equations, or None.
+        worst_tet: tet with the smallest det F.
+        smallest_ratio: det F of that tet.
+        torques: applied torques of servos and given ones, within the limits (m,) [N m].
+        patch_forces: forces of the ground on the contact points (k, 3) [N].
     """
 
     state: CoupledState
@@ -71,25 +70,26 @@ class CoupledStepper(DrivenSkeleton):
     """Steps skeleton and skin together.
 
     Args:
-        plant: finalized, in SI, a tree.
+        plant: finalized tree in SI.
         model: the skin.
-        glue: between them.
-        dt: [s].
-        contacts: nodes contact forces may act on (p,).
-        context: of the plant; a default one of the plant alone by default.
-        joints, effort_limits, patches, patch_contact: as
+        glue: vertices of the skin fixed to links.
+        dt: time step [s].
+        contacts: nodes that contact forces may act on (p,).
+        context: context of the plant; a new one of the plant alone by default.
+        joints, effort_limits, patches, patch_contact: as for
             :class:`~drakebots.skin.frame.driven.DrivenSkeleton`.
-        collisions: of the skin.
-        solver, threads: for :func:`~drakebots.fem.solver.sparse.make_solver`.
-        precision: of the skin's factors in a step, "double", "single" or "auto", the
+        collisions: contacts of the skin.
+        solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        precision: precision of the skin's factors: "double", "single" or "auto", the
             faster; see :class:`~drakebots.skin.frame.frame_solver.FrameSolver`.
 
     Attributes:
-        solver: in double precision, for other users of the frames; a step in single
-            precision leaves it alone.
+        solver: solver in double precision, for other uses of the equations; a step in
+            single precision does not touch it.
 
     Raises:
-        InvalidInput, UnknownName: before any step, for what cannot be.
+        InvalidInput, UnknownName: before any step, for a value out of range or an
+            unknown name.
     """
 
     def __init__(
@@ -120,13 +120,13 @@ class CoupledStepper(DrivenSkeleton):
     def start(
         self, q: np.ndarray | None = None, v: np.ndarray | None = None
     ) -> CoupledState:
-        """Skeleton at q, v, the skin where that leaves it.
+        """The state with the skeleton at q, v.
 
-        q and v are by default the context's when the stepper was made, where the
-        skin lies at rest. Near that the skin keeps its rest shape, placed with the
-        links; far from it, it hangs in equilibrium with its glue held
-        (:func:`~drakebots.skin.frame.start.warm_start`). Its velocity is 0 but at the
-        glue.
+        By default q and v are those of the context when the stepper was made, where the
+        skin is at rest. Near that q the skin has its rest shape, moved with the links;
+        elsewhere it is in static equilibrium with its glue on the links
+        (:func:`~drakebots.skin.frame.start.warm_start`). Its velocity is 0 except at
+        the glue.
 
         Raises:
             InvalidInput: for q or v of another size.
@@ -153,7 +153,7 @@ class CoupledStepper(DrivenSkeleton):
         return CoupledState(q, v, SkinState(0.0, positions, velocities))
 
     def glue_gap(self, state: CoupledState) -> float:
-        """Largest distance of the glue from its place on the links [m]."""
+        """Largest distance of the glue from its points on the links [m]."""
         self.pose(state.q, state.v)
         x, _ = glue_points(self.plant, self.context, self.glue)
         away = np.linalg.norm(x - state.skin.positions[self.glue.vertices], axis=1)
@@ -167,10 +167,11 @@ class CoupledStepper(DrivenSkeleton):
         skin_forces: np.ndarray | None = None,
         project: bool = False,
     ) -> CoupledFrame:
-        """Assembles the frame at a state, with the skin's collisions.
+        """Assembles the equations of a step, with the skin's collisions.
 
-        The servo's torque is without limit here, and there is no contact of patches:
-        :meth:`step` adds both. See :func:`coupled_frame`.
+        Servos have no limits here, and the contact points of links are not included:
+        :meth:`step` adds both. See
+        :func:`~drakebots.skin.frame.coupled.coupled_frame`.
         """
         self.pose(state.q, state.v)
         skeleton = skeleton_frame(
@@ -213,14 +214,14 @@ class CoupledStepper(DrivenSkeleton):
         """The next state.
 
         Args:
-            state: before.
-            torques: (m,) [N m, N].
-            contact_forces: at `contacts` (p, 3) [N].
-            servo: implicit, one a torque.
-            skin_forces: others on the nodes (N, 3) [N].
+            state: state before the step.
+            torques: joint torques (m,) [N m, N].
+            contact_forces: forces at `contacts` (p, 3) [N].
+            servo: implicit servos, one per torque.
+            skin_forces: other forces on the nodes (N, 3) [N].
 
         Returns:
-            A failed result keeps the old state.
+            The result; a failed one has the old state.
 
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
@@ -255,20 +256,20 @@ class CoupledStepper(DrivenSkeleton):
                 return CoupledResult(
                     after, True, note, found, tet, ratio, applied, solved.feet
                 )
-            reason = f"tet {tet} turned over (det F {ratio:.3g})"
+            reason = f"tet {tet} inverted (det F {ratio:.3g})"
         if found is None:
             tet, ratio = worst_tet(self.model, state.skin.positions)
         message = (
-            f"frame to {state.skin.time + self.dt:g} s failed: {reason}; take a "
-            "smaller dt or the material 'stable-neo-hookean'"
+            f"step to {state.skin.time + self.dt:g} s failed: {reason}; use a smaller "
+            "dt or the material 'stable-neo-hookean'"
         )
         return CoupledResult(state, False, message, found, tet, ratio)
 
     def advance(self, state: CoupledState, solution: FrameSolution) -> CoupledState:
-        """The state a solution leads to; the glue lies on the links again.
+        """The state after a solution, with the glue on the links.
 
-        Velocities are dq/dt and du/dt, so momentum is kept; only the positions of
-        the glue are set to x_c(q+), of second order in dt from x + du.
+        Velocities are dq/dt and du/dt, so momentum is conserved; only the positions of
+        the glue are set to x_c(q+), which differs from x + du to second order in dt.
         """
         self.pose(state.q, state.v)
         q = moved_positions(self.plant, self.context, solution.dq)

@@ -280,7 +280,7 @@ def _solve(system, drive, state):
     if patch is not None:
         start = drive.dt * state.v
         if len(state.normal) == len(patch.bound):
-            drive = replace(drive, patch=patch.rubbing(state.normal, drive.dt))
+            drive = replace(drive, patch=patch.with_friction(state.normal, drive.dt))
     return drive.solve(system, drive.right_side(system), start)
 
 

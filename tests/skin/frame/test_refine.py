@@ -12,9 +12,9 @@ from drakebots.skin.file.description import Patches
 from drakebots.skin.file.robot import load_skinned
 from drakebots.skin.frame import frame_solver
 from drakebots.skin.frame import frame_solver as refine
-from drakebots.skin.frame.contact import PatchContact
 from drakebots.skin.frame.coupled import ReducedSystem
 from drakebots.skin.frame.frame_solver import EXACT, REFINED, SLOW_FRAMES
+from drakebots.skin.frame.laws import PatchContact
 from drakebots.skin.frame.references import condense, solve_multipliers
 from drakebots.skin.frame.skeleton import Servo
 from drakebots.skin.frame.stepper import CoupledState

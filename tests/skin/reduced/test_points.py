@@ -7,10 +7,14 @@ from scipy.optimize import minimize
 from drakebots.core.errors import InvalidInput
 from drakebots.skin.file.description import Patches
 from drakebots.skin.frame.collisions import SkinGround
-from drakebots.skin.frame.contact import PatchContact, minimise_rubbing
 from drakebots.skin.frame.coupled import ReducedSystem
-from drakebots.skin.frame.driven import ServoLaw, servo_law
-from drakebots.skin.frame.laws import minimise
+from drakebots.skin.frame.laws import (
+    PatchContact,
+    ServoLaw,
+    find_friction,
+    minimise,
+    servo_law,
+)
 from drakebots.skin.frame.skeleton import Servo
 from tests.helpers.skinned_brick import (
     MASS,
@@ -36,7 +40,7 @@ def test_laws_are_gradients_of_their_energies(bound):
     law = (
         PatchContact(stiffness=1e3)
         .law(*box_points(), DT)
-        .rubbing(np.full(4, bound), DT)
+        .with_friction(np.full(4, bound), DT)
     )
     servo = ServoLaw(np.eye(2), np.array([0.3, 5.0]), np.array([4.0, 0.0]), LIMIT)
     for one, size in ((law, 1e-3), (servo, 0.1)):
@@ -112,7 +116,9 @@ def test_newton_finds_the_minimum(model):
     servo = servo_law(
         frame.skeleton.B, Servo(50.0, 0.5, [0.5, -0.1]), state.q, DT, LIMIT
     )
-    patch = contact.law(leg.plant, run.context, patches, DT).rubbing([2.0, 1.0], DT)
+    patch = contact.law(leg.plant, run.context, patches, DT).with_friction(
+        [2.0, 1.0], DT
+    )
     r = system.right_side()
     z = minimise(system, [servo, patch], r, system.back(r))
 
@@ -123,7 +129,8 @@ def test_newton_finds_the_minimum(model):
     best = minimize(merit, z + 1e-3, method="Nelder-Mead", options={"xatol": 1e-10})
     assert merit(z) <= best.fun + 1e-9
     assert np.allclose(z, best.x, atol=1e-5)
-    found, forces = minimise_rubbing(system, [servo], patch, r, DT)
+    found, law = find_friction(system, [servo], patch, r, DT)
+    forces = law.on_links(found[: system.nv])
     y = (patch.rows @ found).reshape(-1, 3)
     slip = np.linalg.norm(y[:, :2], axis=1)
     assert (slip > 0).all()

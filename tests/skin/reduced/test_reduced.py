@@ -16,8 +16,7 @@ from drakebots.fem.assembly.assembly import (
 )
 from drakebots.skin.file.description import Patches
 from drakebots.skin.file.robot import load_skinned
-from drakebots.skin.frame.contact import PatchContact, PatchLaw
-from drakebots.skin.frame.laws import minimise
+from drakebots.skin.frame.laws import PatchContact, PatchLaw, minimise
 from drakebots.skin.frame.skeleton import moved_positions
 from drakebots.skin.reduced.basis import (
     LinkMotion,
@@ -274,7 +273,7 @@ def tip_height(robot):
 
 
 @given(st.integers(0, 10**6))
-def test_rubbing_points_always_come_to_rest(seed):
+def test_points_with_friction_always_come_to_rest(seed):
     """A frame's minimum is found, whatever the points do: it is convex."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((8, 8))
