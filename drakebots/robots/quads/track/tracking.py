@@ -4,7 +4,7 @@
 
 The joint angles of the plan are the targets of the servos, within their effort limits;
 nothing measures the body. Time steps are those of the coupled simulation with compliant
-contact points under friction (:mod:`drakebots.skin.frame.contact`), not the planner's,
+contact points under friction (:mod:`drakebots.skin.frame.laws`), not the planner's,
 and there is no contact schedule: feet land when they reach the ground.
 """
 
