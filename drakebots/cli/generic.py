@@ -39,7 +39,8 @@ def task_variant(
     names = [field.name for field in fields(problem) if field.init]
     subject = name
     if command == "track":
-        names, subject = names[1:], "plan.nc"
+        names.remove(next(f.name for f in fields(problem) if not f.kw_only))
+        subject = "plan.nc"
     options = {key: texts.get(key, key.replace("_", " ")) for key in names}
 
     def arguments(parser: argparse.ArgumentParser) -> None:
