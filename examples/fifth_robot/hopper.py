@@ -117,7 +117,7 @@ class Simulation(Setting):
     """
 
     duration: float = 2.0
-    stroke: float = 0.35
+    stroke: float = 0.25
     frequency: float = 2.0
 
 

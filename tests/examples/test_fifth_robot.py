@@ -38,11 +38,11 @@ def test_it_is_short():
 def test_it_hops(tmp_path):
     files = {end: tmp_path / f"hop.{end}" for end in ("nc", "html", "png")}
     words = ["-o", files["nc"], "--html", files["html"], "--plot", files["png"]]
-    facts = hopper("simulate", "hopper", "--duration", "0.8", *words)
+    facts = hopper("simulate", "hopper", "--duration", "1", *words)
     result = load_result(files["nc"])
     assert facts["kind"] == result.kind == "hopper.simulation"
     # Both feet leave the ground, and it comes down on them again.
-    assert result.metrics["apex_m"] > 0.02
+    assert result.metrics["apex_m"] > 0.01
     assert result.data.position.values[-1, 1] > 0.2
     assert is_picture(files["png"])
     assert "torso" in files["html"].read_text()
