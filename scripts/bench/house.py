@@ -160,18 +160,25 @@ def upward_imports(house: House) -> list[str]:
 
 
 def past_faces(house: House) -> list[str]:
-    """Imports of a room's inside from outside of it; core's modules are its face."""
+    """Imports of a room's inside from outside of it; core's modules are its face.
+
+    Rooms are those of the floors and single robots; within one, folders are private to
+    no one.
+    """
     found = []
     for name, texts in sorted(house.texts.items()):
         for module, _, line in texts:
-            package = module.rpartition(".")[0]
             if module not in house.files or house.is_package(module):
                 continue
-            if package.count(".") == 0 or package == "drakebots.core":
-                continue
-            if not (name + ".").startswith(package + "."):
+            if module.count(".") > 1 and _owner(module) not in ("core", _owner(name)):
                 found.append(f"{name}:{line} imports {module} past its face")
-    return found
+    return sorted(set(found))
+
+
+def _owner(module: str) -> str:
+    """The room of a module, or the robot."""
+    parts = module.split(".")
+    return ".".join(parts[1:3]) if parts[1:2] == ["robots"] else parts[1]
 
 
 def circles(house: House) -> list[list[str]]:

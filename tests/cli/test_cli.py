@@ -189,8 +189,11 @@ HEAVY = ("pydrake", "casadi", "numba", "matplotlib", "scipy", "trimesh", "xarray
 
 def test_help_imports_no_robot():
     """`drakebots --help` loads neither Drake nor another heavy library."""
-    code = f"HEAVY = {HEAVY!r}; import sys; from drakebots.cli import main\ntry: main(['--help'])\n"
-    code += "except SystemExit: print(sorted({*HEAVY} & set(sys.modules)))"
+    code = (
+        "import sys\nfrom drakebots.cli import main\n"
+        "try: main(['--help'])\n"
+        f"except SystemExit: print(sorted({{*{HEAVY!r}}} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
