@@ -1,4 +1,16 @@
-"""TODO: what this room is."""
+"""A model as a Drake plant: built, simulated, and as expressions.
+
+    builder = DiagramBuilder()
+    robot = build_robot(load("hamr"), builder, ground=Ground(friction=0.6))
+    ...
+    end = advance(simulator, robot, 2.0, progress=progress)
+    data = trajectory_dataset(robot, times, states)
+
+`Robot` holds the finalized plant, its units (a gram-sized robot is computed in mm, g,
+ms; everything that leaves it is in SI) and its closed loops. Rooms inside: `twin`
+(CasADi expressions of a plant), `limbs` (soft limbs as chains of joints) and
+`hard_contact` (time stepping independent of Drake's contact solvers).
+"""
 
 from typing import TYPE_CHECKING
 

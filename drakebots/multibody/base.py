@@ -28,7 +28,7 @@ EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
 def root_bodies(plant: MultibodyPlant) -> list:
-    """Bodies with mass that no joint holds: each tree's base. Not finalized."""
+    """The base of each tree: bodies that are no joint's child; before Finalize."""
     held = {
         plant.get_joint(i).child_body().index()
         for i in plant.GetJointIndices()
@@ -43,8 +43,8 @@ def attach_base(plant: MultibodyPlant, base: str) -> None:
 
     Raises:
         UnknownName: for a base that is not in :data:`BASES`.
-        InvalidInput: when the plant has no free body, or several, and `base`
-            is not "quaternion".
+        InvalidInput: when `base` is not "quaternion" and the plant has no free
+            body or several.
     """
     if base not in BASES:
         raise UnknownName("base", base, BASES)
@@ -72,50 +72,42 @@ def attach_base(plant: MultibodyPlant, base: str) -> None:
 
 
 def _euler_chain(plant: MultibodyPlant, body) -> None:
-    parent = plant.world_frame()
-    axes = dict(zip("xyz", np.eye(3))) | dict(zip(("roll", "pitch", "yaw"), np.eye(3)))
-    for name in EULER_JOINTS:
-        last = name == EULER_JOINTS[-1]
-        child = (
-            body
-            if last
-            else plant.AddRigidBody(
-                f"{body.name()}_{name}", body.model_instance(), SpatialInertia.Zero()
+    parent, axes = plant.world_frame(), [*np.eye(3), *np.eye(3)[::-1]]
+    for name, axis in zip(EULER_JOINTS, axes):
+        full = f"{body.name()}_{name}"
+        child = body
+        if name != EULER_JOINTS[-1]:
+            child = plant.AddRigidBody(
+                full, body.model_instance(), SpatialInertia.Zero()
             )
-        )
-        joint = PrismaticJoint if name in "xyz" else RevoluteJoint
-        plant.AddJoint(
-            joint(f"{body.name()}_{name}", parent, child.body_frame(), axes[name])
-        )
+        kind = PrismaticJoint if name in "xyz" else RevoluteJoint
+        plant.AddJoint(kind(full, parent, child.body_frame(), axis))
         parent = child.body_frame()
 
 
 def set_base_pose(plant: MultibodyPlant, context, X_WB: RigidTransform) -> None:
-    """Puts the base of a plant with one free tree at a pose (plant units)."""
-    root = plant.world_body()
+    """Puts the base of a plant with one free tree at a pose (plant units).
+
+    Raises:
+        InvalidInput: for a plant without a floating base.
+    """
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
-        kind = joint.type_name()
+        kind, child = joint.type_name(), joint.child_body()
         if kind == "quaternion_floating":
-            plant.SetFloatingBaseBodyPoseInWorldFrame(context, joint.child_body(), X_WB)
+            plant.SetFloatingBaseBodyPoseInWorldFrame(context, child, X_WB)
             return
         if kind == "rpy_floating":
             joint.SetPose(context, X_WB)
             return
-        on_world = joint.parent_body().index() == root.index()
-        own = joint.name() == joint.child_body().name()  # of _euler_chain
-        if kind == "prismatic" and on_world and own:
-            _set_euler(plant, context, joint.child_body().name()[:-2], X_WB)
+        on_world = joint.parent_body().index() == plant.world_body().index()
+        # A joint of _euler_chain has the name of its massless body.
+        if kind == "prismatic" and on_world and joint.name() == child.name():
+            rpy = X_WB.rotation().ToRollPitchYaw().vector()
+            base = child.name().removesuffix("_x")
+            for name, value in zip(EULER_JOINTS, [*X_WB.translation(), *rpy[::-1]]):
+                part = plant.GetJointByName(f"{base}_{name}")
+                slides = part.type_name() == "prismatic"
+                (part.set_translation if slides else part.set_angle)(context, value)
             return
     raise InvalidInput("the plant has no floating base to place")
-
-
-def _set_euler(plant, context, base: str, X_WB: RigidTransform) -> None:
-    rpy = X_WB.rotation().ToRollPitchYaw().vector()
-    values = [*X_WB.translation(), rpy[2], rpy[1], rpy[0]]
-    for name, value in zip(EULER_JOINTS, values):
-        joint = plant.GetJointByName(f"{base}_{name}")
-        set_position = getattr(
-            joint, "set_translation" if name in "xyz" else "set_angle"
-        )
-        set_position(context, value)

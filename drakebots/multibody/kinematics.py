@@ -1,4 +1,4 @@
-"""Closed-chain kinematics: loops solved for the coordinates that depend.
+"""Closed-chain kinematics: the loops solved for the dependent coordinates.
 
 The positions of a closed chain split into independent ones (the actuators)
 and dependent ones (the rest); c(q_i, q_d) = 0 gives q_d by Newton's method,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from pydrake.systems.framework import Context
@@ -19,7 +20,7 @@ from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.multibody.plant import Robot
 
 TOLERANCE = 1e-12
-"""Of c(q), relative to the plant's unit of length."""
+"""Largest |c(q)| of closed loops, in the plant's unit of length."""
 
 
 @dataclass(frozen=True)
@@ -36,45 +37,43 @@ class ClosedChain:
     joints: tuple[str, ...]
 
     def __post_init__(self):
-        self._split()
+        self._split  # noqa: B018  a wrong choice of joints must be found now
 
+    @cached_property
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
-        plant = self.robot.plant
+        """Indices of the independent and of the dependent coordinates."""
+        plant, closure = self.robot.plant, self.robot.closure
         index = []
         for name in self.joints:
             if not plant.HasJointNamed(name):
                 known = (plant.get_joint(i).name() for i in plant.GetJointIndices())
                 raise UnknownName("joint", name, known)
             index.append(plant.GetJointByName(name).position_start())
-        used = np.flatnonzero(self._loop_columns())
-        dependent = np.setdiff1d(used, index)
-        if len(dependent) != self.robot.closure.num_rows:
-            raise InvalidInput(
-                f"{len(self.joints)} joints leave {len(dependent)} coordinates to "
-                f"{self.robot.closure.num_rows} loop rows; choose as many joints as "
-                "the loops leave free"
-            )
-        return np.array(index), dependent
-
-    def _loop_columns(self) -> np.ndarray:
-        plant = self.robot.plant
         if plant.num_positions() != plant.num_velocities():
             raise InvalidInput("closed chains need base 'euler' or 'fixed'")
-        context = plant.CreateDefaultContext()
-        return np.abs(self.robot.closure.jacobian(context)).max(axis=0) > 0
+        C = closure.jacobian(plant.CreateDefaultContext())
+        in_loops = np.flatnonzero(np.abs(C).max(axis=0) > 0)
+        dependent = np.setdiff1d(in_loops, index)
+        if len(dependent) != closure.num_rows:
+            raise InvalidInput(
+                f"{len(self.joints)} joints leave {len(dependent)} coordinates to "
+                f"{closure.num_rows} loop rows; choose as many joints as the loops "
+                "have degrees of freedom"
+            )
+        return np.array(index), dependent
 
     def solve(self, context: Context, values: Mapping[str, float]) -> np.ndarray:
         """Closes the loops in `context` and returns its positions (nq,).
 
         Args:
-            context: of the plant; its positions are the first guess, and the
-                coordinates that no loop touches stay as they are.
+            context: of the plant; its positions are the first guess, and
+                coordinates outside the loops stay as they are.
             values: position of each independent joint, in plant units.
 
         Raises:
             NoSolution: when Newton's method does not converge (out of reach).
         """
-        independent, dependent = self._split()
+        independent, dependent = self._split
         plant, closure = self.robot.plant, self.robot.closure
         q = plant.GetPositions(context).copy()
         q[independent] = [values[name] for name in self.joints]
@@ -90,7 +89,7 @@ class ClosedChain:
 
     def tangent(self, context: Context) -> np.ndarray:
         """T (nv, num_joints) with v = T v_i; other coordinates at rest."""
-        independent, dependent = self._split()
+        independent, dependent = self._split
         C = self.robot.closure.jacobian(context)
         T = np.zeros((self.robot.plant.num_velocities(), len(self.joints)))
         T[independent] = np.eye(len(self.joints))

@@ -1,4 +1,9 @@
-"""TODO: what this room is."""
+"""Time stepping with hard contact, independent of Drake's contact solvers.
+
+`TimeStepper` steps a robot's plant with loops, contact, friction and joint limits as
+one linear complementarity problem; `SteppedPlant` is the same as a system of a diagram,
+in place of Drake's plant. They judge plans by a second, independent contact model.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from pydrake.multibody.tree import JacobianWrtVariable
-from pydrake.systems.framework import (
-    Context,
-    DiscreteStateIndex,
-    LeafSystem,
-)
+from pydrake.systems.framework import Context, DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import DrakebotsError
 from drakebots.multibody.hard_contact.timestepping import TimeStepper
@@ -22,14 +17,14 @@ class SteppedPlant(LeafSystem):
         actuation (nu) ────▶│ SteppedPlant │
                             └──────────────┘──▶ contact (nv), generalized
 
-    All in the plant's units, in the order of the plant's own ports, so that
-    whatever reads a discrete `MultibodyPlant` reads this as well. Two of that
-    plant's queries are here too, for who looks at the state of a run.
+    All ports are in the plant's units and in the order of the plant's own ports, so
+    that whatever is connected to a discrete `MultibodyPlant` can be connected to this
+    system too. Two of that plant's queries are here as well, for monitors.
 
     Args:
         robot: with base "euler" or "fixed"; its plant stays outside the diagram.
-        time_step: [s].
-        friction: of the ground z = 0; None for no ground.
+        time_step: time step [s].
+        friction: friction coefficient of the ground z = 0; None for no ground.
 
     Raises:
         InvalidInput: as :class:`TimeStepper` does. A step that fails raises
@@ -44,9 +39,8 @@ class SteppedPlant(LeafSystem):
         plant, period = robot.plant, time_step / robot.scaling.time
         self._stepper = TimeStepper(robot, period, friction=friction)
         self._nq, self._nv = plant.num_positions(), plant.num_velocities()
-        feet = robot.model.feet if friction is not None else ()
-        self._feet = robot.frames(feet)
-        self._plant, self._default = plant, plant.CreateDefaultContext()
+        self._robot, self._plant = robot, plant
+        self._default = plant.CreateDefaultContext()
         start = plant.GetPositionsAndVelocities(self._default)
         self.DeclareVectorInputPort("actuation", plant.num_actuators())
         self.DeclareDiscreteState(np.concatenate([start, np.zeros(self._nv)]))
@@ -64,7 +58,7 @@ class SteppedPlant(LeafSystem):
         return context.get_discrete_state_vector().value()[: self._nq + self._nv].copy()
 
     def SetPositionsAndVelocities(self, context: Context, state: np.ndarray) -> None:
-        """Sets [q, v] in this system's context; no contact yet."""
+        """Sets [q, v] in this system's context, and the contact forces to zero."""
         context.SetDiscreteState(np.concatenate([state, np.zeros(self._nv)]))
 
     @staticmethod
@@ -83,22 +77,19 @@ class SteppedPlant(LeafSystem):
         try:
             q_next, v_next, forces = self._stepper.step(q, v, u)
         except (DrakebotsError, ValueError, np.linalg.LinAlgError) as error:
-            # No solution, or numbers that are none any more: what Drake's own
-            # plant throws then.
+            # No solution, or numbers that are no longer finite: raised as Drake's
+            # own plant does.
             raise RuntimeError(str(error)) from error
         new = np.concatenate([q_next, v_next, self._contact(q, forces)])
         state.get_mutable_discrete_state().set_value(new)
 
     def _contact(self, q, forces) -> np.ndarray:
-        total, world = np.zeros(self._nv), self._plant.world_frame()
+        """The generalized force of all contacts (nv,)."""
         if not np.any(forces.normal):
-            return total
+            return np.zeros(self._nv)
         self._plant.SetPositions(self._default, q)
-        for (frame, p), normal, friction in zip(
-            self._feet, forces.normal, forces.friction
-        ):
-            J = self._plant.CalcJacobianTranslationalVelocity(
-                self._default, JacobianWrtVariable.kV, frame, p, world, world
-            )
+        total = np.zeros(self._nv)
+        jacobians = self._robot.feet_jacobian(self._default).reshape(-1, 3, self._nv)
+        for J, friction, normal in zip(jacobians, forces.friction, forces.normal):
             total += J.T @ np.array([*friction, normal])
         return total

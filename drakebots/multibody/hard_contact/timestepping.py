@@ -1,8 +1,8 @@
-"""Time stepping with hard contact, loops and joint limits.
+"""Time stepping with hard contact, closed loops and joint limits.
 
-One step of the scheme of Stewart and Trinkle (1996) as the HAMR authors'
-simulator used it; independent of Drake's contact solvers. With h the step and
-q+ = q + h v+ (so a plant whose velocities are the rates of its positions):
+One step of the scheme of Stewart and Trinkle (1996) as the HAMR authors' simulator used
+it, independent of Drake's contact solvers. With h the time step and q+ = q + h v+ (so
+for a plant whose velocities are the rates of its positions):
 
     M(q) (v+ - v) = h [ tau(q, v, u) + C'lam + N'gam + P'beta + L'zeta ]
     c(q) + h C v+ = 0                                 loops
@@ -28,88 +28,209 @@ from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.multibody.plant import Robot
 
-# Linear complementarity problems, with every answer checked.
+PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+"""Directions of the friction pyramid (rows), in the ground plane."""
 
 
-def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
-    """z >= 0 with Z z + z0 >= 0 and z'(Z z + z0) = 0.
+@dataclass(frozen=True)
+class StepForces:
+    """Multipliers of one step, as forces in the plant's units.
 
-    Lemke's method (Drake's Moby solver), with rows and columns scaled to a
-    unit diagonal, then as given. Moby regularises a problem it finds hard and
-    may claim success with the answer of another one, so every answer is
-    checked; where both fail, Murty's least-index pivoting is tried, which
-    always ends well when Z is a P-matrix.
+    Attributes:
+        loops: lam (num_loop_rows,).
+        normal: gam (num_feet,); zero where a foot has no contact.
+        friction: world-frame tangential force on each foot (num_feet, 2).
+        limits: generalized force of the joint limits (nv,).
+    """
+
+    loops: np.ndarray
+    normal: np.ndarray
+    friction: np.ndarray
+    limits: np.ndarray
+
+
+@dataclass(frozen=True)
+class StepTerms:
+    """The matrices of one step, named as in the equations of this module.
+
+    `limit` holds the distances l(q) of the joint limits in reach.
+    """
+
+    M: np.ndarray
+    tau: np.ndarray
+    c: np.ndarray
+    C: np.ndarray
+    phi: np.ndarray
+    N: np.ndarray
+    P: np.ndarray
+    limit: np.ndarray
+    L: np.ndarray
+
+
+class TimeStepper:
+    """Steps a robot's plant with hard contact on the plane z = 0.
+
+    All quantities are in the plant's units.
+
+    Args:
+        robot: with a plant whose velocities are the rates of its positions
+            (base "euler" or "fixed").
+        time_step: the time step h.
+        friction: friction coefficient of the ground; None for no ground.
+        limit_reach: joint limits closer than this are part of a step.
 
     Raises:
-        NoSolution: when no answer is one, with its worst rows.
+        InvalidInput: when velocities are not position rates, or h <= 0.
     """
-    # Unit diagonal: contact rows of light links differ by orders of magnitude.
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Z)), 1e-12))
-    scale[np.diag(Z) == 0] = 1.0
-    size = 1.0 + np.abs(z0).max(initial=0.0)
-    worst: dict[str, float] = {}
-    for solve in (_lemke(scale), _lemke(np.ones(len(z0))), _murty):
-        z = solve(Z, z0)
-        if not np.isfinite(z).all():
-            continue
-        slack = Z @ z + z0
-        worst = {
-            "slack": float(max(0.0, -slack.min(initial=0.0))),
-            "complementarity": float(np.abs(z * slack).max(initial=0.0)),
-        }
-        if max(worst.values()) <= 1e-8 * size:
-            return z
-    raise NoSolution("the contact problem of a time step was not solved", worst)
 
+    def __init__(
+        self,
+        robot: Robot,
+        time_step: float,
+        *,
+        friction: float | None = None,
+        limit_reach: float = 0.1,
+    ):
+        plant = robot.plant
+        kinds = {plant.get_joint(i).type_name() for i in plant.GetJointIndices()}
+        if kinds & {"rpy_floating", "ball_rpy", "quaternion_floating"}:
+            raise InvalidInput(
+                "time stepping needs velocities that are the rates of the positions; "
+                "build the robot with base 'euler' or 'fixed'"
+            )
+        check_value("time step", time_step, positive())
+        check_value("friction", friction, optional(non_negative()))
+        self.robot, self.plant, self.h = robot, plant, time_step
+        self.friction, self.limit_reach = friction, limit_reach
+        self.context = plant.CreateDefaultContext()
+        self.actuation = plant.MakeActuationMatrix()
+        feet = robot.model.feet if friction is not None else ()
+        radii = [foot.radius / robot.scaling.length for foot in feet]
+        self._feet = list(zip(robot.frames(feet), radii))
+        self._limits = _joint_limits(plant)
 
-def _lemke(scale: np.ndarray):
-    def solve(Z, z0):
-        prog = MathematicalProgram()
-        z = prog.NewContinuousVariables(len(z0), "z")
-        prog.AddLinearComplementarityConstraint(
-            scale[:, None] * Z * scale, scale * z0, z
+    def step(
+        self, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
+        """One step: (q+, v+, forces) from positions, velocities and inputs.
+
+        Raises:
+            NoSolution: when the complementarity problem is not solved.
+        """
+        terms = self.terms(q, v, u)
+        closed = _ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
+        normal, beta, zeta = self._solve_contact(terms, closed)
+        force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
+        v_next = closed.velocity(force)
+        forces = StepForces(
+            loops=closed.loop_forces(v_next, force),
+            normal=normal,
+            friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
+            limits=terms.L.T @ zeta,
         )
-        return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
+        return q + self.h * v_next, v_next, forces
 
-    return solve
+    def generalized_forces(self, q, v, u) -> np.ndarray:
+        """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
+        plant, context = self.plant, self.context
+        if not all(np.isfinite(x).all() for x in (q, v, u)):
+            raise InvalidInput("positions, velocities and inputs must be finite")
+        plant.SetPositions(context, q)
+        plant.SetVelocities(context, v)
+        applied = MultibodyForces(plant)
+        plant.CalcForceElementsContribution(context, applied)
+        rest = np.zeros(plant.num_velocities())
+        return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
+
+    def terms(self, q, v, u) -> StepTerms:
+        """The matrices of a step from (q, v) with the inputs u."""
+        plant, context = self.plant, self.context
+        tau = self.generalized_forces(q, v, u)  # also sets q and v
+        c, C = self.robot.closure.evaluate(context)
+        nv = plant.num_velocities()
+        phi, N, P = np.zeros(len(self._feet)), [], []
+        for i, ((frame, p), radius) in enumerate(self._feet):
+            world = plant.world_frame()
+            p_WF = plant.CalcPointsPositions(context, frame, p, world).ravel()
+            J = plant.CalcJacobianTranslationalVelocity(
+                context, JacobianWrtVariable.kV, frame, p, world, world
+            )
+            phi[i] = p_WF[2] - radius
+            N.append(J[2])
+            P.append(PYRAMID @ J)
+        limit, L = self._limit_rows(q)
+        return StepTerms(
+            plant.CalcMassMatrix(context),
+            tau,
+            c,
+            C,
+            phi,
+            np.array(N).reshape(-1, nv),
+            np.array(P).reshape(-1, nv),
+            limit,
+            L,
+        )
+
+    def _limit_rows(self, q: np.ndarray):
+        index, sign, bound = self._limits
+        gap = sign * (bound - q[index])
+        near = gap < self.limit_reach
+        L = np.zeros((near.sum(), len(q)))
+        L[np.arange(near.sum()), index[near]] = -sign[near]
+        return gap[near], L
+
+    def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
+        nc, nl, h = len(terms.phi), len(terms.limit), self.h
+        if nc + nl == 0:
+            return np.zeros(0), np.zeros(0), np.zeros(0)
+        # z = (gam, beta, psi, zeta); rows as in the module's docstring.
+        rows = np.vstack([terms.N, terms.P, terms.L])
+        A, w = closed.response(rows), rows @ closed.free
+        n, b, s = nc, 5 * nc, 6 * nc
+        forces = np.r_[0:b, s : s + nl]
+        Z = np.zeros((s + nl, s + nl))
+        z0 = np.zeros(s + nl)
+        Z[np.ix_(forces, forces)] = A
+        z0[forces] = w
+        z0[:n] += terms.phi / h
+        z0[s:] += terms.limit / h
+        E = np.kron(np.eye(nc), np.ones(4))
+        Z[n:b, b:s] = E.T
+        Z[b:s, :n] = (self.friction or 0.0) * np.eye(nc)
+        Z[b:s, n:b] = -E
+        z = solve_lcp(Z, z0)
+        return z[:n], z[n:b], z[s:]
 
 
-def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
-    n = len(z0)
-    basic, z = np.zeros(n, bool), np.zeros(n)
-    tolerance = 1e-12 * (1.0 + np.abs(z0).max(initial=0.0))
-    for _ in range(50 * n):
-        z[:] = 0.0
-        if basic.any():
-            z[basic] = np.linalg.lstsq(Z[np.ix_(basic, basic)], -z0[basic], rcond=None)[
-                0
-            ]
-        wrong = np.where(basic, z, Z @ z + z0) < -tolerance
-        if not wrong.any():
-            break
-        first = np.argmax(wrong)
-        basic[first] = not basic[first]
-    return np.maximum(z, 0.0)
+def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    up = np.flatnonzero(np.isfinite(upper))
+    down = np.flatnonzero(np.isfinite(lower))
+    return (
+        np.concatenate([up, down]),
+        np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
+        np.concatenate([upper[up], lower[down]]),
+    )
 
 
-# One time step's velocities with the loops eliminated.
-#
-# With loop forces lam that keep c + h C v+ = 0, a generalized force f besides tau
-# gives
-#
-#     v+ = v_free + h P M^-1 f,      P = 1 - M^-1 C' S^-1 C,   S = C M^-1 C'
-#     v_free = w - M^-1 C' S^-1 (c/h + C w),                    w = v + h M^-1 tau
+# --- the loops, eliminated ---
 
 
-class ClosedLoops:
+class _ClosedLoops:
     """Velocities after a step that keep the loops closed.
+
+    With loop forces lam that keep c + h C v+ = 0, a generalized force f besides tau
+    gives
+
+        v+ = v_free + h P M^-1 f,      P = 1 - M^-1 C' S^-1 C,   S = C M^-1 C'
+        v_free = w - M^-1 C' S^-1 (c/h + C w),                   w = v + h M^-1 tau
 
     Args:
         M: mass matrix (nv, nv).
-        tau: generalized force that is known (nv,).
+        tau: known generalized force (nv,).
         c, C: the loops' rows and their Jacobian (m,) and (m, nv).
         v: velocities before (nv,).
-        h: the step.
+        h: the time step.
 
     Attributes:
         free: v+ without further forces.
@@ -159,258 +280,64 @@ class ClosedLoops:
         return np.linalg.lstsq(self._C.T, rest, rcond=None)[0]
 
 
-# Directions of the friction pyramid (rows), in the ground plane.
-PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+# --- linear complementarity problems ---
 
 
-CLOSED = 1e-6
-"""A gap below this many units of length counts as closed."""
+def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+    """Finds z >= 0 with Z z + z0 >= 0 and z'(Z z + z0) = 0.
 
-
-@dataclass(frozen=True)
-class StepForces:
-    """Multipliers of one step, as forces in the plant's units.
-
-    Attributes:
-        loops: lam (num_loop_rows,).
-        normal: gam (num_feet,); zero where a foot is not pressed.
-        friction: world-frame tangential force on each foot (num_feet, 2).
-        limits: generalized force of the joint limits (nv,).
-    """
-
-    loops: np.ndarray
-    normal: np.ndarray
-    friction: np.ndarray
-    limits: np.ndarray
-
-
-@dataclass(frozen=True)
-class StepResidual:
-    """How well a given step satisfies the scheme.
-
-    Attributes:
-        momentum: largest generalized force that no force at the loops, feet
-            and limits can balance.
-        contact_law: largest force by which those at the feet break the contact
-            law (pull, act at a gap, leave the friction pyramid, or dissipate
-            less than they could).
-        loops: largest |c + h C v+|.
-        penetration: largest violation of phi + h N v+ >= 0.
-        limits: largest violation of the joint limits' rows.
-    """
-
-    momentum: float
-    contact_law: float
-    loops: float
-    penetration: float
-    limits: float
-
-
-@dataclass(frozen=True)
-class StepTerms:
-    M: np.ndarray
-    tau: np.ndarray
-    c: np.ndarray
-    C: np.ndarray
-    phi: np.ndarray
-    N: np.ndarray
-    P: np.ndarray
-    limit: np.ndarray
-    L: np.ndarray
-
-
-class TimeStepper:
-    """Steps a robot's plant with hard contact on the plane z = 0.
-
-    All quantities are in the plant's units.
-
-    Args:
-        robot: with a plant whose velocities are the rates of its positions
-            (base "euler" or "fixed").
-        time_step: h.
-        friction: of the ground; None for no ground.
-        limit_reach: joint limits closer than this are part of a step.
+    Lemke's method (Drake's Moby solver) is tried first with rows and columns scaled
+    to a unit diagonal, then unscaled. Moby regularises a problem that it finds hard
+    and may report success with the solution of another one, so every solution is
+    checked; where both fail, Murty's least-index pivoting is tried, which always
+    succeeds when Z is a P-matrix.
 
     Raises:
-        InvalidInput: when velocities are not position rates, or h <= 0.
+        NoSolution: when no solution passes the check, with its worst rows.
     """
+    # Unit diagonal: contact rows of light links differ by orders of magnitude.
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Z)), 1e-12))
+    scale[np.diag(Z) == 0] = 1.0
+    size = 1.0 + np.abs(z0).max(initial=0.0)
+    worst: dict[str, float] = {}
+    for solve in (_lemke(scale), _lemke(np.ones(len(z0))), _murty):
+        z = solve(Z, z0)
+        if not np.isfinite(z).all():
+            continue
+        slack = Z @ z + z0
+        worst = {
+            "slack": float(max(0.0, -slack.min(initial=0.0))),
+            "complementarity": float(np.abs(z * slack).max(initial=0.0)),
+        }
+        if max(worst.values()) <= 1e-8 * size:
+            return z
+    raise NoSolution("the contact problem of a time step was not solved", worst)
 
-    def __init__(
-        self,
-        robot: Robot,
-        time_step: float,
-        *,
-        friction: float | None = None,
-        limit_reach: float = 0.1,
-    ):
-        plant = robot.plant
-        if plant.num_positions() != plant.num_velocities() or any(
-            plant.get_joint(i).type_name()
-            in ("rpy_floating", "ball_rpy", "quaternion_floating")
-            for i in plant.GetJointIndices()
-        ):
-            raise InvalidInput(
-                "time stepping needs velocities that are the rates of the positions; "
-                "build the robot with base 'euler' or 'fixed'"
-            )
-        check_value("time step", time_step, positive())
-        check_value("friction", friction, optional(non_negative()))
-        self.robot, self.plant, self.h = robot, plant, time_step
-        self.friction, self.limit_reach = friction, limit_reach
-        self.context = plant.CreateDefaultContext()
-        self.actuation = plant.MakeActuationMatrix()
-        feet = robot.model.feet if friction is not None else ()
-        radii = [foot.radius / robot.scaling.length for foot in feet]
-        self._feet = list(zip(robot.frames(feet), radii))
-        self._limits = _joint_limits(plant)
 
-    def step(
-        self, q: np.ndarray, v: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
-        """One step: (q+, v+, forces) from positions, velocities and inputs.
-
-        Raises:
-            NoSolution: when the complementarity problem is not solved.
-        """
-        terms = self.terms(q, v, u)
-        closed = ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
-        normal, beta, zeta = self._solve_contact(terms, closed)
-        force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
-        v_next = closed.velocity(force)
-        forces = StepForces(
-            loops=closed.loop_forces(v_next, force),
-            normal=normal,
-            friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
-            limits=terms.L.T @ zeta,
+def _lemke(scale: np.ndarray):
+    def solve(Z, z0):
+        prog = MathematicalProgram()
+        z = prog.NewContinuousVariables(len(z0), "z")
+        prog.AddLinearComplementarityConstraint(
+            scale[:, None] * Z * scale, scale * z0, z
         )
-        return q + self.h * v_next, v_next, forces
+        return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
 
-    def residual(
-        self, q: np.ndarray, v: np.ndarray, u: np.ndarray, v_next: np.ndarray
-    ) -> StepResidual:
-        """How far a step to `v_next` is from satisfying the scheme.
-
-        The forces at loops, feet and limits that balance the momentum best are
-        found by least squares; what they cannot balance is `momentum`, and how
-        far they are from the contact law is `contact_law`.
-        """
-        terms = self.terms(q, v, u)
-        h, nc, nl = self.h, len(terms.phi), len(terms.limit)
-        # Two tangential columns a foot: the pyramid's +x and +y rows.
-        tangent = terms.P.reshape(nc, 4, len(v))[:, [0, 2]].reshape(2 * nc, len(v))
-        rows = np.vstack([terms.N, tangent, terms.L])
-        unbalanced = terms.M @ (v_next - v) / h - terms.tau
-        # Loop forces are free: look only across them.
-        basis = scipy.linalg.null_space(terms.C) if terms.C.size else np.eye(len(v))
-        A, rest = basis.T @ rows.T, basis.T @ unbalanced
-        x = np.linalg.lstsq(A, rest, rcond=None)[0] if A.size else np.zeros(0)
-        normal, friction = x[:nc], x[nc : 3 * nc].reshape(nc, 2)
-        gap = terms.phi + h * terms.N @ v_next
-        limit_gap = terms.limit + h * terms.L @ v_next
-        slip = (terms.P @ v_next).reshape(nc, 4)[:, [0, 2]]
-        law = [
-            _contact_law(gap[i], normal[i], friction[i], slip[i], self.friction or 0)
-            for i in range(nc)
-        ]
-        law += [abs(x[3 * nc + i]) for i in range(nl) if limit_gap[i] > CLOSED]
-        return StepResidual(
-            momentum=float(np.abs(A @ x - rest).max(initial=0.0)),
-            contact_law=float(max(law, default=0.0)),
-            loops=float(np.abs(terms.c + h * terms.C @ v_next).max(initial=0.0)),
-            penetration=float(max(0.0, -gap.min(initial=0.0))),
-            limits=float(max(0.0, -limit_gap.min(initial=0.0))),
-        )
-
-    def generalized_forces(self, q, v, u) -> np.ndarray:
-        """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
-        plant, context = self.plant, self.context
-        if not all(np.isfinite(x).all() for x in (q, v, u)):
-            raise InvalidInput("positions, velocities and inputs must be finite")
-        plant.SetPositions(context, q)
-        plant.SetVelocities(context, v)
-        applied = MultibodyForces(plant)
-        plant.CalcForceElementsContribution(context, applied)
-        rest = np.zeros(plant.num_velocities())
-        return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
-
-    def terms(self, q, v, u) -> StepTerms:
-        plant, context = self.plant, self.context
-        tau = self.generalized_forces(q, v, u)  # also sets q and v
-        c, C = self.robot.closure.evaluate(context)
-        nv = plant.num_velocities()
-        phi, N, P = np.zeros(len(self._feet)), [], []
-        for i, ((frame, p), radius) in enumerate(self._feet):
-            world = plant.world_frame()
-            p_WF = plant.CalcPointsPositions(context, frame, p, world).ravel()
-            J = plant.CalcJacobianTranslationalVelocity(
-                context, JacobianWrtVariable.kV, frame, p, world, world
-            )
-            phi[i] = p_WF[2] - radius
-            N.append(J[2])
-            P.append(PYRAMID @ J)
-        limit, L = self._limit_rows(q)
-        return StepTerms(
-            plant.CalcMassMatrix(context),
-            tau,
-            c,
-            C,
-            phi,
-            np.array(N).reshape(-1, nv),
-            np.array(P).reshape(-1, nv),
-            limit,
-            L,
-        )
-
-    def _limit_rows(self, q: np.ndarray):
-        index, sign, bound = self._limits
-        gap = sign * (bound - q[index])
-        near = gap < self.limit_reach
-        L = np.zeros((near.sum(), len(q)))
-        L[np.arange(near.sum()), index[near]] = -sign[near]
-        return gap[near], L
-
-    def _solve_contact(self, terms: StepTerms, closed: ClosedLoops):
-        nc, nl, h = len(terms.phi), len(terms.limit), self.h
-        if nc + nl == 0:
-            return np.zeros(0), np.zeros(0), np.zeros(0)
-        # z = (gam, beta, psi, zeta); rows as in the module's docstring.
-        rows = np.vstack([terms.N, terms.P, terms.L])
-        A, w = closed.response(rows), rows @ closed.free
-        n, b, s = nc, 5 * nc, 6 * nc
-        forces = np.r_[0:b, s : s + nl]
-        Z = np.zeros((s + nl, s + nl))
-        z0 = np.zeros(s + nl)
-        Z[np.ix_(forces, forces)] = A
-        z0[forces] = w
-        z0[:n] += terms.phi / h
-        z0[s:] += terms.limit / h
-        E = np.kron(np.eye(nc), np.ones(4))
-        Z[n:b, b:s] = E.T
-        Z[b:s, :n] = (self.friction or 0.0) * np.eye(nc)
-        Z[b:s, n:b] = -E
-        z = solve_lcp(Z, z0)
-        return z[:n], z[n:b], z[s:]
+    return solve
 
 
-def _contact_law(gap, normal, friction, slip, mu) -> float:
-    """The force by which one foot breaks the contact law."""
-    size = np.abs(friction).sum()
-    if gap > CLOSED:
-        return max(abs(normal), size)
-    broken = max(-normal, size - mu * normal, 0.0)
-    speed = np.abs(slip).max()
-    if speed > CLOSED:
-        # Maximum dissipation in the pyramid: slip'friction = -mu normal speed.
-        broken = max(broken, mu * normal + slip @ friction / speed)
-    return float(broken)
-
-
-def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    up = np.flatnonzero(np.isfinite(upper))
-    down = np.flatnonzero(np.isfinite(lower))
-    return (
-        np.concatenate([up, down]),
-        np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
-        np.concatenate([upper[up], lower[down]]),
-    )
+def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+    n = len(z0)
+    basic, z = np.zeros(n, bool), np.zeros(n)
+    tolerance = 1e-12 * (1.0 + np.abs(z0).max(initial=0.0))
+    for _ in range(50 * n):
+        z[:] = 0.0
+        if basic.any():
+            rows = Z[np.ix_(basic, basic)]
+            z[basic] = np.linalg.lstsq(rows, -z0[basic], rcond=None)[0]
+        wrong = np.where(basic, z, Z @ z + z0) < -tolerance
+        if not wrong.any():
+            break
+        first = np.argmax(wrong)
+        basic[first] = not basic[first]
+    return np.maximum(z, 0.0)

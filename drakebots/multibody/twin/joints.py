@@ -24,8 +24,8 @@ class JointMotion:
     """X_FM and V_FM of one joint.
 
     Attributes:
-        R_FM: (3, 3).
-        p_FM: (3,) of Mo in F.
+        R_FM: rotation (3, 3).
+        p_FM: position of Mo in F (3,).
         w_FM_M, v_FM_M: angular velocity of M in F and velocity of Mo in F,
             both written in M (3,).
     """
@@ -38,7 +38,7 @@ class JointMotion:
 
 def rotation(axis: np.ndarray, angle: ca.SX) -> ca.SX:
     """R about a unit axis; exact zeros and ones for coordinate axes."""
-    a = _clean(axis)
+    a = without_rounding(axis)
     K = ca.SX(np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]]))
     outer = ca.SX(np.outer(a, a))
     c, s = ca.cos(angle), ca.sin(angle)
@@ -60,11 +60,15 @@ def quaternion_rotation(quat: ca.SX) -> ca.SX:
     return ca.SX.eye(3) + two * (w * cross + cross @ cross)
 
 
-def _clean(values: np.ndarray) -> np.ndarray:
+def without_rounding(values: np.ndarray) -> np.ndarray:
+    """Constants in which what is an integer but for rounding is exact.
+
+    Exact zeros and ones drop out of the expressions.
+    """
     values = np.array(values, dtype=float)
-    values[np.abs(values) < 1e-15] = 0.0
-    for exact in (1.0, -1.0):
-        values[np.abs(values - exact) < 1e-15] = exact
+    near = np.round(values)
+    close = np.abs(values - near) < 1e-15
+    values[close] = near[close]
     return values
 
 
@@ -103,22 +107,22 @@ _ZERO = ca.SX.zeros(3)
 
 def _weld(joint, q, v):
     X = joint.X_FM()
-    R, p = _clean(X.rotation().matrix()), _clean(X.translation())
+    R, p = (without_rounding(x) for x in (X.rotation().matrix(), X.translation()))
     return JointMotion(ca.SX(R), ca.SX(p), _ZERO, _ZERO)
 
 
 def _revolute(joint, q, v):
-    axis = _clean(joint.revolute_axis())
+    axis = without_rounding(joint.revolute_axis())
     return JointMotion(rotation(axis, q[0]), _ZERO, ca.SX(axis) * v[0], _ZERO)
 
 
 def _prismatic(joint, q, v):
-    axis = ca.SX(_clean(joint.translation_axis()))
+    axis = ca.SX(without_rounding(joint.translation_axis()))
     return JointMotion(ca.SX.eye(3), axis * q[0], _ZERO, axis * v[0])
 
 
 def _screw(joint, q, v):
-    axis = _clean(_screw_axis(joint))
+    axis = without_rounding(_screw_axis(joint))
     lead = joint.screw_pitch() / (2 * np.pi)
     a = ca.SX(axis)
     return JointMotion(rotation(axis, q[0]), a * lead * q[0], a * v[0], a * lead * v[0])
@@ -189,25 +193,31 @@ def joint_motion(joint, q: ca.SX, v: ca.SX) -> JointMotion:
     return _MOTIONS[kind](joint, q, v)
 
 
+_ROTATIONS: dict[str, tuple[Callable, Callable, int]] = {
+    "ball_rpy": (_rpy_rates, _rpy_velocity, 3),
+    "rpy_floating": (_rpy_rates, _rpy_velocity, 3),
+    "quaternion_floating": (_quaternion_rates, _quaternion_velocity, 4),
+}
+"""Joints whose first three velocities are an angular velocity: how to convert it to
+rates and back, and the number of positions of the rotation."""
+
+
+def velocities_are_rates(joint) -> bool:
+    """Whether v = qdot for a joint."""
+    return joint.type_name() not in _ROTATIONS
+
+
 def joint_rates(joint, q: ca.SX, v: ca.SX) -> ca.SX:
     """qdot = N(q) v of one joint."""
-    kind = joint.type_name()
-    if kind == "ball_rpy":
-        return _rpy_rates(q, v)
-    if kind == "rpy_floating":
-        return ca.vertcat(_rpy_rates(q[:3], v[:3]), v[3:6])
-    if kind == "quaternion_floating":
-        return ca.vertcat(_quaternion_rates(q[:4], v[:3]), v[3:6])
-    return v
+    if velocities_are_rates(joint):
+        return v
+    rates, _, n = _ROTATIONS[joint.type_name()]
+    return ca.vertcat(rates(q[:n], v[:3]), v[3:])
 
 
 def joint_velocities(joint, q: ca.SX, qdot: ca.SX) -> ca.SX:
     """v = N+(q) qdot of one joint."""
-    kind = joint.type_name()
-    if kind == "ball_rpy":
-        return _rpy_velocity(q, qdot)
-    if kind == "rpy_floating":
-        return ca.vertcat(_rpy_velocity(q[:3], qdot[:3]), qdot[3:6])
-    if kind == "quaternion_floating":
-        return ca.vertcat(_quaternion_velocity(q[:4], qdot[:4]), qdot[4:7])
-    return qdot
+    if velocities_are_rates(joint):
+        return qdot
+    _, velocity, n = _ROTATIONS[joint.type_name()]
+    return ca.vertcat(velocity(q[:n], qdot[:n]), qdot[n:])

@@ -1,7 +1,7 @@
 """Kinematics of a plant as CasADi expressions: poses, rates and loops.
 
-The plant's joints are walked once, from the world outwards; a joint may have
-its parent or its child on the world's side. Everything is in the plant's units.
+The plant's joints are walked once, from the world outwards; either the parent or the
+child of a joint may be on the world's side. Everything is in the plant's units.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from drakebots.multibody.twin.joints import (
     joint_motion,
     joint_rates,
     joint_velocities,
+    velocities_are_rates,
+    without_rounding,
 )
 
 
@@ -42,15 +44,11 @@ class Pose:
         return self.p + self.R @ ca.SX(p)
 
 
-def _constant_pose(X) -> Pose:
-    def clean(values):
-        values = np.array(values, dtype=float)
-        near = np.round(values)
-        close = np.abs(values - near) < 1e-15
-        values[close] = near[close]
-        return ca.SX(values)
-
-    return Pose(clean(X.rotation().matrix()), clean(X.translation()))
+def _constant_pose(frame) -> Pose:
+    """The pose of a frame of Drake's in its body."""
+    X = frame.GetFixedPoseInBodyFrame()
+    R, p = (without_rounding(x) for x in (X.rotation().matrix(), X.translation()))
+    return Pose(ca.SX(R), ca.SX(p))
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,9 @@ class Link:
 
     Attributes:
         body, inboard: indices of both.
-        joint: of frame F on its parent and M on its child.
+        joint: Drake's joint, with frame F on its parent and M on its child.
         reversed: whether the joint's child is the inboard body.
-        X_PF, X_MB: F in the joint's parent, the joint's child in M.
+        X_PF, X_MB: poses of F in the joint's parent and of the joint's child in M.
     """
 
     body: int
@@ -116,24 +114,22 @@ class TwinKinematics:
     @property
     def velocities_are_rates(self) -> bool:
         """Whether v = qdot for every joint."""
-        kinds = {link.joint.type_name() for link in self.links}
-        return not kinds & {"ball_rpy", "rpy_floating", "quaternion_floating"}
+        return all(velocities_are_rates(link.joint) for link in self.links)
 
-    def _motion(self, link: Link, q: ca.SX, v: ca.SX | None) -> JointMotion:
+    def _joint(self, link: Link, q: ca.SX, v: ca.SX) -> tuple[Pose, JointMotion]:
+        """The pose of the joint's child in its parent, and the joint's motion."""
         a, b = joint_slices(link.joint)
-        rates = ca.SX.zeros(b.stop - b.start) if v is None else v[b]
-        return joint_motion(link.joint, q[a], rates)
+        motion = joint_motion(link.joint, q[a], v[b])
+        return link.X_PF @ Pose(motion.R_FM, motion.p_FM) @ link.X_MB, motion
 
     def _across(self, link: Link, q: ca.SX) -> Pose:
         """X_PB of a body in its inboard body."""
-        motion = self._motion(link, q, None)
-        X = link.X_PF @ Pose(motion.R_FM, motion.p_FM) @ link.X_MB
+        X, _ = self._joint(link, q, ca.SX.zeros(self.nv))
         return X.inverse() if link.reversed else X
 
     def _across_velocity(self, link: Link, q, v) -> tuple[Pose, ca.SX, ca.SX]:
         """X_PB and the velocity of B in P, at Bo, written in B."""
-        motion = self._motion(link, q, v)
-        X = link.X_PF @ Pose(motion.R_FM, motion.p_FM) @ link.X_MB
+        X, motion = self._joint(link, q, v)
         # Velocity of Bo, fixed in M at p_MB, then written in B.
         R_BM, p_MB = link.X_MB.R.T, link.X_MB.p
         w = R_BM @ motion.w_FM_M
@@ -152,17 +148,19 @@ class TwinKinematics:
         return poses
 
     def relative_pose(self, q: ca.SX, body_A: int, body_B: int) -> Pose:
-        """X_AB through the nearest common ancestor, so that it depends on the
-        joints between A and B only."""
+        """X_AB as a function of the joints between A and B only.
+
+        It goes through their nearest common ancestor.
+        """
         above = {link.body: link for link in self.links}
 
-        def chain(body):
+        def path_to_world(body):
             path = [body]
             while path[-1] in above:
                 path.append(above[path[-1]].inboard)
             return path
 
-        path_A, path_B = chain(body_A), chain(body_B)
+        path_A, path_B = path_to_world(body_A), path_to_world(body_B)
         ancestor = next(body for body in path_A if body in path_B)
         poses = []
         for path in (path_A, path_B):
@@ -200,7 +198,7 @@ class TwinKinematics:
     def body_velocities(
         self, q: ca.SX, v: ca.SX
     ) -> Iterator[tuple[Link, ca.SX, ca.SX]]:
-        """Of every body but the world: w_WB and the velocity of Bo, in B."""
+        """For every body but the world: its link, w_WB and the velocity of Bo, in B."""
         known = {0: (ca.SX.zeros(3), ca.SX.zeros(3))}
         for link in self.links:
             w_P, u_P = known[link.inboard]
@@ -221,10 +219,8 @@ def _walk(plant: MultibodyPlant) -> list[Link]:
             parent = int(joint.parent_body().index())
             child = int(joint.child_body().index())
             ends = (
-                _constant_pose(joint.frame_on_parent().GetFixedPoseInBodyFrame()),
-                _constant_pose(
-                    joint.frame_on_child().GetFixedPoseInBodyFrame()
-                ).inverse(),
+                _constant_pose(joint.frame_on_parent()),
+                _constant_pose(joint.frame_on_child()).inverse(),
             )
             if parent in placed and child not in placed:
                 links.append(Link(child, parent, joint, False, *ends))
@@ -244,6 +240,6 @@ def _walk(plant: MultibodyPlant) -> list[Link]:
 
 
 def joint_slices(joint) -> tuple[slice, slice]:
-    """Where a joint's positions and velocities are among all."""
+    """Where the positions and velocities of a joint are among those of the plant."""
     a, b = joint.position_start(), joint.velocity_start()
     return slice(a, a + joint.num_positions()), slice(b, b + joint.num_velocities())

@@ -1,9 +1,9 @@
 """A finalized MultibodyPlant as CasADi expressions: its twin.
 
-Drake stays the only source of the model; the twin walks the plant's bodies,
-joints and force elements and rebuilds energy, dynamics, feet and loops as SX
-expressions, from which CasADi makes exact sparse Jacobians and Hessians.
-Tests hold it to Drake at 1e-10. Everything is in the plant's units.
+Drake stays the only source of the model: the twin walks the plant's bodies, joints and
+force elements and rebuilds energy, dynamics, feet and loops as SX expressions, from
+which CasADi derives exact sparse Jacobians and Hessians. Tests compare it with Drake at
+1e-10. Everything is in the plant's units.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Twin(TwinKinematics):
         return diagonal
 
     def potential_energy(self, q: ca.SX) -> ca.SX:
-        """V of gravity and springs (at most the nominal constant apart)."""
+        """V of gravity and springs, up to a constant."""
         plant = self.plant
         gravity = plant.gravity_field().gravity_vector()
         poses = self.poses(q)
