@@ -10,26 +10,65 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
+from drakebots.lattice.shape import save_lattice
 from drakebots.model import package_root
 from drakebots.robots.voxels.model import (
-    walker_lattice,
-    walker_scene,
+    MARKERS,
+    octahedra_sidecar,
+    rest_pose,
+    walker,
+    walker_feet,
     walker_sdf,
-    walker_sidecar,
 )
+
+MADE = "Written by scripts/make_voxel_model.py from params.yaml; SI."
+
+
+def sidecar() -> str:
+    """The text of voxel.drakebots.yaml."""
+    return f"# {MADE}\n{octahedra_sidecar(walker(), walker_feet(), MARKERS)}"
+
+
+def scene() -> str:
+    """The text of scene.dmd.yaml: the robot on the ground."""
+    cut = walker()
+    where = [float(f"{x:.12g}") for x in rest_pose() + cut.centres[0]]
+    return f"""# {MADE}
+# The robot stands on the ground; its actuators are no part of the file.
+directives:
+- add_model:
+    name: voxel
+    file: package://drakebots/voxel/voxel.sdf
+    default_free_body_pose:
+      {cut.names[0]}:
+        translation: {where}
+- add_model:
+    name: ground
+    file: package://drakebots/voxel/ground.sdf
+- add_weld:
+    parent: world
+    child: ground::ground
+"""
+
+
+def lattice() -> str:
+    """The text of lattice.json: the robot's voxels."""
+    with TemporaryDirectory() as folder:
+        return save_lattice(Path(folder) / "lattice.json", walker().lattice).read_text()
 
 
 def texts(folder: Path) -> dict[Path, str]:
-    """What the made files should hold, by path."""
+    """The contents of the generated files, by path."""
     return {
         folder / "voxel.sdf": walker_sdf(),
-        folder / "voxel.drakebots.yaml": walker_sidecar(),
-        folder / "scene.dmd.yaml": walker_scene(),
-        folder / "lattice.json": walker_lattice(),
+        folder / "voxel.drakebots.yaml": sidecar(),
+        folder / "scene.dmd.yaml": scene(),
+        folder / "lattice.json": lattice(),
     }
 
 

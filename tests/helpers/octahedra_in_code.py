@@ -12,6 +12,7 @@ from pydrake.multibody.tree import (
     SpatialInertia,
     UnitInertia,
 )
+from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.voxels.model.octahedra import (
@@ -81,3 +82,16 @@ def add_octahedra(
             )
         )
     return OctahedraPlant(octahedra, plant, tuple(bodies))
+
+
+def gaps(built: OctahedraPlant, context: Context) -> np.ndarray:
+    """Distance between the two images of every shared node (S,) [m]."""
+    poses, cut = built.poses(context), built.octahedra
+    found = np.zeros(len(cut.shared))
+    for k, shared in enumerate(cut.shared):
+        images = [
+            poses[v, :3, :3] @ cut.in_body(v, shared.node) + poses[v, :3, 3]
+            for v in (shared.A, shared.B)
+        ]
+        found[k] = np.linalg.norm(images[0] - images[1])
+    return found

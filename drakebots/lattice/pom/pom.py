@@ -9,8 +9,7 @@ unit vector from the voxel's centre to node n. Source: Tebyani et al., "A Geomet
 Kinematic Model for Flexible Voxel-Based Robots" (2022), section 2.2.
 
 Here x = J u with the constant J built from the unit fields of
-:class:`drakebots.lattice.shape.Planes`; :func:`connectivity` is the paper's form, for
-comparison.
+:class:`drakebots.lattice.shape.Planes`.
 """
 
 from __future__ import annotations
@@ -184,26 +183,6 @@ class PlanesOfMotion:
     def positions(self, u) -> np.ndarray:
         """Positions of the effectors (..., E, 3) [m]; see `displacements`."""
         return self.lattice.positions[self.effector_nodes] + self.displacements(u)
-
-
-def connectivity(lattice: Lattice, control: Control, place: Sequence[int]) -> int:
-    """C_ij of eq. (1) in the paper's form, from grid positions and node numbers.
-
-        C = (-1)^(sum(e - s)/2) h(n_e) A^(p)[a, n_s mod 3]   if e_p = s_p, else 0
-
-    with effector place e and number n_e, control place s and number n_s, push axis a
-    and plane normal p; h(n) = -1 for n > 2, else 1. It couples the parts of a layer
-    that :class:`drakebots.lattice.shape.Planes` keeps apart.
-    """
-    s, e = np.array(control.node), np.array(place)
-    p = 3 - control.axis - int(np.argmin(s % 2))
-    if e[p] != s[p]:
-        return 0
-    number_s = lattice.voxel_of(lattice.node(s))[1]
-    number_e = lattice.voxel_of(lattice.node(e))[1]
-    parity = 1 - 2 * (int((e - s).sum()) // 2 % 2)
-    half = -1 if number_e > 2 else 1
-    return parity * half * int(ACTUATION[p, control.axis, number_s % 3])
 
 
 # --- actuators between nodes ------------------------------------------------

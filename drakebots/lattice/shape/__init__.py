@@ -1,4 +1,14 @@
-"""TODO: what this room is."""
+"""Voxel lattices: their shape, their files, and every motion that stretches no beam.
+
+    lattice = block(2, 2, 2)                       # or load_lattice("lattice.json")
+    print("\n".join(check_lattice(lattice).lines()))
+    print(find_mechanisms(lattice).report())
+
+Nodes are written on the half-pitch grid: voxel (i, j, k) has its centre at
+(2i+1, 2j+1, 2k+1), its nodes one further along each axis. :class:`Planes` are the
+layers of voxels that tilt together, :class:`Mechanisms` all motions that stretch no
+beam, planes included.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +16,12 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.lattice.shape.check import check_lattice, require_connected
-    from drakebots.lattice.shape.io import ENDINGS, LatticeSpec, load_lattice
+    from drakebots.lattice.shape.io import (
+        ENDINGS,
+        LatticeSpec,
+        load_lattice,
+        save_lattice,
+    )
     from drakebots.lattice.shape.lattice import (
         BEAMS,
         OFFSETS,
@@ -15,11 +30,7 @@ if TYPE_CHECKING:
         Strut,
         block,
     )
-    from drakebots.lattice.shape.mechanisms import (
-        Mechanism,
-        Mechanisms,
-        find_mechanisms,
-    )
+    from drakebots.lattice.shape.mechanisms import Mechanisms, find_mechanisms
     from drakebots.lattice.shape.planes import AXES, Plane, Planes, axis_number
     from drakebots.lattice.shape.rigidity import rigid_motions, rotations
 

@@ -1,15 +1,14 @@
-"""What is wrong or weak in the shape of a lattice, in plain words."""
+"""Findings about the shape of a lattice: loose, singly attached and thin parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape.lattice import Lattice
+from drakebots.lattice.shape.planes import neighbours, pieces
 
 Voxel = tuple[int, int, int]
 
@@ -19,12 +18,12 @@ class LatticeReport:
     """The findings of :func:`check_lattice`.
 
     Attributes:
-        voxels, nodes, beams: how many there are.
+        voxels, nodes, beams: their numbers.
         pieces: voxels of each connected piece, the largest first.
-        single: voxels that one node alone joins to the rest. Nothing but the
-            bending of beams holds their three turns about it.
-        thin: by axis 0..2, voxels with no neighbour along it. Such sheets and
-            rods have motions that planes of motion do not describe.
+        single: voxels attached to the rest by one node only; just the bending of
+            beams resists their three rotations about it.
+        thin: for each axis, voxels without a neighbour along it. Such sheets and rods
+            have motions that planes of motion do not describe.
     """
 
     voxels: int
@@ -36,22 +35,22 @@ class LatticeReport:
 
     @property
     def connected(self) -> bool:
-        """Whether it is in one piece."""
+        """Whether the lattice is in one piece."""
         return len(self.pieces) == 1
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there is no finding."""
         return self.connected and not self.single and not any(self.thin)
 
     def lines(self) -> list[str]:
-        """The findings, one line each; a first line says what there is."""
+        """The numbers of parts, then one line for each finding."""
         lines = [f"{self.voxels} voxels, {self.nodes} nodes, {self.beams} beams"]
         if not self.connected:
-            lines.append(f"it falls into {_pieces_text(self.pieces)}")
+            lines.append(f"it consists of {_pieces_text(self.pieces)}")
         if self.single:
             lines.append(
-                f"hanging on one node, free to turn but for the bending of beams: "
+                "hanging on one node, free to rotate but for the bending of beams: "
                 f"{_some(self.single)}"
             )
         for axis, voxels in zip("xyz", self.thin):
@@ -66,21 +65,14 @@ class LatticeReport:
 def check_lattice(lattice: Lattice) -> LatticeReport:
     """Looks for loose, singly attached and one-thick parts."""
     voxels = [tuple(v) for v in lattice.voxels.tolist()]
-    there = set(voxels)
-
-    def neighbours(voxel: Voxel, axis: int) -> int:
-        beside = [list(voxel), list(voxel)]
-        beside[0][axis] -= 1
-        beside[1][axis] += 1
-        return sum(tuple(v) in there for v in beside)
-
-    counts = np.array([[neighbours(v, a) for a in range(3)] for v in voxels])
-    pieces = _pieces(lattice)
+    near = neighbours(lattice)
+    counts = np.zeros((len(voxels), 3), int)
+    np.add.at(counts, (near[:, :2].T, near[:, 2]), 1)
     return LatticeReport(
         voxels=len(voxels),
         nodes=len(lattice.nodes),
         beams=len(lattice.beams),
-        pieces=tuple(tuple(voxels[i] for i in piece) for piece in pieces),
+        pieces=_pieces(lattice),
         single=tuple(v for v, c in zip(voxels, counts) if c.sum() == 1),
         thin=tuple(
             tuple(v for v, c in zip(voxels, counts) if c[axis] == 0)
@@ -90,43 +82,32 @@ def check_lattice(lattice: Lattice) -> LatticeReport:
 
 
 def require_connected(lattice: Lattice) -> None:
-    """Call before anything is simulated.
+    """Refuses a lattice in several pieces, before anything is simulated.
 
     Raises:
         InvalidInput: when the lattice is in pieces, naming them.
     """
-    pieces = _pieces(lattice)
-    if len(pieces) > 1:
-        voxels = [tuple(v) for v in lattice.voxels.tolist()]
-        named = tuple(tuple(voxels[i] for i in piece) for piece in pieces)
+    found = _pieces(lattice)
+    if len(found) > 1:
         raise InvalidInput(
-            f"the lattice falls into {_pieces_text(named)}; join them face to face, or "
-            "simulate one"
+            f"the lattice consists of {_pieces_text(found)}; join them face to face, "
+            "or simulate one"
         )
 
 
-def split(lattice: Lattice) -> tuple[Lattice, ...]:
-    """The connected pieces as lattices, the largest first."""
-    return tuple(Lattice(lattice.voxels[p], lattice.pitch) for p in _pieces(lattice))
+def _pieces(lattice: Lattice) -> tuple[tuple[Voxel, ...], ...]:
+    """Voxels of each connected piece, the largest first."""
+    voxels = [tuple(v) for v in lattice.voxels.tolist()]
+    label = pieces(len(voxels), neighbours(lattice)[:, :2])
+    rows = [np.flatnonzero(label == k) for k in np.unique(label)]
+    rows = sorted(rows, key=lambda piece: (-len(piece), piece[0]))
+    return tuple(tuple(voxels[i] for i in piece) for piece in rows)
 
 
-def _pieces(lattice: Lattice) -> list[np.ndarray]:
-    """Rows of the voxels of each piece, the largest first."""
-    n, m = len(lattice.voxels), len(lattice.nodes)
-    owner = np.repeat(np.arange(n), 6)
-    corner = n + lattice.voxel_nodes.ravel()
-    graph = scipy.sparse.coo_array(
-        (np.ones(6 * n), (owner, corner)), shape=(n + m, n + m)
-    )
-    label = connected_components(graph, directed=False)[1][:n]
-    pieces = [np.flatnonzero(label == k) for k in np.unique(label)]
-    return sorted(pieces, key=lambda piece: (-len(piece), piece[0]))
-
-
-def _pieces_text(pieces: tuple[tuple[Voxel, ...], ...]) -> str:
-    shown = "; ".join(_some(piece) for piece in pieces[:4])
-    more = f"; and {len(pieces) - 4} more" if len(pieces) > 4 else ""
-    return f"{len(pieces)} pieces: {shown}{more}"
+def _pieces_text(found: tuple[tuple[Voxel, ...], ...]) -> str:
+    shown = "; ".join(_some(piece) for piece in found[:4])
+    more = f"; and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"{len(found)} pieces: {shown}{more}"
 
 
 def _some(voxels: tuple[Voxel, ...], most: int = 6) -> str:

@@ -19,9 +19,8 @@ from functools import cached_property
 
 import numpy as np
 
+from drakebots.core.checks import between, check, positive
 from drakebots.core.errors import InvalidInput, UnknownName
-
-# What a lattice's beams are made of: section and material.
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Strut:
 
     Attributes:
         d1, d2: sides of the section [m].
-        E: Young's modulus [Pa].
-        nu: Poisson's ratio.
-        rho: density [kg/m^3].
+        E: Young's modulus of the material [Pa].
+        nu: Poisson's ratio of the material, within -1..0.5.
+        rho: density of the material [kg/m^3].
 
     Raises:
         InvalidInput: for a value out of range, naming it.
@@ -47,12 +46,9 @@ class Strut:
     rho: float = 1420.0
 
     def __post_init__(self):
-        for name in ("d1", "d2", "E", "rho"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"strut: {name} must be > 0, got {value}")
-        if not -1 < self.nu < 0.5:
-            raise InvalidInput(f"strut: nu must be within -1..0.5, got {self.nu}")
+        check(self, "strut", d1=positive("m"), d2=positive("m"), E=positive("Pa"))
+        poisson = between(-1, 0.5, open_ends=True)
+        check(self, "strut", nu=poisson, rho=positive("kg/m^3"))
 
     @property
     def G(self) -> float:
@@ -61,7 +57,7 @@ class Strut:
 
     @property
     def area(self) -> float:
-        """A [m^2]."""
+        """Area A of the section [m^2]."""
         return self.d1 * self.d2
 
     @property
@@ -86,8 +82,8 @@ PRESETS = {
     "nylon_2p0": Strut(2e-3, 2e-3, 1.8e9, 0.39, 1010.0),
     "gfrp_2p4": Strut(2.4e-3, 2.4e-3, 5.0e9, 0.35, 1300.0),
 }
-"""Struts by name: FERVOR's (from the authors' scripts); the other two are round
-numbers of ours for 3-D printed and moulded voxels."""
+"""Struts by name: FERVOR's (from the authors' scripts), and two of ours with round
+numbers, for 3-D printed and for moulded voxels."""
 
 
 def preset(name: str) -> Strut:
@@ -100,6 +96,8 @@ def preset(name: str) -> Strut:
         raise UnknownName("strut", name, PRESETS)
     return PRESETS[name]
 
+
+# --- voxels -----------------------------------------------------------------
 
 OFFSETS = np.array(
     [[-1, 0, 0], [0, -1, 0], [0, 0, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -132,6 +130,7 @@ class Lattice:
     pitch: float = 0.0762
 
     def __post_init__(self):
+        check(self, "", pitch=positive("m"))
         given = np.asarray(self.voxels)
         if given.ndim != 2 or given.shape[1] != 3 or not len(given):
             raise InvalidInput(f"voxels must be (n, 3), n >= 1, got {given.shape}")
@@ -143,15 +142,13 @@ class Lattice:
         if (counts > 1).any():
             twice = tuple(unique[counts > 1][0].tolist())
             raise InvalidInput(f"voxel {twice} is given twice; leave one out")
-        if not (np.isfinite(self.pitch) and self.pitch > 0):
-            raise InvalidInput(f"pitch must be > 0 m, got {self.pitch}")
         voxels.setflags(write=False)
         object.__setattr__(self, "voxels", voxels)
         object.__setattr__(self, "pitch", float(self.pitch))
 
     @property
     def centres(self) -> np.ndarray:
-        """Of the voxels (V, 3) [half pitches]."""
+        """Centres of the voxels (V, 3) [half pitches]."""
         return 2 * self.voxels + 1
 
     @cached_property
@@ -163,7 +160,7 @@ class Lattice:
 
     @property
     def nodes(self) -> np.ndarray:
-        """Of the lattice (N, 3) [half pitches], sorted by x, then y, then z."""
+        """Places of the nodes (N, 3) [half pitches], sorted by x, then y, then z."""
         return self._numbered[0]
 
     @property
@@ -173,17 +170,17 @@ class Lattice:
 
     @property
     def positions(self) -> np.ndarray:
-        """Of the nodes (N, 3) [m]."""
+        """Positions of the nodes (N, 3) [m]."""
         return self.nodes * (self.pitch / 2)
 
     @cached_property
     def beams(self) -> np.ndarray:
-        """The nodes of each beam (12 V, 2), voxel by voxel."""
+        """Rows of the nodes of each beam (12 V, 2), voxel by voxel."""
         return self.voxel_nodes[:, BEAMS].reshape(-1, 2)
 
     @property
     def beam_length(self) -> float:
-        """pitch/sqrt(2) [m]."""
+        """Length of every beam, pitch/sqrt(2) [m]."""
         return self.pitch / np.sqrt(2.0)
 
     @property

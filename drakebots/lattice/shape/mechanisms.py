@@ -1,4 +1,4 @@
-"""Every mechanism of a lattice, in a basis one can read.
+"""All mechanisms of a lattice, in a readable basis.
 
 The null space of the rigidity matrix holds, in this order,
 
@@ -6,10 +6,10 @@ The null space of the rigidity matrix holds, in this order,
 
 A block with all sizes >= 2 has 6 + nx + ny + nz zero modes: the planes of motion
 span its mechanisms. Slabs one voxel thick and parts that hang on one node have more.
-Those are given as locally as we find them: parts that turn about the node they hang
-on, then modes in which only a voxel, a pair or a square of voxels turns, then the
-rest. Source: ours; the paper says of it that "the POM model requires at least two
-antagonistic voxels" (Tebyani et al. 2022, section 3.1).
+Those are made as local as possible: parts that rotate about the node they hang on,
+then modes in which only a voxel, a pair or a square of voxels rotates, then the rest.
+Source: ours; the paper says that "the POM model requires at least two antagonistic
+voxels" (Tebyani et al. 2022, section 3.1).
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class Mechanism:
     """A motion that stretches no bar.
 
     Attributes:
-        kind: "plane", "hanging" (a part turns about its only node) or "local".
-        name: short, such as "plane x = 1".
-        text: one line that tells what turns about what.
-        voxels: rows of the voxels that turn.
+        kind: "plane", "hanging" (a part rotates about its only shared node) or
+            "local".
+        name: short name, such as "plane x = 1".
+        text: description of the motion in one line.
+        voxels: rows of the voxels that rotate.
         field: displacements of the nodes (3 N,), without unit; a plane's entries
             are 0 and +-1.
     """
@@ -58,10 +59,10 @@ class Mechanisms:
     Attributes:
         lattice: the voxels.
         planes: its planes of motion.
-        rigid: rigid motions, 6 for each connected piece.
-        zero_modes: of the rigidity matrix, = rigid + len(all).
-        self_stress: independent states of self-stress.
-        all: a basis, the planes first.
+        rigid: number of rigid motions, 6 for each connected piece.
+        zero_modes: number of zero modes of the rigidity matrix, rigid + len(all).
+        self_stress: number of independent states of self-stress.
+        all: a basis of the mechanisms, the planes first.
     """
 
     lattice: Lattice
@@ -88,7 +89,7 @@ class Mechanisms:
         return not self.missed
 
     def report(self) -> str:
-        """Counts and what the planes of motion miss, for printing."""
+        """Counts, and the mechanisms that planes of motion miss, for printing."""
         nodes, planes = len(self.lattice.nodes), len(self.all) - len(self.missed)
         lines = [
             f"{len(self.lattice.voxels)} voxels, {nodes} nodes, "
@@ -107,10 +108,11 @@ class Mechanisms:
 
 
 def find_mechanisms(lattice: Lattice) -> Mechanisms:
-    """All mechanisms of a lattice, a readable basis.
+    """All mechanisms of a lattice, in a readable basis.
 
     Raises:
         InvalidInput: for more than rigidity.MAX_VOXELS voxels.
+        NoSolution: when soft and free motions cannot be distinguished.
     """
     planes, space = Planes(lattice), null_space(lattice)
     near = neighbours(lattice)
@@ -130,7 +132,7 @@ def find_mechanisms(lattice: Lattice) -> Mechanisms:
 
 
 class _Span:
-    """Which part of the null space is taken, in coordinates of its basis."""
+    """The part of the null space spanned so far, in coordinates of its basis."""
 
     def __init__(self, space: np.ndarray):
         self.space = space
@@ -141,10 +143,10 @@ class _Span:
         return self.taken.shape[1] == self.space.shape[1]
 
     def add(self, field: np.ndarray) -> bool:
-        """Takes a field in, unless it lies in the span."""
+        """Adds a field to the span; False where it lies in the span already."""
         c = self.space.T @ field
         c /= np.linalg.norm(c)
-        for _ in range(2):  # once more against rounding
+        for _ in range(2):  # repeated against rounding
             c = c - self.taken @ (self.taken.T @ c)
         size = np.linalg.norm(c)
         if size < _INDEPENDENT:
@@ -173,7 +175,7 @@ def _plane(planes: Planes, index: int, field: np.ndarray) -> Mechanism:
 
 
 def _hanging(lattice: Lattice, near: np.ndarray, label: np.ndarray):
-    """Turns of each part that a single shared node holds, smallest parts first."""
+    """Rotations of each part that a single node attaches, smallest parts first."""
     parts = []
     looped = {tuple(pair) for square in _squares(lattice) for pair in _sides(square)}
     for i, (v, w, axis) in enumerate(near):
@@ -210,11 +212,11 @@ def _hanging(lattice: Lattice, near: np.ndarray, label: np.ndarray):
 
 
 def _local(lattice, near, space, span: _Span) -> list[Mechanism]:
-    """Modes in which few voxels turn.
+    """Modes in which few voxels rotate.
 
-    With rotations W = U S V^T of the null space, those of the voxels in a set turn
-    alone for a vector y of the set's rows U_s with |U_s^T y| = |y|: U has
-    orthonormal columns, so nothing is left for the other rows.
+    With rotations W = U S V^T of the null space, the voxels of a set rotate alone for
+    a vector y of the set's rows U_s with |U_s^T y| = |y|: U has orthonormal columns,
+    so the rotations of all other voxels are zero.
     """
     u, s, vt = sla.svd(rotations(lattice, space), full_matrices=False)
     keep = s > 1e-9 * s[0]
@@ -250,7 +252,7 @@ def _clusters(lattice: Lattice, near: np.ndarray):
 
 
 def _squares(lattice: Lattice) -> list[list[int]]:
-    """Voxels v, v + e_a, v + e_b, v + e_a + e_b that are all there."""
+    """Rows of all voxels v, v + e_a, v + e_b, v + e_a + e_b that form squares."""
     where = {tuple(v): i for i, v in enumerate(lattice.voxels.tolist())}
     squares = []
     for v in where:
@@ -269,7 +271,7 @@ def _sides(square: list[int]) -> list[tuple[int, int]]:
 
 
 def _reduced(columns: np.ndarray) -> np.ndarray:
-    """The same span with many zeros: column echelon form, fully pivoted."""
+    """A basis of the same span with many zeros: column echelon form, fully pivoted."""
     a = columns.copy()
     for k in range(a.shape[1]):
         size = np.abs(a[:, k:])
@@ -287,12 +289,12 @@ def _describe(lattice: Lattice, field: np.ndarray) -> Mechanism:
     turns = np.round(turns / turns.flat[np.argmax(np.abs(turns))], 9) + 0.0
     size = np.abs(turns).max(axis=1)
     voxels = np.flatnonzero(size > 1e-6)
-    told = [
+    shown = [
         f"{_name(lattice, v)} about ({', '.join(f'{t:.3g}' for t in turns[v])})"
         for v in voxels[np.argsort(-size[voxels], kind="stable")][:4]
     ]
     more = f" and {len(voxels) - 4} more" if len(voxels) > 4 else ""
-    text = f"turn{'s' if len(voxels) == 1 else ''}: {'; '.join(told)}{more}"
+    text = f"turn{'s' if len(voxels) == 1 else ''}: {'; '.join(shown)}{more}"
     text = f"{len(voxels)} voxel{'s' if len(voxels) > 1 else ''} {text}"
     name = f"local, {len(voxels)} at {_name(lattice, voxels[0])}"
     scale = np.abs(field).max()

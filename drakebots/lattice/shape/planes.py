@@ -7,11 +7,11 @@ indices v and centre c in half pitches, its unit field at a node of voxel v is
     u(node) = s e_p x (node - c),    s = (-1)^(v_a + v_b),  a, b != p
 
 the same for both voxels that own the node: neighbours tilt in opposite senses, as
-corner-sharing octahedra do. The nodes c -+ e_p stay. Source: Tebyani et al. (2022),
-section 2.1, Figs. 2 to 4; the closed form is ours.
+corner-sharing octahedra do. The nodes c -+ e_p do not move. Source: Tebyani et al.
+(2022), section 2.1, Figs. 2 to 4; the closed form is ours.
 
-A layer that falls into pieces which share no node within it is as many planes,
-since each can tilt alone: `part` counts them. The paper's blocks have one part.
+A layer in several pieces that share no node within it is as many planes, since each
+piece can tilt alone: `part` numbers them. Layers of the paper's blocks have one part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AXES = "xyz"
 
 
 def axis_number(axis: int | str) -> int:
-    """0, 1, 2 of an axis given as such or by its letter.
+    """An axis as 0, 1 or 2, given as a number or by its letter.
 
     Raises:
         UnknownName: for anything else.
@@ -55,7 +55,7 @@ def neighbours(lattice: Lattice) -> np.ndarray:
 
 
 def pieces(size: int, pairs: np.ndarray) -> np.ndarray:
-    """Label of each of `size` things (size,) that pairs (n, 2) connect."""
+    """Number of the piece of each of `size` things that pairs (n, 2) join (size,)."""
     ones = np.ones(len(pairs))
     graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(size, size))
     return connected_components(graph, directed=False)[1]
@@ -68,7 +68,7 @@ class Plane:
     Attributes:
         axis: p, its normal.
         coordinate: q, odd [half pitches].
-        part: which piece of the layer, counted from the voxel of lowest index.
+        part: number of the piece of the layer, from the voxel of lowest index.
     """
 
     axis: int
@@ -84,10 +84,10 @@ class Planes:
     """All the planes of motion of a lattice, sorted.
 
     Attributes:
-        lattice: it.
+        lattice: the lattice.
         all: the planes, P of them.
-        label: place in `all` of each voxel's plane with each normal (3, V).
-        sign: s of each voxel in it (3, V).
+        label: index in `all` of each voxel's plane with each normal (3, V).
+        sign: sign s of each voxel in that plane (3, V).
     """
 
     def __init__(self, lattice: Lattice):
@@ -122,7 +122,7 @@ class Planes:
         for p in range(3):
             tilt = np.cross(np.eye(3, dtype=int)[p], OFFSETS)  # (6, 3)
             for n, k in np.argwhere(tilt):
-                # A node of two voxels is written by its first owner only.
+                # A node of two voxels gets its entry from the first one only.
                 node, first = np.unique(owned[:, n], return_index=True)
                 rows.append(3 * node + k)
                 columns.append(self.label[p, first])
@@ -133,17 +133,10 @@ class Planes:
         shape = (3 * len(self.lattice.nodes), len(self.all))
         return csc_array((values, tuple(place)), shape=shape)
 
-    def of_node(self, node: int) -> tuple[Plane, Plane]:
-        """The two planes a node lies on, by the row of the node."""
-        voxel, number = self.lattice.voxel_of(node)
-        even = number % 3
-        a, b = (self.all[self.label[p, voxel]] for p in range(3) if p != even)
-        return a, b
-
     def driven(self, place: Sequence[int], axis: int | str) -> int:
-        """Which plane moves the node at `place` [half pitches] along an axis.
+        """Index of the plane that moves a node [half pitches] along an axis.
 
-        The normal is the third axis beside that one and the node's even axis.
+        Its normal is neither that axis nor the node's even axis.
 
         Raises:
             InvalidInput: for a node not in the lattice, or the even axis, along
@@ -155,10 +148,10 @@ class Planes:
         voxel, number = self.lattice.voxel_of(node)
         even = number % 3
         if axis == even:
-            ways = " and ".join(AXES[a] for a in range(3) if a != even)
+            free = " and ".join(AXES[a] for a in range(3) if a != even)
             where = tuple(np.asarray(place).tolist())
             raise InvalidInput(
-                f"node {where} moves only along {ways}: its coordinate along "
-                f"{AXES[even]} is even; push along {ways.replace('and', 'or')}"
+                f"node {where} moves only along {free}: its coordinate along "
+                f"{AXES[even]} is even; push along {free.replace('and', 'or')}"
             )
         return int(self.label[3 - axis - even, voxel])

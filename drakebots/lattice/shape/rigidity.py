@@ -1,4 +1,4 @@
-"""The lattice as bars and ball joints: what moves without stretching a bar.
+"""The lattice as bars and ball joints: motions that stretch no bar.
 
 Row b of the rigidity matrix R (12 V, 3 N), of bar (i, j) of unit direction d:
 
@@ -24,10 +24,10 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.shape.lattice import Lattice
 
 MAX_VOXELS = 1728
-"""Most voxels whose null space is computed: 12 x 12 x 12."""
+"""Largest number of voxels whose null space is computed: 12 x 12 x 12."""
 
-# Eigenvalues of R^T R: zero ones come out below 1e-14; the least others decay as
-# 1/size^4 in long lattices, 1e-7 at 60 x 2 x 2.
+# Eigenvalues of R^T R: zero ones are computed below 1e-14; the smallest others decay
+# as 1/size^4 in long lattices, 1e-7 at 60 x 2 x 2.
 _ZERO = 1e-11
 
 
@@ -48,7 +48,8 @@ def null_space(lattice: Lattice) -> np.ndarray:
 
     Raises:
         InvalidInput: for more than MAX_VOXELS voxels.
-        NoSolution: when soft and free cannot be told apart (very long lattices).
+        NoSolution: when soft and free motions cannot be distinguished (very long
+            lattices).
     """
     if len(lattice.voxels) > MAX_VOXELS:
         raise InvalidInput(
@@ -69,13 +70,13 @@ def null_space(lattice: Lattice) -> np.ndarray:
         if stretch < 1e-14 or (stretch < 1e-11 and stretch > before / 2):
             return basis
     raise NoSolution(
-        f"the mechanisms of this lattice are not clear-cut: bars stretch by "
-        f"{stretch:.1g}; take a smaller one"
+        "the mechanisms of this lattice cannot be distinguished from soft motions: "
+        f"bars stretch by {stretch:.1g}; take a smaller lattice"
     )
 
 
 def self_stresses(lattice: Lattice, zero_modes: int) -> int:
-    """Independent states of self-stress, by Maxwell's rule."""
+    """Number of independent states of self-stress, by Maxwell's rule."""
     return len(lattice.beams) - 3 * len(lattice.nodes) + zero_modes
 
 
@@ -84,7 +85,7 @@ def rigid_motions(lattice: Lattice, piece: np.ndarray | None = None) -> np.ndarr
 
     Args:
         lattice: the voxels.
-        piece: which nodes move (N,), bool; by default all.
+        piece: whether each node moves (N,); by default all do.
     """
     nodes = lattice.nodes.astype(float)
     fields = np.zeros((len(nodes), 3, 6))
@@ -97,10 +98,10 @@ def rigid_motions(lattice: Lattice, piece: np.ndarray | None = None) -> np.ndarr
 
 
 def rotations(lattice: Lattice, fields: np.ndarray) -> np.ndarray:
-    """Of the voxels (3 V, k) in fields (3 N, k) that stretch no bar.
+    """Rotations of the voxels (3 V, k) in fields (3 N, k) that stretch no bar.
 
-    A voxel's twelve bars make it rigid, so w_c = e_c . (e_a x e_b)/2 . (difference of
-    u_b over the nodes -+ e_a, per half pitch).
+    A voxel's twelve bars make it rigid, so its rotation about axis c = a x b is half
+    the difference of u_b between its nodes +e_a and -e_a, per half pitch.
     """
     u = fields.reshape(len(lattice.nodes), 3, -1)
     own = lattice.voxel_nodes

@@ -97,35 +97,6 @@ class Gait:
     def __len__(self) -> int:
         return len(self.poses)
 
-    @property
-    def reversed(self) -> Gait:
-        """The same poses in reverse order: the robot walks backward."""
-        return Gait(self.poses[::-1], f"{self.name} reversed", self.stroke)
-
-    def at(self, cycles, start=None) -> np.ndarray:
-        """Controls at times in cycles, linear between the poses.
-
-        Args:
-            cycles: times (T,), >= 0; pose k is reached at k/K.
-            start: controls at time 0 (4,), which hold for the first 1/K; by default
-                the last pose, so that the loop is closed. Zeros start from rest.
-
-        Returns:
-            (T, 4) [m].
-
-        Raises:
-            InvalidInput: for a time < 0 or not finite, or another start.
-        """
-        time = np.atleast_1d(np.asarray(cycles, float)) * len(self)
-        if not np.isfinite(time).all() or (time < 0).any():
-            raise InvalidInput("a gait's time must be finite and >= 0 cycles")
-        last = np.floor(time).astype(int)
-        share = (time - last)[:, None]
-        before = self.poses[(last - 1) % len(self)].copy()
-        if start is not None:
-            before[last == 0] = table(start, len(NAMES), "start", "actuator")[0]
-        return before + share * (self.poses[last % len(self)] - before)
-
     def write(self, path: str | Path) -> None:
         """Writes the gait as CSV in mm, atomically."""
         head = ",".join(f"{name} [mm]" for name in NAMES)

@@ -129,7 +129,7 @@ def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), the identity in
         the first sample.
     """
-    cut = walker.walker()
+    cut = walker()
     core = np.unique(cut.lattice.voxel_nodes[: len(VoxelRobot().core.voxels)])
     places = nodes[:, core]
     middle = places.mean(axis=1)

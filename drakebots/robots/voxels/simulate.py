@@ -48,11 +48,15 @@ from drakebots.results import Result
 from drakebots.robots.voxels.gait import Gait, GaitMotion, find_gait
 from drakebots.robots.voxels.model import (
     ACTUATORS,
+    HEADING,
     MODEL,
     OctahedraPlant,
     find_octahedra,
     place_at_rest,
+    rest_pose,
     walker,
+    walker_feet,
+    walker_sdf,
 )
 from drakebots.robots.voxels.plant import (
     Actuators,
@@ -218,7 +222,7 @@ class WalkDiagram:
         context = self.plant.GetMyMutableContextFromRoot(
             simulator.get_mutable_context()
         )
-        place_at_rest(self.built, context, RigidTransform(walker.rest_pose()))
+        place_at_rest(self.built, context, RigidTransform(rest_pose()))
         self.feet.apply(context, np.zeros((len(self.feet.feet), 3)))
         return simulator
 
@@ -234,12 +238,12 @@ def build(problem: VoxelSimulation) -> WalkDiagram:
     )
     plant, scene_graph = AddMultibodyPlant(config, builder)
     plant.set_name("plant")
-    feet = walker.walker_feet(
+    feet = walker_feet(
         problem.friction_front, problem.friction_back, point_feet=problem.point_feet
     )
-    cut = walker.walker()
+    cut = walker()
     points = tuple(foot.point(cut) for foot in feet)
-    model = replace(load(MODEL), text=walker.walker_sdf(feet), feet=points)
+    model = replace(load(MODEL), text=walker_sdf(feet), feet=points)
     model.add_to(plant)
     Ground(GROUND_FRICTION).add_to(plant)
     built = find_octahedra(plant, cut)
@@ -251,7 +255,7 @@ def build(problem: VoxelSimulation) -> WalkDiagram:
         joint.set_default_damping_vector(np.full(3, problem.joint_damping))
     plant.Finalize()
     bias = [problem.directional * foot.friction for foot in feet]
-    contact = find_feet(built, feet, bias, walker.HEADING, scene_graph)
+    contact = find_feet(built, feet, bias, HEADING, scene_graph)
     robot = Robot(model, plant, scene_graph, SI, LoopClosure(plant, model.loops))
     diagram = builder.Build()
     diagram.set_name("voxel")

@@ -17,6 +17,7 @@ from drakebots.lattice.pom import (
     Agreement,
     agreement,
     frame_motion,
+    inverse_kinematics,
     without_rigid_motion,
 )
 from drakebots.lattice.shape import Strut
@@ -106,10 +107,11 @@ def robot_templates(strut: Strut = Strut()) -> RobotTemplates:
 def targets_recovered() -> float:
     """Largest error of the gait found from its node motions [m]; Fig. 5's inverse."""
     robot, gait = VoxelRobot(), paper_gait()
-    rows = [robot.lattice.node(w.node) for w in TARGETS]
-    moved = robot.displacements(gait.poses)
-    targets = {w.name: moved[:, row, w.axis] for w, row in zip(TARGETS, rows)}
-    return float(np.abs(robot.inverse(targets).controls - gait.poses).max())
+    rows = [robot.lattice.node(target.node) for target in TARGETS]
+    axes = [target.axis for target in TARGETS]
+    moved = robot.displacements(gait.poses)[:, rows, axes]
+    found = inverse_kinematics(robot.core, ACTUATORS, TARGETS, moved)
+    return float(np.abs(found.controls - gait.poses).max())
 
 
 # --- pictures ---------------------------------------------------------------

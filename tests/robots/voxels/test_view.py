@@ -156,12 +156,12 @@ def test_everything_moves_with_the_nodes():
 
 
 def test_recording_of_a_gait():
-    robot, cycles = VoxelRobot(), np.linspace(0, 1, 9)
-    moved = robot.displacements(paper_gait().at(cycles))
+    robot, times = VoxelRobot(), np.linspace(0, 4, 8)
+    moved = robot.displacements(paper_gait().poses)
     stage = record_lattice(
         robot.lattice,
         robot.lattice.positions + moved,
-        4 * cycles,
+        times,
         actuators=ACTUATORS,
         trails=MARKERS.values(),
     )

@@ -1,8 +1,8 @@
 """The walking robot's kinematics, and any voxel lattice as rigid octahedra in Drake.
 
 :class:`VoxelRobot` is the paper's robot by planes of motion, with its named actuators,
-feet and markers; `walker` writes its model folder. :class:`Octahedra` cuts any lattice
-into a tree and loops, :func:`octahedra_sdf` writes it as SDF, and
+feet and markers; :func:`walker` is the same robot as octahedra. :class:`Octahedra` cuts
+any lattice into a tree and loops, :func:`octahedra_sdf` writes it as SDF, and
 :func:`find_octahedra` finds it again in the plant that has read the SDF.
 """
 
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
         STRUT_RADIUS,
         Foot,
         octahedra_sdf,
+        octahedra_sidecar,
     )
     from drakebots.robots.voxels.model.walker import (
-        walker_lattice,
-        walker_scene,
+        HEADING,
+        rest_pose,
+        walker,
+        walker_feet,
         walker_sdf,
-        walker_sidecar,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

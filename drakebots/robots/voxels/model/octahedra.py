@@ -231,18 +231,6 @@ class OctahedraPlant:
         eval_pose = self.plant.EvalBodyPoseInWorld
         return np.array([eval_pose(context, b).GetAsMatrix4() for b in self.bodies])
 
-    def gaps(self, context: Context) -> np.ndarray:
-        """Distance of the two images of every shared node (S,) [m]."""
-        poses, cut = self.poses(context), self.octahedra
-        gaps = np.zeros(len(cut.shared))
-        for k, shared in enumerate(cut.shared):
-            images = [
-                poses[v, :3, :3] @ cut.in_body(v, shared.node) + poses[v, :3, 3]
-                for v in (shared.A, shared.B)
-            ]
-            gaps[k] = np.linalg.norm(images[0] - images[1])
-        return gaps
-
 
 def node_positions(cut: Octahedra, p_WB: np.ndarray, R_WB: np.ndarray) -> np.ndarray:
     """p_WN of all nodes (..., N, 3) [m] from the voxels' poses.

@@ -22,14 +22,12 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.checks import check, positive
-from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.lattice.pom import (
     Conflict,
     Control,
     Kinematics,
     PlanesOfMotion,
     bounded_controls,
-    inverse_kinematics,
     place_of,
     stroke_conflicts,
     table,
@@ -170,48 +168,6 @@ class VoxelRobot:
         if nodes is not None:
             J = J[[self.lattice.node(place_of(n)) for n in nodes]]
         return np.einsum("nkm,tm->tnk", J, u)
-
-    def markers(self, u) -> dict[str, np.ndarray]:
-        """Displacements of the markers by name (T, 3) [m]."""
-        return dict(zip(MARKERS, self._by_node(u, MARKERS.values())))
-
-    def feet(self, u) -> dict[str, np.ndarray]:
-        """Displacements of the feet by name (T, 3) [m]."""
-        return dict(zip(FEET, self._by_node(u, FEET.values())))
-
-    def _by_node(self, u, nodes) -> np.ndarray:
-        return self.displacements(u, tuple(nodes)).transpose(1, 0, 2)
-
-    def inverse(self, targets: Mapping[str, Sequence[float]]) -> Kinematics:
-        """Actuators for requested node motions, with the markers as effectors.
-
-        Args:
-            targets: trajectories (T,) [m] by the names of `TARGETS`: "FL" and "FR",
-                heights of the nodes the front feet hang on, "BL y" and "BR x". An
-                actuator whose target is left out stays at rest.
-
-        Raises:
-            UnknownName: for another name.
-            InvalidInput: for no target, or trajectories of different length.
-        """
-        by_name = {target.name: target for target in TARGETS}
-        for name in targets:
-            if name not in by_name:
-                raise UnknownName("target", name, by_name)
-        columns = [np.atleast_1d(np.asarray(v, float)) for v in targets.values()]
-        if len({c.shape for c in columns}) != 1:
-            raise InvalidInput(
-                "targets must be trajectories of one length, at least one"
-            )
-        return inverse_kinematics(
-            self.core,
-            ACTUATORS,
-            [by_name[name] for name in targets],
-            np.stack(columns, axis=1),
-            list(MARKERS.values()),
-            stroke=self.stroke,
-            ideality=self.ideality,
-        )
 
     def reach(self, targets: Sequence[Control], values) -> Kinematics:
         """Actuators for requested motions of any nodes, the front feet included.

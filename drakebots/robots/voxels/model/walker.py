@@ -1,5 +1,4 @@
-"""The walking robot's model folder: its voxels, masses and feet, and the files made
-from them.
+"""The walking robot as rigid octahedra: its voxels, masses and feet, and its SDF.
 
 The core is 2x2x2 voxels with the actuators' mass spread over it; one more voxel hangs
 on either side of the front. The robot faces +x+y. Each back foot is a bar with a heel
@@ -12,15 +11,13 @@ falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et 
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from drakebots.lattice.shape import Strut
 from drakebots.model import parameters_of
 from drakebots.robots.voxels.model.octahedra import Octahedra
-from drakebots.robots.voxels.model.robot import FEET, MARKERS, VoxelRobot
-from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf, octahedra_sidecar
+from drakebots.robots.voxels.model.robot import FEET, VoxelRobot
+from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf
 
 HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
 """The direction the robot faces, in the lattice's axes."""
@@ -76,53 +73,8 @@ def walker_sdf(feet: tuple[Foot, ...] | None = None) -> str:
     return octahedra_sdf(walker(), feet, name="voxel", colors=colors)
 
 
-_MADE = "Written by scripts/make_voxel_model.py from params.yaml; SI."
-
-
-def walker_sidecar() -> str:
-    """The text of voxel.drakebots.yaml."""
-    text = octahedra_sidecar(walker(), walker_feet(), MARKERS)
-    return f"# {_MADE}\n{text}"
-
-
 def rest_pose() -> np.ndarray:
     """p_WL of the lattice's corner (3,) [m]: feet on z = 0, core over the origin."""
     given = parameters_of("voxel")
     pitch = given.number("pitch")
     return np.array([-pitch, -pitch, given.table("foot")["radius"]])
-
-
-def walker_scene() -> str:
-    """The text of scene.dmd.yaml: the robot on the ground."""
-    cut = walker()
-    p = rest_pose() + cut.centres[0]
-    where = [float(f"{x:.12g}") for x in p]
-    return f"""# {_MADE}
-# The robot stands on the ground; its actuators are no part of the file.
-directives:
-- add_model:
-    name: voxel
-    file: package://drakebots/voxel/voxel.sdf
-    default_free_body_pose:
-      {cut.names[0]}:
-        translation: {where}
-- add_model:
-    name: ground
-    file: package://drakebots/voxel/ground.sdf
-- add_weld:
-    parent: world
-    child: ground::ground
-"""
-
-
-def walker_lattice() -> str:
-    """The text of lattice.json: the robot's voxels."""
-    lattice = walker().lattice
-    voxels = ",\n    ".join(json.dumps(v) for v in lattice.voxels.tolist())
-    return f"""{{
-  "pitch": {lattice.pitch!r},
-  "voxels": [
-    {voxels}
-  ]
-}}
-"""

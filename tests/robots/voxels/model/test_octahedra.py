@@ -20,7 +20,6 @@ from drakebots.lattice.frame import Load, Supports, lattice_frame
 from drakebots.lattice.frame.solve import solve_frame
 from drakebots.lattice.pom.pom import Control
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
-from drakebots.robots.voxels.model import walker
 from drakebots.robots.voxels.model.octahedra import (
     Octahedra,
     find_octahedra,
@@ -28,8 +27,9 @@ from drakebots.robots.voxels.model.octahedra import (
 )
 from drakebots.robots.voxels.model.robot import FEET, MARKERS
 from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf
+from drakebots.robots.voxels.model.walker import rest_pose, walker, walker_feet
 from drakebots.robots.voxels.plant import add_actuators
-from tests.helpers.octahedra_in_code import add_octahedra
+from tests.helpers.octahedra_in_code import add_octahedra, gaps
 from tests.helpers.scripts import load_script
 
 PAIR = ((2, 1, 1), (2, 1, 3))
@@ -89,7 +89,7 @@ def test_nodes_stand_where_the_lattice_has_them(builder):
     context = built.plant.CreateDefaultContext()
     place_at_rest(built, context)
     assert built.node_positions(context) == pytest.approx(cut.lattice.positions)
-    assert built.gaps(context).max() < 1e-15
+    assert gaps(built, context).max() < 1e-15
     X = RigidTransform(RollPitchYaw(0.1, 0.2, 0.3), [1.0, 2.0, 3.0])
     place_at_rest(built, context, X)
     assert built.node_positions(context) == pytest.approx(
@@ -143,7 +143,7 @@ def relax(built, forces: float, seconds: float = 0.15) -> float:
         applied.append(force)
     plant.get_applied_spatial_force_input_port().FixValue(context, applied)
     simulator.AdvanceTo(seconds)
-    assert built.gaps(context).max() < 1e-6
+    assert gaps(built, context).max() < 1e-6
     p = built.node_positions(context)[rows]
     return float(p[1, 2] - p[0, 2] - cut.lattice.pitch)
 
@@ -201,7 +201,7 @@ def test_actuator_moves_the_plane_it_drives():
     force = actuators.forces(commanded, *actuators.lengths(context))
     assert force[0] == pytest.approx(-2 * 1.236, rel=0.1)
     assert length == pytest.approx(commanded, abs=1e-4)
-    assert built.gaps(context).max() < 1e-6
+    assert gaps(built, context).max() < 1e-6
 
 
 def test_masses_feet_and_lattices_that_cannot_be():
@@ -226,13 +226,13 @@ def test_masses_feet_and_lattices_that_cannot_be():
 
 
 def test_walker_is_the_robot():
-    cut = walker.walker()
+    cut = walker()
     assert len(cut.names) == 10
     assert cut.masses.sum() == pytest.approx(61.828e-3)
     for place in (*MARKERS.values(), *FEET.values()):
         cut.lattice.node(place)
-    rest = walker.rest_pose()
-    for foot in walker.walker_feet():
+    rest = rest_pose()
+    for foot in walker_feet():
         voxel, p = foot.place(cut)
         height = (rest + cut.centres[voxel] + p)[2]
         assert height == pytest.approx(foot.radius)

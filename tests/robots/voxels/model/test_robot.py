@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.lattice.pom.kinematics import inverse_kinematics
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import agreement, frame_motion, without_rigid_motion
 from drakebots.lattice.shape.lattice import Strut
@@ -17,7 +18,14 @@ from drakebots.robots.voxels.gait import (
     paper_gait,
     read_gait,
 )
-from drakebots.robots.voxels.model.robot import ACTUATORS, FEET, FRONT, VoxelRobot
+from drakebots.robots.voxels.model.robot import (
+    ACTUATORS,
+    FEET,
+    FRONT,
+    MARKERS,
+    TARGETS,
+    VoxelRobot,
+)
 
 ROBOT = VoxelRobot()
 GAIT = paper_gait()
@@ -34,17 +42,23 @@ GOLDEN = [  # blue, yellow, red, green -> yr, gr, yb, gb in mm (x, y)
 ]
 
 
+def motions(robot, u, named):
+    """Displacements of named nodes (T, 3) [m]."""
+    moved = robot.displacements(u, tuple(named.values()))
+    return dict(zip(named, moved.transpose(1, 0, 2)))
+
+
 @pytest.mark.parametrize(("u", "wanted"), GOLDEN)
 @pytest.mark.parametrize("ideality", [1.0, 0.8])
 def test_golden_markers(u, wanted, ideality):
-    markers = VoxelRobot(ideality=ideality).markers(np.array(u) * 1e-3)
+    markers = motions(VoxelRobot(ideality=ideality), np.array(u) * 1e-3, MARKERS)
     for name, (x, y) in zip(("yr", "gr", "yb", "gb"), wanted):
         expected = ideality * 1e-3 * np.array([[x, y, 0]])
         assert np.allclose(markers[name], expected, atol=1e-15), name
 
 
 def test_gait_template():
-    feet = ROBOT.feet(GAIT.poses)
+    feet = motions(ROBOT, GAIT.poses, FEET)
     for name, wanted in TEMPLATE.items():
         assert np.allclose(feet[name][:, :2], D * np.array(wanted), atol=1e-15)
         assert not feet[name][:, 2].any()
@@ -61,29 +75,23 @@ def test_gait_template():
 
 
 def test_back_feet_move_as_the_markers_above():
-    feet, markers = ROBOT.feet(GAIT.poses), ROBOT.markers(GAIT.poses)
+    feet, markers = (
+        motions(ROBOT, GAIT.poses, FEET),
+        motions(ROBOT, GAIT.poses, MARKERS),
+    )
     assert np.array_equal(feet["BL"], markers["yr"])
     assert np.array_equal(feet["BR"], markers["gb"])
 
 
 def test_inverse_kinematics_recovers_the_gait():
-    found = ROBOT.inverse({name: D * w for name, w in PAPER_TARGETS.items()})
+    values = D * np.transpose([PAPER_TARGETS[target.name] for target in TARGETS])
+    found = inverse_kinematics(
+        ROBOT.core, ACTUATORS, TARGETS, values, MARKERS.values(), stroke=ROBOT.stroke
+    )
     assert np.abs(found.controls - GAIT.poses).max() < 1e-15
     assert not found.conflicts
-    markers = np.stack(list(ROBOT.markers(GAIT.poses).values()), axis=1)
+    markers = np.stack(list(motions(ROBOT, GAIT.poses, MARKERS).values()), axis=1)
     assert np.allclose(found.effectors, markers, atol=1e-15)
-
-
-def test_inverse_reports():
-    found = ROBOT.inverse({"FL": [0.0, 6e-3]})
-    assert {c.kind for c in found.conflicts} == {"stroke", "undetermined"}
-    assert "at pose 1" in next(c.text for c in found.conflicts if c.kind == "stroke")
-    with pytest.raises(UnknownName, match="did you mean 'BL y'"):
-        ROBOT.inverse({"BLy": [0.0]})
-    with pytest.raises(InvalidInput, match="one length"):
-        ROBOT.inverse({"FL": [0.0], "FR": [0.0, 1.0]})
-    with pytest.raises(InvalidInput, match="one length"):
-        ROBOT.inverse({})
 
 
 def test_reaching_with_the_feet():
@@ -160,21 +168,9 @@ def test_lattice_and_bad_robots():
 
 def test_gaits_by_name():
     assert np.array_equal(find_gait("backward").poses, find_gait("forward").poses[::-1])
-    assert np.array_equal(GAIT.reversed.poses, find_gait("backward").poses)
     assert len(GAIT) == 8 and paper_gait(2e-3).poses.max() == 2e-3
     with pytest.raises(UnknownName, match="forward"):
         find_gait("forwards")
-
-
-def test_between_poses():
-    at = GAIT.at([0, 1 / 8, 1 / 16, 1.0, 7 / 8], start=np.zeros(4))
-    assert not at[0].any()
-    assert np.allclose(at[1], GAIT.poses[0]) and np.allclose(at[2], GAIT.poses[0] / 2)
-    assert np.allclose(at[3], GAIT.poses[7]) and np.allclose(at[4], GAIT.poses[6])
-    looped = GAIT.at(np.linspace(0, 3, 200))
-    assert np.abs(looped).max() <= D and np.abs(np.diff(looped, axis=0)).max() < D / 4
-    with pytest.raises(InvalidInput, match="cycles"):
-        GAIT.at(-1)
 
 
 def test_files_round_trip(tmp_path):
