@@ -1,4 +1,4 @@
-"""What a contact-implicit program needs to know of a robot on its ground."""
+"""A robot on its ground, as the CasADi expressions of a contact-implicit program."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _SIGNS = ((1, 0), (0, -1), (-1, 0), (0, 1))
 """Friction directions as multiples of the tangents (t1, t2)."""
 
 DIRECTIONS = ("+x", "-y", "-x", "+y")
-"""Their names on flat ground."""
+"""Names of the friction directions on flat ground."""
 
 
 def joint_inputs(twin: Twin, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-    """B u: the inputs are the plant's actuators."""
+    """B u, for inputs that are the plant's actuators."""
     return ca.SX(twin.actuation_matrix()) @ u
 
 
 @dataclass(frozen=True)
 class ContactSystem:
-    """A robot, its terrain and how its inputs push.
+    """A robot, its terrain and the forces of its inputs.
 
     Attributes:
-        robot: on a base whose velocities are position rates ("euler" or
-            "fixed"), in the units to compute in.
-        terrain: under its feet, in SI.
-        inputs: the force of the inputs.
-        input_names: of u.
+        robot: the robot, on a base whose velocities are position rates ("euler" or
+            "fixed"), in plant units.
+        terrain: the ground under its feet, in SI.
+        inputs: from twin, q, v, u to the generalized force of the inputs.
+        input_names: names of the inputs; None for those of the actuators.
     """
 
     robot: Robot
@@ -60,7 +60,7 @@ class ContactSystem:
 
     @property
     def nq(self) -> int:
-        """Coordinates."""
+        """Number of coordinates."""
         return self.twin.nq
 
     @cached_property
@@ -75,30 +75,29 @@ class ContactSystem:
 
     @property
     def nu(self) -> int:
-        """Inputs."""
+        """Number of inputs."""
         return len(self.inputs_labels)
 
     @property
     def num_feet(self) -> int:
-        """Feet."""
+        """Number of feet."""
         return len(self.robot.model.feet)
 
     @property
     def num_loop_rows(self) -> int:
-        """Rows of c(q)."""
+        """Number of rows of c(q)."""
         return self.robot.closure.num_rows
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the positions: of their joints."""
+        """Names of the positions, from their joints."""
         plant = self.robot.plant
         names = [""] * self.nq
         for index in plant.GetJointIndices():
             joint = plant.get_joint(index)
             for i in range(joint.num_positions()):
-                suffix = (
-                    f"_{joint.position_suffix(i)}" if joint.num_positions() > 1 else ""
-                )
+                single = joint.num_positions() == 1
+                suffix = "" if single else f"_{joint.position_suffix(i)}"
                 names[joint.position_start() + i] = joint.name() + suffix
         return tuple(names)
 
@@ -127,7 +126,7 @@ class ContactSystem:
         return self._loops(q, lam)
 
     def applied_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """Of the inputs and of damping."""
+        """Generalized force of the inputs and of damping (nq,)."""
         return self.inputs(self.twin, q, v, u) + self.twin.damping_force(q, v)
 
     @cached_property
@@ -142,10 +141,10 @@ class ContactSystem:
         ]
 
     def _contacts(self, q: ca.SX):
-        """phi, n, D (3, 4) and the touching point of every foot.
+        """phi, n, D (3, 4) and the contact point of every foot.
 
-        The point is fixed in its body: a function (q) -> p_WC whose derivative
-        is the motion of the material point that touches, for round feet too.
+        The point is fixed in its body: the derivative of p_WC(q) is the motion of
+        the material point in contact, for round feet too.
         """
         unit = self.robot.scaling.length
         for foot in self.robot.model.feet:

@@ -1,4 +1,18 @@
-"""TODO: what this room is."""
+"""Solvers: IPOPT with exact Hessians, and Drake's SNOPT and IPOPT.
+
+    solution = solve(program, x0)                  # or solver="snopt", "ipopt"
+    print(solution.summary())
+
+A program is also a MathematicalProgram, for all of Drake's solvers and tools; costs,
+bounds and constraints may be added to it, and exact Hessians survive:
+
+    lowered = lower(program)
+    result = ExactIpoptSolver().Solve(lowered.prog, program.pack(guess))
+    parts = program.view(result.get_x_val())
+
+:func:`solve_continuation` leads through easier programs to a hard one, and
+:func:`multi_start` does so from many starts.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -13,13 +27,9 @@ if TYPE_CHECKING:
         solve_continuation,
     )
     from drakebots.trajopt.solvers.drake import solve_drake
+    from drakebots.trajopt.solvers.exact_solver import ExactIpoptSolver
     from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
-    from drakebots.trajopt.solvers.mathematical_program import Compute
-    from drakebots.trajopt.solvers.solve import (
-        SOLVERS,
-        TOLERANCE,
-        Solution,
-        solve,
-    )
+    from drakebots.trajopt.solvers.mathematical_program import Compute, lower
+    from drakebots.trajopt.solvers.solve import SOLVERS, TOLERANCE, Solution, solve
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,8 +1,8 @@
-"""SNOPT and IPOPT as Drake has them, on a lowered program.
+"""Drake's SNOPT and IPOPT on a lowered program.
 
-Both see variables and rows divided by their scales and derivatives by hand;
-neither sees second derivatives. A callback keeps the best iterate, so that a
-solve that is stopped (time limit, monitor, Ctrl-C) leaves something behind.
+Both get variables and rows divided by their scales, and exact first derivatives;
+neither uses second derivatives. A callback keeps the best iterate, so that a solve that
+is stopped (time limit, monitor, Ctrl-C) still returns one.
 """
 
 from __future__ import annotations
@@ -41,21 +41,19 @@ SNOPT_DEFAULTS: dict[str, Any] = {
     "Timing level": 3,
 }
 
-# Drake's wheels hold IPOPT with SPRAL only.
-# Drake's IPOPT has another linear solver.
+# Options that do not apply: Drake's wheels have IPOPT with SPRAL only.
 _OTHERS = ("linear_solver", "mumps_pivot_order", "sb")
 _IPOPT = {k: v for k, v in IPOPT_DEFAULTS.items() if k not in _OTHERS}
 
 FEASIBLE = 1e-6
-"""Scaled violations below this do not matter for which iterate is best."""
-
+"""Scaled violation below which the objective decides which iterate is best."""
 
 _LARGEST = 2**28
-"""Words of workspace: 2 GB of real numbers."""
+"""Largest workspace in words: 2 GB of real numbers."""
 
 
 class _Stop(Exception):
-    """Leaves a solver; never reaches a user."""
+    """Ends a solver from its callback; users never see it."""
 
 
 class _Watch:
@@ -91,7 +89,7 @@ class _Watch:
             raise _Stop
 
     def settle(self, error: BaseException) -> str:
-        """The status an exception means; raises what nobody meant.
+        """The status that an exception stands for; raises any other exception.
 
         SNOPT turns any exception of a callback or a binding into a
         RuntimeError with its name, KeyboardInterrupt too.
@@ -123,18 +121,18 @@ def solve_drake(
     monitor: Monitor | None = None,
     time_limit: float | None = None,
 ) -> Raw:
-    """Solves a program by a solver of Drake.
+    """Solves a program with a solver of Drake.
 
     Args:
-        program: to solve.
+        program: the program.
         x0: the initial guess.
         solver: "snopt" or "ipopt".
-        options: the solver's, over :data:`SNOPT_DEFAULTS` or those of
-            `ipopt_exact` without its linear solver. A "Print file" (SNOPT) or
-            "output_file" (IPOPT) is kept.
-        monitor: True stops. SNOPT calls it at every function evaluation,
+        options: options of the solver, which override :data:`SNOPT_DEFAULTS` or
+            those of `ipopt_exact` without its linear solver. A "Print file"
+            (SNOPT) or "output_file" (IPOPT) is kept.
+        monitor: returns True to stop. SNOPT calls it at every function evaluation,
             trial points of its line search included, IPOPT at every iteration.
-        time_limit: of wall time [s]; looked at when the monitor is called,
+        time_limit: limit of the wall time [s], checked when the monitor is called,
             and within SNOPT's subproblems.
 
     Returns:
@@ -143,8 +141,8 @@ def solve_drake(
 
     Raises:
         UnknownName: for a solver that is not in :data:`SOLVERS`.
-        InvalidInput: for an option the solver does not know, a bad guess.
-        Exception: what the monitor raised.
+        InvalidInput: for an option that the solver does not know, or a bad guess.
+        Exception: any exception of the monitor.
     """
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
@@ -186,8 +184,8 @@ def _settings(solver: str, program: Program, options, time_limit) -> dict[str, A
         "Total integer workspace": 2_000_000 + 1000 * size,
     }
     if time_limit is not None:
-        # SNOPT looks at its own clock within QP subproblems too, which may
-        # take minutes and call nobody.
+        # SNOPT checks its own clock within QP subproblems too, which may take
+        # minutes without a callback.
         defaults["Time limit"] = float(time_limit)
     return defaults | given
 
@@ -196,7 +194,7 @@ def _snopt(lowered: Lowered, values, settings, watch: _Watch, folder: Path):
     own = settings.pop("Print file", None)
     for attempt in range(4):
         path = Path(own) if own else folder / f"snopt_{attempt}.txt"
-        # SNOPT appends: only what this run wrote counts.
+        # SNOPT appends to the file: read only what this run writes.
         start = path.stat().st_size if path.exists() else 0
         chosen = SolverOptions()
         chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))

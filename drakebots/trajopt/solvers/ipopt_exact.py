@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "mu_strategy": "adaptive",
     "max_iter": 3000,
     "linear_solver": "mumps",
-    # METIS: half the time of MUMPS' own choice on HAMR (scripts/bench/scaling.py).
+    # METIS: half the time of MUMPS's own choice on HAMR (scripts/bench/scaling.py).
     "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",
     "sb": "yes",
@@ -36,12 +35,12 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a solver reports while it works; scaled units.
+    """An iterate that a running solver reports.
 
     Attributes:
-        number: of the iteration.
-        objective: its value.
-        infeasibility: largest violation of a row.
+        number: number of the iteration.
+        objective: objective of the iterate.
+        infeasibility: largest violation of a row (scaled).
         x: the iterate in physical units.
     """
 
@@ -57,16 +56,16 @@ Monitor = Callable[[Iteration], bool]
 
 @dataclass(frozen=True)
 class Raw:
-    """What a solver left behind, before anyone judges it.
+    """The output of a solver, before it is judged.
 
     Attributes:
         x: the last iterate.
-        status: the solver's own word.
-        success: whether the solver claims optimality (maybe acceptable).
+        status: status reported by the solver.
+        success: whether the solver claims an optimal or acceptable point.
         log: columns of the iteration log.
-        seconds: wall time by what it was spent on.
-        multipliers: of the rows, scaled units; for warm starts.
-        bound_multipliers: of the variables' bounds, scaled units.
+        seconds: wall time by activity [s].
+        multipliers: multipliers of the rows (scaled), for warm starts.
+        bound_multipliers: multipliers of the variables' bounds (scaled).
     """
 
     x: np.ndarray
@@ -79,7 +78,7 @@ class Raw:
 
 
 class _Callback(ca.Callback):
-    """Keeps iterates and asks the monitor whether to go on."""
+    """Passes iterates to the monitor, which may stop the solver."""
 
     def __init__(self, program: Program, monitor: Monitor | None):
         ca.Callback.__init__(self)
@@ -137,13 +136,13 @@ def solve_exact(
     """Solves a program by IPOPT with exact Hessians.
 
     Args:
-        program: to solve.
+        program: the program.
         x0: the initial guess.
-        options: IPOPT's, over :data:`DEFAULTS`.
+        options: options of IPOPT, which override :data:`DEFAULTS`.
         monitor: see :data:`Monitor`.
-        assembled: the program's functions when they are there already.
-        multipliers: of rows and bounds to warm start with.
-        threads: for the derivatives; None for all the machine's.
+        assembled: the program's functions, if they were assembled before.
+        multipliers: multipliers of rows and bounds for a warm start.
+        threads: number of threads for the derivatives; None for all cores.
 
     Raises:
         InvalidInput: for an option that IPOPT does not know.
@@ -156,44 +155,42 @@ def solve_exact(
     callback = _Callback(program, monitor)
     x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
     nlp = {"x": x, "p": p, "f": functions.objective(x, p), "g": functions.rows(x, p)}
-    with _spral(settings):
-        try:
-            solver = ca.nlpsol(
-                "ipopt",
-                "ipopt",
-                nlp,
-                {
-                    "grad_f": functions.gradient,
-                    "jac_g": functions.jacobian,
-                    "hess_lag": functions.hessian,
-                    "iteration_callback": callback,
-                    "print_time": False,
-                    "error_on_fail": False,
-                    "calc_lam_p": False,
-                    "calc_multipliers": False,
-                    "no_nlp_grad": True,
-                    **{f"ipopt.{key}": value for key, value in settings.items()},
-                },
-            )
-        except RuntimeError as error:
-            raise InvalidInput(
-                f"IPOPT refuses an option: {_last_line(error)}"
-            ) from None
-        scale, row_scale = program.x_scale, program.row_scale
-        arguments = {
-            "x0": np.asarray(x0, float) / scale,
-            "lbx": program.x_lower / scale,
-            "ubx": program.x_upper / scale,
-            "lbg": program.lower / row_scale,
-            "ubg": program.upper / row_scale,
-        }
-        if multipliers is not None:
-            arguments["lam_g0"], arguments["lam_x0"] = multipliers
-        try:
-            out = solver(**arguments)
-        except KeyboardInterrupt:
-            callback.error = callback.error or KeyboardInterrupt()
-            out = None
+    _check_spral(settings)
+    try:
+        solver = ca.nlpsol(
+            "ipopt",
+            "ipopt",
+            nlp,
+            {
+                "grad_f": functions.gradient,
+                "jac_g": functions.jacobian,
+                "hess_lag": functions.hessian,
+                "iteration_callback": callback,
+                "print_time": False,
+                "error_on_fail": False,
+                "calc_lam_p": False,
+                "calc_multipliers": False,
+                "no_nlp_grad": True,
+                **{f"ipopt.{key}": value for key, value in settings.items()},
+            },
+        )
+    except RuntimeError as error:
+        raise InvalidInput(f"IPOPT refuses an option: {_last_line(error)}") from None
+    scale, row_scale = program.x_scale, program.row_scale
+    arguments = {
+        "x0": np.asarray(x0, float) / scale,
+        "lbx": program.x_lower / scale,
+        "ubx": program.x_upper / scale,
+        "lbg": program.lower / row_scale,
+        "ubg": program.upper / row_scale,
+    }
+    if multipliers is not None:
+        arguments["lam_g0"], arguments["lam_x0"] = multipliers
+    try:
+        out = solver(**arguments)
+    except KeyboardInterrupt:
+        callback.error = callback.error or KeyboardInterrupt()
+        out = None
     if callback.error is not None and not isinstance(callback.error, KeyboardInterrupt):
         raise callback.error
     if out is None:
@@ -223,9 +220,8 @@ def solve_exact(
     )
 
 
-@contextmanager
-def _spral(settings):
-    """SPRAL refuses to run unless OpenMP may cancel; that is read at start."""
+def _check_spral(settings: Mapping[str, Any]) -> None:
+    # SPRAL does not run unless OpenMP allows cancellation, which is read at start.
     if settings.get("linear_solver") == "spral" and (
         os.environ.get("OMP_CANCELLATION", "").upper() != "TRUE"
     ):
@@ -233,11 +229,10 @@ def _spral(settings):
             "linear_solver spral needs OMP_CANCELLATION=TRUE and OMP_PROC_BIND=TRUE in "
             "the environment before Python starts; set them, or use mumps"
         )
-    yield
 
 
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = lines[-1] if lines else "unknown"
-    # CasADi puts its own source file first: "....cpp:320: what went wrong".
+    # CasADi's messages start with its source file: "....cpp:320: message".
     return re.sub(r"^\S+\.[ch]pp:\d+:\s*", "", last)

@@ -1,14 +1,26 @@
 """A program as Drake's MathematicalProgram, for Drake's solvers and tools.
 
-There is one binding for each group of rows at each knot and one cost for each
-use of a block, with derivatives by hand, sparsity patterns and names:
+    lowered = lower(program)
+    result = SnoptSolver().Solve(lowered.prog, program.pack(guess))
+    parts = program.view(result.get_x_val())
+
+There is one binding for each group of rows at each knot and one cost for each use of a
+block, with exact derivatives, sparsity patterns and names:
 
     lower/rho <= (sum_t S_t r_t)/rho <= upper/rho,    x in physical units
 
-Rows are divided by the program's row scales rho, since Drake has no scaling of
-rows; variables keep their units and get `SetVariableScaling`, which SNOPT
-follows and IPOPT ignores with a warning. Rows that are affine become linear
-constraints, affine costs linear costs.
+Rows are divided by the program's row scales rho, since Drake has no scaling of rows;
+variables keep their units and get `SetVariableScaling`, which SNOPT follows and IPOPT
+ignores with a warning. Affine rows become linear constraints, and affine costs linear
+costs.
+
+Drake's solvers evaluate bindings in AutoDiffXd. An :class:`Evaluator` separates values
+and derivatives, evaluates its blocks' compiled functions in double precision and
+multiplies dr/dx by the seed:
+
+    y = S r(x_local),    dy/dz = S (dr/dx) (dx/dz)
+
+The seed dx/dz is not the identity when a program has variable scaling (SNOPT).
 """
 
 from __future__ import annotations
@@ -26,24 +38,14 @@ from pydrake.symbolic import Variable
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Block, Group, Program, Term, compile_blocks
 
-# Block uses as evaluators of a MathematicalProgram: double in, double out.
-#
-# Drake's solvers evaluate bindings in AutoDiffXd. An evaluator here takes values
-# and derivatives apart, evaluates its blocks' compiled functions in double and
-# puts dr/dx times the seed back:
-#
-#     y = S r(x_local),    dy/dz = S (dr/dx) (dx/dz)
-#
-# The seed dx/dz is no identity when a program has variable scaling (SNOPT).
-
 _PROBE: ContextVar[list | None] = ContextVar("probe", default=None)
 
 
 class Compute:
     """A block's functions on preallocated buffers; shared by all its uses.
 
-    CasADi's ordinary call converts every argument, some 30 us; a buffer takes
-    the memory as it is.
+    CasADi's ordinary call converts every argument, which takes about 30 us; a buffer
+    uses the memory directly.
     """
 
     def __init__(self, block: Block):
@@ -56,10 +58,8 @@ class Compute:
 
     def _buffer(self, kind: str, results: list[np.ndarray]):
         buffer, run = self.block.functions[kind].buffer()
-        for put, arrays in (
-            (buffer.set_arg, (self.w, self.d)),
-            (buffer.set_res, results),
-        ):
+        arguments = (self.w, self.d)
+        for put, arrays in ((buffer.set_arg, arguments), (buffer.set_res, results)):
             for i, array in enumerate(arrays):
                 if array.size:
                     put(i, memoryview(array))
@@ -80,10 +80,10 @@ class Compute:
 
 
 class Use:
-    """One use of a block. It remembers what it gave for the last input.
+    """One use of a block, with its values at the last input.
 
-    Several bindings ask one use, e.g. for the momentum at an interval's start
-    and at its end: the second one finds the values there.
+    Several bindings share one use, e.g. those of the momentum at an interval's start
+    and at its end: the second one finds the values computed.
     """
 
     def __init__(self, compute: Compute, data: np.ndarray):
@@ -109,14 +109,14 @@ class Use:
 
 @dataclass(frozen=True)
 class Part:
-    """What a use adds to a binding with rows y and variables z.
+    """The contribution of a use to a binding with rows y and variables z.
 
     Attributes:
-        use: of a block.
-        take: positions in z of its inputs (num_inputs,).
-        rows: its rows that go into y.
+        use: the use of a block.
+        take: positions of its inputs in z (num_inputs,).
+        rows: those of its rows that go into y.
         targets: their rows in y.
-        factors: of those rows: sign over row scale.
+        factors: factors of those rows: sign over row scale.
     """
 
     use: Use
@@ -130,11 +130,11 @@ class Evaluator:
     """y(z) of a binding, in double and in AutoDiffXd.
 
     Args:
-        parts: whose sum y is.
-        num_rows, num_variables: of y and z.
-        scale: the parts see scale * z (num_variables,).
-        key: what the owner wants to recognise it by, see :func:`key_of`.
-        scalar: a cost: one row, returned as a number.
+        parts: the contributions, which sum to y.
+        num_rows, num_variables: lengths of y and z.
+        scale: the parts are evaluated at scale * z (num_variables,).
+        key: identifies the binding, see :func:`key_of`.
+        scalar: whether y is a cost: one row, returned as a number.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Evaluator:
         return y, flat.reshape(m, n)
 
     def __call__(self, z: np.ndarray):
-        """What Drake calls: z of floats or of AutoDiffXd."""
+        """y at z of floats or of AutoDiffXd; Drake calls it."""
         probe = _PROBE.get()
         if probe is not None:
             probe.append(self.key)
@@ -206,15 +206,15 @@ class Evaluator:
 def key_of(evaluator) -> object | None:
     """The key of the :class:`Evaluator` behind a Drake evaluator, or None.
 
-    Drake keeps Python functions inside C++ objects, which copies of a program
-    share and which have no Python attributes: only a call reaches them.
+    Drake keeps Python functions inside C++ objects that copies of a program share and
+    that have no Python attributes: only a call reaches the function.
     """
     probe: list = []
     token = _PROBE.set(probe)
     try:
         evaluator.Eval(np.zeros(evaluator.num_vars()))
     except Exception:
-        # Somebody else's function may fail at zero: it is none of ours.
+        # A user's function may fail at zero; it is not an Evaluator.
         return None
     finally:
         _PROBE.reset(token)
@@ -222,7 +222,7 @@ def key_of(evaluator) -> object | None:
 
 
 def _times(J: np.ndarray, seed: np.ndarray) -> np.ndarray:
-    """J @ seed. Solvers seed the identity or scales: a diagonal is 100 x cheaper."""
+    """J @ seed. Most seeds are diagonal (identity or scales): 100 times cheaper."""
     diagonal = seed.diagonal()
     square = seed.shape[0] == seed.shape[1]
     if square and np.count_nonzero(seed) == np.count_nonzero(diagonal):
@@ -241,9 +241,9 @@ class Origin:
     """Where the bindings of a lowered program come from.
 
     Attributes:
-        program: that was lowered.
-        variables: its decision variables' ids, in its order.
-        scaled: whether they are x / x_scale.
+        program: the program that was lowered.
+        variables: ids of its decision variables, in its order.
+        scaled: whether these are x / x_scale.
     """
 
     program: Program
@@ -253,10 +253,10 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """What a nonlinear binding stands for.
+    """Identifies a nonlinear binding.
 
     Attributes:
-        origin: of the binding.
+        origin: the lowered program it belongs to.
         rows: positions of its rows in the program; None for a cost.
         columns: positions of its variables.
         cost: (cost term, use) of a cost.
@@ -270,11 +270,11 @@ class Key:
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A MathematicalProgram and what it came from.
+    """A MathematicalProgram and the program it came from.
 
     Attributes:
-        program: that was lowered.
-        prog: Drake's; add to it what you like.
+        program: the program that was lowered.
+        prog: the MathematicalProgram; more may be added to it.
         x: its decision variables (num_variables,), in the program's order.
         scaled: whether they are x / x_scale instead of physical.
         bindings: constraints by name: "dynamics[3]", "bounds of q[3]".
@@ -287,11 +287,11 @@ class Lowered:
     bindings: Mapping[str, object] = field(repr=False)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """Drake's decision variables from physical ones."""
+        """Values of Drake's decision variables from physical ones."""
         return np.asarray(x, float) / self.program.x_scale if self.scaled else x
 
     def physical(self, values: np.ndarray) -> np.ndarray:
-        """Physical variables from Drake's."""
+        """Physical values from those of Drake's decision variables."""
         values = np.asarray(values, float)
         return values * self.program.x_scale if self.scaled else values
 
@@ -303,15 +303,15 @@ class Lowered:
 
 
 def lower(program: Program, *, scaled: bool = False) -> Lowered:
-    """Makes a MathematicalProgram of a program.
+    """Turns a program into a MathematicalProgram.
 
     Args:
-        program: to lower.
-        scaled: take x / x_scale for decision variables, for solvers that
+        program: the program.
+        scaled: whether the decision variables are x / x_scale, for solvers that
             ignore `SetVariableScaling` (IPOPT).
 
     Raises:
-        InvalidInput: for a row nothing adds to and whose bounds exclude zero.
+        InvalidInput: for a row that no block adds to and whose bounds exclude zero.
     """
     return _Lowering(program, scaled).lowered()
 

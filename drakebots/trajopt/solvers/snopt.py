@@ -1,9 +1,8 @@
-"""What we know of SNOPT 7.4's options and of its print file.
+"""SNOPT 7.4's options, its return codes, and the table in its print file.
 
-SNOPT reads options by their first letters and takes misspelt ones for
-something else without a word ("Major iteration limt" is accepted). So names
-are held to the manual's list: Gill, Murray, Saunders, Wong, User's Guide for
-SNOPT Version 7, section 7.
+SNOPT reads options by their first letters and silently mistakes a misspelt one for
+another ("Major iteration limt" is accepted). So names are checked against the list of
+the manual: Gill, Murray, Saunders, Wong, User's Guide for SNOPT Version 7, section 7.
 """
 
 from __future__ import annotations
@@ -17,106 +16,42 @@ from typing import Any
 
 from drakebots.core.errors import InvalidInput
 
-OPTIONS = (
-    "Central difference interval",
-    "CG iterations",
-    "CG tolerance",
-    "Check frequency",
-    "Crash option",
-    "Crash tolerance",
-    "Derivative level",
-    "Derivative linesearch",
-    "Derivative option",
-    "Difference interval",
-    "Elastic mode",
-    "Elastic weight",
-    "Expand frequency",
-    "Factorization frequency",
-    "Feasibility tolerance",
-    "Function precision",
-    "Hessian dimension",
-    "Hessian flush",
-    "Hessian frequency",
-    "Hessian full memory",
-    "Hessian limited memory",
-    "Hessian updates",
-    "Infinite bound",
-    "Iterations limit",
-    "Linesearch tolerance",
-    "LU complete pivoting",
-    "LU density tolerance",
-    "LU factor tolerance",
-    "LU partial pivoting",
-    "LU rook pivoting",
-    "LU singularity tolerance",
-    "LU swap tolerance",
-    "LU update tolerance",
-    "Major feasibility tolerance",
-    "Major iterations limit",
-    "Major optimality tolerance",
-    "Major print level",
-    "Major step limit",
-    "Minor feasibility tolerance",
-    "Minor iterations limit",
-    "Minor optimality tolerance",
-    "Minor print level",
-    "New superbasics limit",
-    "Nonderivative linesearch",
-    "Optimality tolerance",
-    "Partial price",
-    "Penalty parameter",
-    "Pivot tolerance",
-    "Print file",
-    "Print frequency",
-    "Proximal iterations limit",
-    "Proximal point method",
-    "QPSolver Cholesky",
-    "QPSolver CG",
-    "QPSolver QN",
-    "QPSolver",
-    "Reduced Hessian dimension",
-    "Save frequency",
-    "Scale option",
-    "Scale tolerance",
-    "Start constraint check at column",
-    "Start objective check at column",
-    "Sticky parameters",
-    "Stop constraint check at column",
-    "Stop objective check at column",
-    "Summary frequency",
-    "Superbasics limit",
-    "Suppress parameters",
-    "System information",
-    "Time limit",
-    "Timing level",
-    "Total integer workspace",
-    "Total real workspace",
-    "Unbounded objective value",
-    "Unbounded step size",
-    "Verify gradients",
-    "Verify level",
-    "Violation limit",
-)
-"""Names of options, without their values. Left out are files by Fortran unit
-numbers and what would change the problem (maximize, feasible point)."""
 
-TEXTS = {
-    "Derivative linesearch",
-    "Hessian full memory",
-    "Hessian limited memory",
-    "LU complete pivoting",
-    "LU partial pivoting",
-    "LU rook pivoting",
-    "Nonderivative linesearch",
-    "Print file",
-    "QPSolver",
-    "QPSolver Cholesky",
-    "QPSolver CG",
-    "QPSolver QN",
-    "Sticky parameters",
-    "Suppress parameters",
-    "System information",
-}
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()).split(", "))
+
+
+OPTIONS = _names("""
+Central difference interval, CG iterations, CG tolerance, Check frequency, Crash
+option, Crash tolerance, Derivative level, Derivative linesearch, Derivative option,
+Difference interval, Elastic mode, Elastic weight, Expand frequency, Factorization
+frequency, Feasibility tolerance, Function precision, Hessian dimension, Hessian
+flush, Hessian frequency, Hessian full memory, Hessian limited memory, Hessian
+updates, Infinite bound, Iterations limit, Linesearch tolerance, LU complete pivoting,
+LU density tolerance, LU factor tolerance, LU partial pivoting, LU rook pivoting, LU
+singularity tolerance, LU swap tolerance, LU update tolerance, Major feasibility
+tolerance, Major iterations limit, Major optimality tolerance, Major print level,
+Major step limit, Minor feasibility tolerance, Minor iterations limit, Minor
+optimality tolerance, Minor print level, New superbasics limit, Nonderivative
+linesearch, Optimality tolerance, Partial price, Penalty parameter, Pivot tolerance,
+Print file, Print frequency, Proximal iterations limit, Proximal point method,
+QPSolver Cholesky, QPSolver CG, QPSolver QN, QPSolver, Reduced Hessian dimension, Save
+frequency, Scale option, Scale tolerance, Start constraint check at column, Start
+objective check at column, Sticky parameters, Stop constraint check at column, Stop
+objective check at column, Summary frequency, Superbasics limit, Suppress parameters,
+System information, Time limit, Timing level, Total integer workspace, Total real
+workspace, Unbounded objective value, Unbounded step size, Verify gradients, Verify
+level, Violation limit
+""")
+"""Names of options, without their values. Options that are files by Fortran unit
+numbers or change the problem (maximize, feasible point) are left out."""
+
+TEXTS = _names("""
+Derivative linesearch, Hessian full memory, Hessian limited memory, LU complete
+pivoting, LU partial pivoting, LU rook pivoting, Nonderivative linesearch, Print file,
+QPSolver, QPSolver CG, QPSolver Cholesky, QPSolver QN, Sticky parameters, Suppress
+parameters, System information
+""")
 """Options whose value is a word, or "" where the name says it all."""
 
 _BY_KEY = {name.lower(): name for name in OPTIONS}
@@ -154,24 +89,23 @@ INFO = {
     141: "wrong number of basic variables",
     142: "error in basis package",
 }
-"""What SNOPT's `info` says."""
+"""Meaning of SNOPT's return code `info`."""
 
 TIME_LIMIT = 34
-"""The `info` of a solve whose time was up."""
+"""The `info` of a solve that ran into its time limit."""
 
 STORAGE = (82, 83, 84)
 """The `info` of a solve that ran out of workspace."""
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options under the manual's spelling.
+    """The options under the manual's spelling.
 
     Case and repeated blanks do not matter.
 
     Raises:
-        InvalidInput: for a name that is not the manual's, listing near ones,
-            and for a value that is no number where SNOPT wants one: it would
-            take a text for 0.
+        InvalidInput: for an unknown name, with similar ones, and for a value that
+            is not a number where SNOPT needs one: it would read a text as 0.
     """
     out = {}
     for name, value in options.items():

@@ -1,7 +1,7 @@
-"""Solve a program, watch it, stop it, and judge what came out.
+"""Solve a program with progress, a time limit and checkpoints, and judge the answer.
 
-solution = solve(program, x0)                     exact-Hessian IPOPT
-solution = solve(program, x0, solver="snopt")     Drake's SNOPT
+solution = solve(program, x0)                     # IPOPT, exact Hessians
+solution = solve(program, x0, solver="snopt")     # Drake's SNOPT
 print(solution.summary())
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.checks import check_value, optional, positive
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Progress, Verdict
 from drakebots.trajopt.program import Program, save_checkpoint
@@ -31,7 +32,7 @@ from drakebots.trajopt.solvers.ipopt_exact import (
 SOLVERS = ("exact", "ipopt", "snopt")
 
 TOLERANCE = 1e-6
-"""Of every row and bound, in the program's scaled units: above it, failed."""
+"""Largest violation (scaled) of a row or bound in a solution that succeeded."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,17 @@ class Solution:
     """The answer to a program, or the best iterate of a failed attempt.
 
     Attributes:
-        program: that was solved.
+        program: the program that was solved.
         x: the answer, physical units.
         verdict: success, failed, interrupted or time limit.
-        message: one line: why it ended, the worst rows if it failed.
+        message: one line on why the solver ended.
         residuals: worst violation of every group, by the name of its worst
             entry, physical units, largest first.
         log: columns of the solver's iteration log.
-        seconds: wall time by what it was spent on.
-        solver: that was used.
-        status: the solver's own word.
-        multipliers: of rows and bounds, to warm start with, or None.
+        seconds: wall time by activity [s].
+        solver: name of the solver.
+        status: status reported by the solver.
+        multipliers: multipliers of rows and bounds, for warm starts, or None.
     """
 
     program: Program = field(repr=False)
@@ -75,12 +76,12 @@ class Solution:
 
     @property
     def parts(self) -> dict[str, np.ndarray]:
-        """x by name of variables, (count, labels) each."""
+        """The parts of x by name, each (count, labels)."""
         return self.program.view(self.x)
 
     @property
     def iterations(self) -> int:
-        """Of the solver."""
+        """Number of iterations of the solver."""
         return max((len(column) for column in self.log.values()), default=0)
 
     def worst(self, count: int = 3) -> dict[str, float]:
@@ -88,7 +89,7 @@ class Solution:
         return dict(list(self.residuals.items())[:count])
 
     def require(self) -> Solution:
-        """Itself if it succeeded.
+        """The solution itself if it succeeded.
 
         Raises:
             NoSolution: otherwise, with the worst residuals.
@@ -98,7 +99,7 @@ class Solution:
         return self
 
     def summary(self) -> str:
-        """A line on the outcome, then a residual a line."""
+        """A line on the outcome, then one line for each residual."""
         lines = [
             f"{self.program.name}: {self.verdict} by {self.solver} ({self.status}) in "
             f"{self.iterations} iterations, {self.seconds.get('total', 0):.1f} s; "
@@ -109,7 +110,7 @@ class Solution:
 
 
 class _Watch:
-    """Keeps the best iterate, the clock, and the checkpoint."""
+    """A solver's monitor: the best iterate, progress, time limit, checkpoint."""
 
     def __init__(self, program, monitor, progress, most, time_limit, checkpoint):
         self.program, self.monitor = program, monitor
@@ -132,8 +133,8 @@ class _Watch:
         if self.checkpoint is not None and time.monotonic() - self.saved > 5.0:
             self.save()
         self.late = self.deadline is not None and time.monotonic() > self.deadline
-        asked = self.monitor is not None and self.monitor(iteration)
-        return bool(self.late or asked)
+        requested = self.monitor is not None and self.monitor(iteration)
+        return bool(self.late or requested)
 
     def save(self) -> None:
         if self.checkpoint is not None and self.best is not None:
@@ -142,7 +143,7 @@ class _Watch:
 
 
 def _rank(iteration: Iteration | None) -> tuple[float, float]:
-    """Feasible before infeasible, then cheaper before dearer."""
+    """Smaller is better: feasible before infeasible, then by objective or violation."""
     if iteration is None:
         return (np.inf, np.inf)
     if iteration.infeasibility <= TOLERANCE:
@@ -163,31 +164,30 @@ def solve(
     multipliers: tuple[np.ndarray, np.ndarray] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """Solves a program; what was reached is returned even when it is cut short.
+    """Solves a program; returns the best iterate even when it is cut short.
 
     Args:
-        program: to solve.
-        x0: the first guess, of :meth:`Program.pack`.
+        program: the program.
+        x0: the first guess, see :meth:`Program.pack`.
         solver: "exact" (IPOPT with exact Hessians), "ipopt" or "snopt"
             (Drake's, through a MathematicalProgram).
-        options: the solver's.
-        time_limit: of wall time [s].
-        monitor: called at every iteration; True stops.
+        options: options of the solver.
+        time_limit: limit of the wall time [s].
+        monitor: called at every iteration; True stops the solver.
         progress: called at every iteration with a line on it, its number and the
             largest number of iterations (0 if that is unknown, as with SNOPT).
-        checkpoint: file that keeps the best iterate while it works.
-        multipliers: of an earlier solution, "exact" only.
-        tolerance: of every row and bound, scaled, to call it a success.
+        checkpoint: file that keeps the best iterate while the solver runs.
+        multipliers: multipliers of an earlier solution, for "exact" only.
+        tolerance: largest violation of a row or bound (scaled) of a success.
 
     Raises:
-        InvalidInput: for a guess that does not fit or bounds that exclude each
-            other, an option the solver does not know.
+        InvalidInput: for a guess that does not fit, bounds that exclude each
+            other, or an option that the solver does not know.
         UnknownName: for an unknown solver.
     """
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
-    if time_limit is not None and not time_limit > 0:
-        raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
+    check_value("time limit", time_limit, optional(positive("s")))
     x0 = _checked_guess(program, x0)
     program.check()
     most = 0  # SNOPT reports function evaluations, whose number has no limit.
@@ -197,7 +197,12 @@ def solve(
     began = time.perf_counter()
     interrupted = False
     try:
-        raw = _run(program, x0, solver, options, watch, multipliers, time_limit)
+        common = {"options": options, "monitor": watch}
+        if solver == "exact":
+            raw = solve_exact(program, x0, multipliers=multipliers, **common)
+        else:
+            common |= {"solver": solver, "time_limit": time_limit}
+            raw = solve_drake(program, x0, **common)
     except KeyboardInterrupt:
         interrupted = True
         x = x0 if watch.best is None else watch.best.x
@@ -205,15 +210,16 @@ def solve(
     interrupted = interrupted or raw.status == "interrupted"
     watch.save()
     seconds = dict(raw.seconds) | {"total": time.perf_counter() - began}
-    x, success = raw.x, raw.success
+    x = raw.x
     violation = _scaled_violation(program, x)
     if (
-        not success
+        not raw.success
         and watch.best is not None
         and (watch.best.infeasibility < violation or not np.isfinite(violation))
     ):
         x = watch.best.x
         violation = _scaled_violation(program, x)
+    m = raw.multipliers
     verdict, message = _judge(raw, violation, watch.late, interrupted, tolerance)
     return Solution(
         program=program,
@@ -225,26 +231,7 @@ def solve(
         seconds=MappingProxyType(seconds),
         solver=solver,
         status=raw.status,
-        multipliers=(
-            None
-            if raw.multipliers is None
-            else (raw.multipliers, raw.bound_multipliers)
-        ),
-    )
-
-
-def _run(program, x0, solver, options, watch, multipliers, time_limit) -> Raw:
-    if solver == "exact":
-        return solve_exact(
-            program, x0, options=options, monitor=watch, multipliers=multipliers
-        )
-    return solve_drake(
-        program,
-        x0,
-        solver=solver,
-        options=options,
-        monitor=watch,
-        time_limit=time_limit,
+        multipliers=None if m is None else (m, raw.bound_multipliers),
     )
 
 
@@ -263,7 +250,7 @@ def _checked_guess(program: Program, x0) -> np.ndarray:
 
 
 def _scaled_violation(program: Program, x: np.ndarray) -> float:
-    """Of rows and bounds, in units of their scales."""
+    """Largest violation of rows and bounds, in units of their scales."""
     if not np.isfinite(x).all():
         return np.inf
     g = program.values(x)
@@ -289,8 +276,7 @@ def _judge(raw: Raw, violation, late, interrupted, tolerance) -> tuple[Verdict, 
         )
     return (
         Verdict.FAILED,
-        f"{raw.status}; {state}; try another start, more iterations or a relaxation "
-        "ladder",
+        f"{raw.status}; {state}; try another start, more iterations or a continuation",
     )
 
 
