@@ -6,10 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from drakebots.model import find_body, load
-from drakebots.robots.quads.robot.links_skin import vertices_on_links
+from drakebots.robots.quads.robot.links_skin import skin_on_links
 from drakebots.robots.quads.robot.quad import Quad, load_quad
 from drakebots.skin.file.description import Patches
 
@@ -140,7 +139,7 @@ def nearest_links(quad: Quad, positions: np.ndarray, q=None):
     """Assigns each vertex to the link whose segments to its joints are nearest.
 
     Returns:
-        weights (n, links) of ones, and the links' names.
+        The index of the link of each vertex (n,), and the links' names.
     """
     plant = quad.robot.plant
     context = plant.CreateDefaultContext()
@@ -169,17 +168,11 @@ def nearest_links(quad: Quad, positions: np.ndarray, q=None):
             off = np.linalg.norm(ap - t[:, None] * ab, axis=1)
             nearest = np.minimum(nearest, off)
         distance.append(nearest)
-    chosen = np.argmin(distance, axis=0)
-    n = len(positions)
-    weights = sp.csr_matrix(
-        (np.ones(n), (np.arange(n), chosen)), (n, len(quad.tree.bodies))
-    )
-    return weights, quad.tree.bodies
+    return np.argmin(distance, axis=0), quad.tree.bodies
 
 
 def cloud_of_skin(quad, mass=1.1, seed=0):
     """A cloud of vertices about the robot on its nearest links."""
     rng = np.random.default_rng(seed)
     p = rng.uniform([-0.15, -0.15, 0.05], [0.15, 0.15, 0.22], (300, 3))
-    weights, bodies = nearest_links(quad, p)
-    return vertices_on_links(quad, p, np.full(300, mass / 300), weights, bodies)
+    return skin_on_links(quad, p, np.full(300, mass / 300), *nearest_links(quad, p))

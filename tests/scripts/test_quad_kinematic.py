@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from quad_kinematic import knot_motion, plan_kinematic
+from quad_kinematic import carry_within_friction, knot_motion, plan_kinematic
 
 from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.motion import GRAVITY, margin, support_polygon
@@ -50,14 +50,18 @@ def test_com_is_the_robots(plan):
 
 def test_standing_takes_the_weight_and_nothing_else(cow):
     zero = np.zeros(cow.nv)
-    found = carry(cow, cow.rest, zero, zero, np.ones(4, bool), friction=0.8)
+    found = carry_within_friction(
+        cow, cow.rest, zero, zero, np.ones(4, bool), friction=0.8
+    )
     assert found.feasible
     total = found.F.sum(axis=0)
     assert total == pytest.approx([0, 0, cow.mass * 9.81], abs=1e-3)
     free = carry(cow, cow.rest, zero, zero, np.ones(4, bool))
     assert free.F.sum(axis=0) == pytest.approx(total, abs=1e-3)
     # No legs, no support: all six rows are missing.
-    falling = carry(cow, cow.rest, zero, zero, np.zeros(4, bool), friction=0.8)
+    falling = carry_within_friction(
+        cow, cow.rest, zero, zero, np.zeros(4, bool), friction=0.8
+    )
     assert not falling.feasible
     assert falling.missing[2] == pytest.approx(cow.mass * 9.81)
 

@@ -36,8 +36,51 @@ measured in cm there. With 10, loaded soles tilt by 6 degrees, their edges 5 mm 
 the ground, which the step-by-step plan does not allow."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """Options of a plan, whatever the motion.
+
+    Attributes:
+        cop_share: share of each sole that its COP may use in the space-time program.
+        tolerance: largest difference of both motions at which to stop.
+        max_iterations: largest number of iterations of the alternation.
+        min_iterations: minimum number of iterations of the alternation.
+        knot_spacing: number of time steps from knot to knot of the space-time program.
+        base: let the skin's forces also act on the momentum of the base in the
+            space-time program.
+        ignore_skin: leave the skin out of the space-time program (Fig. 13c).
+        threads: number of threads of the sparse solver.
+        time_limit: limit of the wall time [s]; the best plan so far is kept.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    cop_share: float = 0.9
+    tolerance: float = 0.02
+    max_iterations: int = 3
+    min_iterations: int = 1
+    knot_spacing: int = 5
+    base: bool = False
+    ignore_skin: bool = False
+    threads: int = 1
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(
+            self,
+            "",
+            tolerance=non_negative(),
+            max_iterations=whole(1),
+            min_iterations=whole(1),
+            knot_spacing=whole(1),
+            threads=whole(1),
+            time_limit=optional(positive("s")),
+        )
+
+
 @dataclass(frozen=True)
-class Alternation:
+class Alternation(PlanOptions):
     """A motion to plan with skin.
 
     Attributes:
@@ -46,23 +89,13 @@ class Alternation:
         weights: weights of the space-time program.
         frames: options of the step-by-step plan.
         growth: relative growth of the weight `follow` per iteration.
-        tolerance: largest difference of both motions at which to stop.
-        max_iterations: largest number of iterations.
-        min_iterations: minimum number of iterations.
         friction: coefficient of friction in the space-time program; should not exceed
             `frames.friction`.
-        cop_share: share of each sole that its COP may use in the space-time program.
-        knot_spacing: number of time steps from knot to knot.
         torque_limits: torque limits of some joints, in place of the model's [N m].
-        base: whether the skin's forces also act on the rows of the base; see
-            :class:`~drakebots.robots.quads.robot.links_skin.SkinInfluence`.
-        ignore_skin: whether the space-time program ignores the skin (Fig. 13c).
         fall: deviation from the reference that ends a step-by-step plan [rad or m].
         skin_every: number of steps between stored shapes of the skin.
         solver: solver of the space-time program.
         solver_options: options of that solver.
-        threads: number of threads of the sparse solver.
-        time_limit: limit of the wall time of all iterations [s].
 
     Raises:
         InvalidInput: for a value out of range.
@@ -74,28 +107,18 @@ class Alternation:
     weights: Weights = field(default_factory=lambda: Weights(flat=FLAT))
     frames: FrameOptions = field(default_factory=FrameOptions)
     growth: float = GROWTH
-    tolerance: float = 0.02
-    max_iterations: int = 3
-    min_iterations: int = 1
     friction: float = 0.7
-    cop_share: float = 0.9
-    knot_spacing: int = 5
     torque_limits: Mapping[str, float] = field(default_factory=dict)
-    base: bool = False
-    ignore_skin: bool = False
     fall: float = 0.5
     skin_every: int = 10
     solver: str = "exact"
     solver_options: Mapping[str, float | str] = field(default_factory=dict)
-    threads: int = 1
-    time_limit: float | None = None
 
     def __post_init__(self):
-        check(self, "", growth=non_negative(), tolerance=non_negative())
-        check(self, "", max_iterations=whole(1), threads=whole(1))
+        super().__post_init__()
+        check(self, "", growth=non_negative(), fall=positive("rad or m"))
         check(self, "", min_iterations=whole(1, self.max_iterations))
-        check(self, "", fall=positive("rad or m"), skin_every=whole(0))
-        check(self, "", time_limit=optional(positive("s")))
+        check(self, "", skin_every=whole(0))
         self.program()  # checks the other fields
 
     def program(

@@ -6,7 +6,7 @@ result = plan(QuadProblem(model="beetle", motion="walk"))
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from drakebots.core.checks import check, finite, non_negative, optional, positive, whole
@@ -14,7 +14,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.results import Result
 from drakebots.robots.quads.alternate import alternate
-from drakebots.robots.quads.alternation import Alternation
+from drakebots.robots.quads.alternation import Alternation, PlanOptions
 from drakebots.robots.quads.frames import FrameOptions
 from drakebots.robots.quads.motion import MotionInput, library_motion, read_motion
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
@@ -27,7 +27,7 @@ some of the rest."""
 
 
 @dataclass(frozen=True)
-class QuadProblem:
+class QuadProblem(PlanOptions):
     """A motion of the library, or of a file, for one robot.
 
     Attributes:
@@ -40,19 +40,9 @@ class QuadProblem:
         lift: height of the lifted feet [m].
         friction: coefficient of friction of the ground; the space-time program uses
             85 % of it.
-        cop_share: share of each sole that its COP may use in the space-time program.
         cop_margin: smallest distance of the COP from the edges of the support polygon
             in the step-by-step plan [m].
         torque_limit: torque limit of all joints, in place of the model's [N m].
-        tolerance: largest difference of both motions at which to stop.
-        max_iterations: largest number of iterations of the alternation.
-        min_iterations: minimum number of iterations of the alternation.
-        ignore_skin: leave the skin out of the space-time program.
-        base: let the skin's forces also act on the momentum of the base in the
-            space-time program.
-        knot_spacing: number of time steps from knot to knot of the space-time program.
-        threads: number of threads of the sparse solver.
-        time_limit: limit of the wall time [s]; the best plan so far is kept.
         more: further options of the motion.
 
     Raises:
@@ -67,20 +57,12 @@ class QuadProblem:
     duration: float | None = None
     lift: float | None = None
     friction: float = 0.8
-    cop_share: float = 0.9
     cop_margin: float = 0.0
     torque_limit: float | None = None
-    tolerance: float = 0.02
-    max_iterations: int = 3
-    min_iterations: int = 1
-    ignore_skin: bool = False
-    base: bool = False
-    knot_spacing: int = 5
-    threads: int = 1
-    time_limit: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
+        super().__post_init__()
         check(
             self,
             "",
@@ -92,12 +74,6 @@ class QuadProblem:
             friction=positive(),
             cop_margin=non_negative("m"),
             torque_limit=optional(positive("N m")),
-            tolerance=non_negative(),
-            max_iterations=whole(1),
-            min_iterations=whole(1),
-            knot_spacing=whole(1),
-            threads=whole(1),
-            time_limit=optional(positive("s")),
         )
 
     def motion_input(self, robot: PlannedRobot) -> MotionInput:
@@ -133,21 +109,17 @@ class QuadProblem:
         limits = {}
         if self.torque_limit is not None:
             limits = dict.fromkeys(robot.quad.joints, self.torque_limit)
+        options = {
+            entry.name: getattr(self, entry.name) for entry in fields(PlanOptions)
+        }
+        options["max_iterations"] = max(self.max_iterations, self.min_iterations)
         return Alternation(
             robot,
             self.motion_input(robot),
             frames=FrameOptions(friction=self.friction, cop_margin=self.cop_margin),
             friction=SPARE_FRICTION * self.friction,
-            cop_share=self.cop_share,
             torque_limits=limits,
-            tolerance=self.tolerance,
-            max_iterations=max(self.max_iterations, self.min_iterations),
-            min_iterations=self.min_iterations,
-            ignore_skin=self.ignore_skin,
-            base=self.base,
-            knot_spacing=self.knot_spacing,
-            threads=self.threads,
-            time_limit=self.time_limit,
+            **options,
         )
 
 

@@ -21,14 +21,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import xarray as xr
+from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from quad_setting import Outcome, Setting, Trial, planned, row, trial_facts, trial_rows
 from scipy.interpolate import CubicSpline
 
 from drakebots.core.run import Progress
 from drakebots.results import Result, provenance
 from drakebots.robots import quads
-from drakebots.robots.quads.motion import GRAVITY, carry
-from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.motion import GRAVITY, Carried, carry, cone_rows
+from drakebots.robots.quads.robot import PlannedRobot, Quad, load_planned
 from drakebots.robots.quads.space_time import (
     AXES,
     KnotBuilder,
@@ -84,15 +85,15 @@ class KinematicPlan:
         p = self.problem if problem is None else problem
         q, v, a = self.motion()
         found = [
-            carry(
+            carry_within_friction(
                 p.quad,
                 q[k],
                 v[k],
                 a[k],
                 p.contact[k],
+                friction=p.friction,
                 inertia=p.inertia[k],
                 delta=p.delta[k],
-                friction=p.friction,
             )
             for k in range(len(q))
         ]
@@ -103,6 +104,45 @@ class KinematicPlan:
             "missing": np.array([c.missing for c in found]),
             "feasible": np.array([c.feasible for c in found]),
         }
+
+
+def carry_within_friction(
+    quad: Quad,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    contact: np.ndarray,
+    *,
+    friction: float,
+    inertia: np.ndarray | None = None,
+    delta: np.ndarray | float = 0.0,
+) -> Carried:
+    """As :func:`carry`, with friction pyramids and each foot's COP in its sole.
+
+    Args:
+        quad, q, v, a, contact, inertia, delta: as of `carry`.
+        friction: coefficient of friction.
+    """
+    inertia = quad.tree.inertia if inertia is None else inertia
+    weight = inertia.reshape(-1, 10)[:, 0].sum() * 9.81
+
+    def solve(H, h, A, b):
+        prog = MathematicalProgram()
+        w = prog.NewContinuousVariables(len(h))
+        missing = prog.NewContinuousVariables(6)
+        prog.AddQuadraticCost(2 * H, -2 * h, w, True)
+        # Penalise and report the wrench that the contacts cannot supply.
+        penalty = 2e6 / weight**2 * np.eye(6)
+        prog.AddQuadraticCost(penalty, np.zeros(6), missing, True)
+        prog.AddLinearEqualityConstraint(
+            np.hstack([A, np.eye(6)]), b, np.concatenate([w, missing])
+        )
+        C = cone_rows(quad, q, contact, friction)
+        prog.AddLinearConstraint(C, np.full(len(C), -np.inf), np.zeros(len(C)), w)
+        result = ClarabelSolver().Solve(prog)
+        return result.GetSolution(w), result.is_success()
+
+    return carry(quad, q, v, a, contact, inertia=inertia, delta=delta, solve=solve)
 
 
 def knot_motion(problem: SpaceTime, q: np.ndarray):

@@ -30,7 +30,6 @@ from drakebots.robots.quads.frames.objective import Quadratic
 # 0.18, ProxQP 0.26, Clarabel 1.3, OSQP 1.8 ms; PIQP and OSQP failed once at 1e-9.
 # Measured once, by hand.
 
-INFEASIBLE = -1
 _MESSAGES = {
     -1: "infeasible",
     -2: "cycling",
@@ -41,27 +40,6 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True)
-class QpSolution:
-    """Solution of a dense QP.
-
-    Attributes:
-        x: minimizer (n,).
-        multipliers: of the limits of x, then of the rows (n + r,); positive at an
-            upper limit, negative at a lower one.
-        message: reason of a failure; "" if solved.
-    """
-
-    x: np.ndarray
-    multipliers: np.ndarray
-    message: str
-
-    @property
-    def ok(self) -> bool:
-        """Whether the QP is solved."""
-        return not self.message
-
-
 def solve_qp(
     H: np.ndarray,
     g: np.ndarray,
@@ -70,7 +48,7 @@ def solve_qp(
     low: np.ndarray,
     high: np.ndarray,
     start: np.ndarray | None = None,
-) -> QpSolution:
+) -> tuple[np.ndarray, np.ndarray]:
     """Solves a QP, scaled to a Hessian with unit diagonal and rows of unit length.
 
     Args:
@@ -79,6 +57,13 @@ def solve_qp(
         limits: lower and upper limits of x (n,), infinite where there is none.
         A, low, high: rows (r, n), (r,), (r,).
         start: x to start from (n,).
+
+    Returns:
+        The minimizer x (n,), and the multipliers of the limits of x, then of the rows
+        (n + r,), positive at an upper limit and negative at a lower one.
+
+    Raises:
+        NoSolution: when the QP has none.
     """
     n = len(g)
     unit = 1 / np.sqrt(np.diag(H))
@@ -87,7 +72,7 @@ def solve_qp(
     # A row of zeros is redundant, or makes the QP infeasible.
     flat = length < 1e-13
     if np.any(low[flat] > 1e-9) or np.any(high[flat] < -1e-9):
-        return QpSolution(np.zeros(n), np.zeros(n + len(A)), _MESSAGES[INFEASIBLE])
+        raise NoSolution("QP: infeasible")
     kept = ~flat
     scale = np.concatenate([1 / unit, 1 / length[kept]])
     lower = np.concatenate([limits[0], low[kept]]) * scale
@@ -102,12 +87,13 @@ def solve_qp(
         primal_start=None if start is None else np.ascontiguousarray(start / unit),
         primal_tol=1e-12,
     )
+    if flag != 1:
+        raise NoSolution(f"QP: {_MESSAGES.get(flag, f'flag {flag}')}")
     multipliers = np.zeros(n + len(A))
     dual = np.asarray(info["lam"])[: len(scale)] * scale
     multipliers[:n] = dual[:n]
     multipliers[n:][kept] = dual[n:]
-    message = "" if flag == 1 else _MESSAGES.get(flag, f"flag {flag}")
-    return QpSolution(unit * np.asarray(x), multipliers, message)
+    return unit * np.asarray(x), multipliers
 
 
 # --- contacts under given torques, by projected Gauss-Seidel ----------------
@@ -318,22 +304,17 @@ class LabelledQp:
             b.append(frame.cop @ w0[m:])
         A = np.concatenate(A) if A else np.zeros((0, m))
         low = -np.concatenate(b) if b else np.zeros(0)
-        found = solve_qp(
-            (H + H.T) / 2,
-            g,
-            (-frame.limits, frame.limits),
-            A,
-            low,
-            np.full(len(low), np.inf),
-            start,
-        )
-        if not found.ok:
+        limits = (-frame.limits, frame.limits)
+        high = np.full(len(low), np.inf)
+        try:
+            torques, dual = solve_qp((H + H.T) / 2, g, limits, A, low, high, start)
+        except NoSolution:
             return None
-        w = w0 + W @ found.x
-        pull = -found.multipliers[m : m + len(beyond)]
+        w = w0 + W @ torques
+        pull = -dual[m : m + len(beyond)]
         y = (frame.y0 + frame.Y @ w).reshape(-1, 3)
         flips = requested_flips(pull, beyond, labels, y)
-        return QpPoint(found.x, w[m:].reshape(-1, 3), y, E(w), flips)
+        return QpPoint(torques, w[m:].reshape(-1, 3), y, E(w), flips)
 
     def simulated(self, torques: np.ndarray) -> np.ndarray:
         """Piece of each contact under given torques (P,).

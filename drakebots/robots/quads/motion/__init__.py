@@ -24,6 +24,6 @@ if TYPE_CHECKING:
         support_polygon,
         zmp,
     )
-    from drakebots.robots.quads.motion.wrenches import carry, cone_rows
+    from drakebots.robots.quads.motion.wrenches import Carried, carry, cone_rows
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

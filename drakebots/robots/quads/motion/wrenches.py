@@ -6,15 +6,16 @@ those of b; the joint torques are tau = b - J'w. Of all such w take
 
     min  |tau / limit|^2 + rho |w|^2      (rho is small and makes w unique)
 
-either without inequalities, or with friction pyramids and each foot's COP in its sole.
+without inequalities. :func:`cone_rows` has the inequalities of friction pyramids and of
+each foot's COP in its sole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from pydrake.solvers import ClarabelSolver, MathematicalProgram
 
 from drakebots.robots.quads.robot import Quad
 
@@ -23,6 +24,10 @@ PYRAMID = np.sqrt(0.5)
 
 MISSING = 1e-3
 """Largest unsupported force of a feasible motion, as a share of the weight."""
+
+
+Solve = Callable[..., tuple[np.ndarray, bool]]
+"""Called as solve(H, h, A, b); see :func:`carry`."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def carry(
     *,
     inertia: np.ndarray | None = None,
     delta: np.ndarray | float = 0.0,
-    friction: float | None = None,
+    solve: Solve | None = None,
 ) -> Carried:
     """Contact forces for a pose in motion.
 
@@ -62,7 +67,8 @@ def carry(
         contact: feet on the ground (feet,).
         inertia: inertias of the links (links, 10); the skeleton's by default.
         delta: further generalized forces (nv,).
-        friction: mu; None for forces without inequalities, in closed form.
+        solve: minimizes 1/2 w'H w - h'w subject to A w = b, given H, h, A and b; also
+            tells whether it succeeded. By default the closed form.
     """
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
     b = quad.tree.dynamics_function(q, v, a, d).full().ravel() - delta
@@ -78,10 +84,10 @@ def carry(
     A = J[:, :6].T
     missing, feasible = b[:6], not len(kept) and np.abs(b[:6]).max() < 1e-6
     if len(kept):
-        solver = _constrained if friction is not None else _free
-        w, feasible = solver(
-            quad, q, b, J, A, rho, limits, contact, kept, friction, scale
-        )
+        rows = quad.actuated
+        G, g = (J[:, rows] / limits).T, b[rows] / limits
+        H = G.T @ G + np.diag(rho**2)
+        w, feasible = (solve or _least_squares)(H, G.T @ g, A, b[:6])
         missing = b[:6] - A @ w
     wrench = np.zeros(6 * len(quad.soles))
     wrench[kept] = w
@@ -91,36 +97,9 @@ def carry(
     return Carried(F, T, tau, missing, feasible)
 
 
-def _weights(quad, b, J, limits):
-    rows = quad.actuated
-    return (J[:, rows] / limits).T, b[rows] / limits
-
-
-def _free(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
-    G, g = _weights(quad, b, J, limits)
-    n, m = len(rho), len(A)
-    H = G.T @ G + np.diag(rho**2)
-    K = np.block([[H, A.T], [A, -1e-12 * np.eye(m)]])
-    w = np.linalg.lstsq(K, np.concatenate([G.T @ g, b[:6]]), rcond=None)[0][:n]
-    return w, True
-
-
-def _constrained(quad, q, b, J, A, rho, limits, contact, kept, friction, scale):
-    G, g = _weights(quad, b, J, limits)
-    prog = MathematicalProgram()
-    w = prog.NewContinuousVariables(len(rho))
-    short = prog.NewContinuousVariables(6)
-    H = G.T @ G + np.diag(rho**2)
-    prog.AddQuadraticCost(2 * H, -2 * G.T @ g, w, True)
-    # Penalise and report the wrench that the contacts cannot supply.
-    prog.AddQuadraticCost(2e6 / scale**2 * np.eye(6), np.zeros(6), short, True)
-    prog.AddLinearEqualityConstraint(
-        np.hstack([A, np.eye(6)]), b[:6], np.concatenate([w, short])
-    )
-    C = cone_rows(quad, q, contact, friction)
-    prog.AddLinearConstraint(C, np.full(len(C), -np.inf), np.zeros(len(C)), w)
-    result = ClarabelSolver().Solve(prog)
-    return result.GetSolution(w), result.is_success()
+def _least_squares(H, h, A, b):
+    K = np.block([[H, A.T], [A, -1e-12 * np.eye(len(A))]])
+    return np.linalg.lstsq(K, np.concatenate([h, b]), rcond=None)[0][: len(h)], True
 
 
 def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):

@@ -1,7 +1,6 @@
 """The skin in the space-time program: mass on the links, and forces on them.
 
-Every vertex belongs to one link or, by skinning weights, to several; the skin of a
-link adds to its inertia
+Every node of the skin moves with one link; the skin of a link adds to its inertia
 
     m += sum m_i,   m c += sum m_i p_i,   I_o += sum m_i (|p_i|^2 1 - p_i p_i')
 
@@ -13,11 +12,10 @@ see :class:`SkinInfluence`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
-from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.spatial import cKDTree
@@ -134,52 +132,40 @@ class SkinInfluence:
         check(self, what, com_shift=array((len(self.force), None, 3)))
 
 
-def vertices_on_links(
+def skin_on_links(
     quad: Quad,
     positions: np.ndarray,
     mass: np.ndarray,
-    weights: sp.spmatrix | np.ndarray,
-    bodies: tuple[str, ...],
-    q: np.ndarray | None = None,
+    link_of: np.ndarray,
+    links: Sequence[str],
 ) -> LinkSkin:
-    """Mass and inertia that the skin's vertices add to the links.
+    """Mass and inertia that the skin's nodes add to the links they move with.
 
     Args:
-        quad: the robot.
-        positions: positions of the vertices, or nodes, in the world (n, 3) [m].
-        mass: mass of each vertex (n,) [kg].
-        weights: skinning weights (n, links); rows sum to 1.
-        bodies: names of the links of the columns.
-        q: pose at which the vertices have these positions (nv,); rest by default.
+        quad: the robot, in its rest pose.
+        positions: positions of the nodes in the world (n, 3) [m].
+        mass: mass of each node (n,) [kg].
+        link_of: index in `links` of each node (n,).
+        links: names of links.
 
     Raises:
-        InvalidInput: for shapes that differ or rows that do not sum to 1.
         UnknownName: for an unknown link.
+        InvalidInput: for a link without mass of its own.
     """
-    weights = sp.csr_matrix(weights)
-    if weights.shape != (len(positions), len(bodies)) or len(mass) != len(positions):
-        raise InvalidInput(
-            f"skin on links: weights {weights.shape}, positions {len(positions)} and "
-            f"masses {len(mass)} do not fit {len(bodies)} links"
-        )
-    total = np.asarray(weights.sum(axis=1)).ravel()
-    if np.abs(total - 1).max(initial=0.0) > 1e-6:
-        worst = int(np.abs(total - 1).argmax())
-        raise InvalidInput(
-            f"skin on links: weights of vertex {worst} sum to {total[worst]:.4g}, not 1"
-        )
     plant = quad.robot.plant
     context = plant.CreateDefaultContext()
-    plant.SetPositions(context, quad.rest if q is None else q)
+    plant.SetPositions(context, quad.rest)
     rows = np.zeros((len(quad.tree.bodies), 10))
-    for k, name in enumerate(bodies):
-        X_BW: RigidTransform = plant.EvalBodyPoseInWorld(
-            context, find_body(plant, name)
-        ).inverse()
-        column = weights[:, k].tocoo()
-        m = column.data * mass[column.row]
-        p = X_BW.multiply(np.asarray(positions, float)[column.row].T).T
-        rows[_row(quad, name)] += _inertia_sum(m, p)
+    for k, link in enumerate(links):
+        body = find_body(plant, link)
+        if body.name() not in quad.tree.bodies:
+            raise InvalidInput(
+                f"link {body.name()!r} has no mass and cannot carry skin"
+            )
+        own = link_of == k
+        X_BW = plant.EvalBodyPoseInWorld(context, body).inverse()
+        p = X_BW.multiply(np.asarray(positions, float)[own].T).T
+        rows[quad.tree.bodies.index(body.name())] += _inertia_sum(mass[own], p)
     return LinkSkin(quad.tree.bodies, rows[:, 0].copy(), rows)
 
 
@@ -237,13 +223,6 @@ def coupling_forces(
     if not influence.base:
         delta[:, :6] = 0.0
     return delta
-
-
-def _row(quad: Quad, body: str) -> int:
-    name = find_body(quad.robot.plant, body).name()
-    if name not in quad.tree.bodies:
-        raise InvalidInput(f"link {name!r} has no mass and cannot carry skin")
-    return quad.tree.bodies.index(name)
 
 
 def _inertia_sum(m: np.ndarray, p: np.ndarray) -> np.ndarray:

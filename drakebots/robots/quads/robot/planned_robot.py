@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput, NoSolution
@@ -26,8 +25,8 @@ from drakebots.model import Model, find_body, skin_path
 from drakebots.robots.quads.robot.links_skin import (
     LinkSkin,
     SkinShare,
+    skin_on_links,
     skin_share,
-    vertices_on_links,
 )
 from drakebots.robots.quads.robot.quad import Coordinates, Quad, load_quad
 from drakebots.skin.file import SkinnedRobot, load_skinned
@@ -91,12 +90,9 @@ class PlannedRobot:
     @cached_property
     def link_skin(self) -> LinkSkin:
         """The skin at rest as mass on the links (section 5.4)."""
-        share = self.share
-        n = len(share.link_of)
-        own = (np.ones(n), (np.arange(n), share.link_of))
-        weights = sp.csr_matrix(own, (n, len(share.links)))
-        return vertices_on_links(
-            self.quad, self.skinned.fem.rest, share.node_mass, weights, share.links
+        share, rest = self.share, self.skinned.fem.rest
+        return skin_on_links(
+            self.quad, rest, share.node_mass, share.link_of, share.links
         )
 
     @property

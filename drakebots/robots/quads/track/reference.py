@@ -1,22 +1,68 @@
-"""Reference of a tracking run, and its evaluation.
+"""The problem, the reference and the evaluation of tracking runs.
 
-:class:`Reference` is the motion of a stored plan, :class:`FallDetector` watches poses
-during the run, and :func:`evaluate` adds tilt, centre of pressure (COP) and a summary
-to its record.
+:class:`OpenLoop` is what all tracking problems have in common, :class:`Reference` is the
+motion of a stored plan, :class:`FallDetector` watches poses during the run, and
+:func:`evaluate` adds tilt, centre of pressure (COP) and a summary to its record.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.checks import check, flag, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
-from drakebots.robots.quads.robot import PlannedRobot
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.skin.frame import patch_points
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenLoop:
+    """A plan to track open loop.
+
+    Attributes:
+        plan: result of `drakebots plan`.
+        model: path of the robot's model, if it is not where the plan says.
+        friction: coefficient of friction of the ground.
+        stiffness: stiffness of the ground at each contact point [N/m].
+        feedforward: whether servos also get the planned speeds as targets; hobby
+            servos take angles only.
+        time_limit: limit of the wall time [s].
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    plan: Result = field(repr=False, kw_only=False)
+    model: str | None = None
+    friction: float = 0.8
+    stiffness: float = 2e4
+    feedforward: bool = False
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(self, "", friction=positive(), stiffness=positive("N/m"))
+        check(self, "", feedforward=flag(), time_limit=optional(positive("s")))
+
+    @cached_property
+    def robot(self) -> PlannedRobot:
+        """The robot of the plan.
+
+        Raises:
+            InvalidInput: when the plan does not name its model.
+        """
+        return load_planned(self.model or plan_model(self.plan))
+
+    @property
+    def options(self) -> dict[str, object]:
+        """All fields but the plan, for the provenance of a run."""
+        names = [entry.name for entry in fields(self) if entry.name != "plan"]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -39,17 +38,17 @@ from pydrake.multibody.tree import JointActuatorIndex, PdControllerGains
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.checks import check, flag, optional, positive
+from drakebots.core.checks import check, flag, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.model import find_body
 from drakebots.multibody import Ground, attach_base
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.robot import PlannedRobot
 from drakebots.robots.quads.track.reference import (
     FallDetector,
+    OpenLoop,
     evaluate,
-    plan_model,
     plan_reference,
 )
 
@@ -137,21 +136,12 @@ class SapSkeleton:
                 number[key] = len(number)
         return number
 
-    def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Sets positions and velocities at time 0, and the servos to these angles."""
+    def start(self, q: np.ndarray, v: np.ndarray, angles: np.ndarray) -> None:
+        """Sets positions and velocities at time 0, and the targets of the servos."""
         self.plant.SetPositions(self.context, q)
         self.plant.SetVelocities(self.context, v)
-        at = self.plant.GetPositionsFromArray(_instance(self.plant), q)
-        angles = self._actuated(at)
         self.set_targets(angles, np.zeros(len(angles)))
         self.simulator.Initialize()
-
-    def _actuated(self, q: np.ndarray) -> np.ndarray:
-        joints = [
-            self.plant.get_joint_actuator(JointActuatorIndex(k)).joint()
-            for k in range(self.plant.num_actuators())
-        ]
-        return q[[joint.position_start() for joint in joints]]
 
     def set_targets(self, angles: np.ndarray, speeds: np.ndarray) -> None:
         """Sets the targets of the servos (m,) [rad], [rad/s]."""
@@ -201,47 +191,26 @@ def _instance(plant):
 
 
 @dataclass(frozen=True)
-class SapTracking:
-    """A plan to track with the skeleton in SAP.
+class SapTracking(OpenLoop):
+    """A plan to track with the skeleton in SAP, under the recorded forces of the skin.
 
     Attributes:
-        plan: result of `drakebots plan`, with the skin's forces on the links.
-        model: path of the robot's model, if it is not where the plan says.
         time_step: time step of SAP [s].
-        friction: coefficient of friction of the ground.
-        stiffness: stiffness of the ground at each patch [N/m].
-        feedforward: whether servos also get the planned speeds as targets.
         skin: whether the recorded forces of the skin act.
-        time_limit: limit of the wall time [s].
-
-    Raises:
-        InvalidInput: for a value out of range, or a plan without forces.
     """
 
-    plan: Result = field(repr=False)
-    model: str | None = None
     time_step: float = 1e-3
-    friction: float = 0.8
-    stiffness: float = 2e4
-    feedforward: bool = False
     skin: bool = True
-    time_limit: float | None = None
 
     def __post_init__(self):
-        check(self, "", time_step=positive("s"), friction=positive())
-        check(self, "", stiffness=positive("N/m"), feedforward=flag(), skin=flag())
-        check(self, "", time_limit=optional(positive("s")))
+        super().__post_init__()
+        check(self, "", time_step=positive("s"), skin=flag())
         for name in ("skin_force", "skin_moment", "skin_com", "skin_mass"):
             if name not in self.plan.data:
                 raise InvalidInput(
-                    f"the plan has no {name}; make it with drakebots plan, which "
+                    f"the plan has no {name}; make it with `drakebots plan`, which "
                     "records the skin's forces"
                 )
-
-    @cached_property
-    def robot(self) -> PlannedRobot:
-        """The robot of the plan."""
-        return load_planned(self.model or plan_model(self.plan))
 
 
 def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Result:
@@ -255,7 +224,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         friction=problem.friction,
         stiffness=problem.stiffness,
     )
-    skeleton.start(reference.q[0], reference.v[0])
+    skeleton.start(reference.q[0], reference.v[0], reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
     loaded = clock.perf_counter() - began
     links = [str(name) for name in plan.link.values]
@@ -284,8 +253,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
     )
     data = _dataset(problem, robot, skeleton, rows)
     data, metrics = evaluate(data, robot, reference, falls)
-    names = [name for name in problem.__dataclass_fields__ if name != "plan"]
-    options = {name: getattr(problem, name) for name in names}
+    options = problem.options | {"motion": reference.name}
     return Result(
         kind="quads.sap_track",
         model=robot.name,
@@ -295,7 +263,9 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         residuals={},
         timings={"load": loaded, "simulate": end.wall},
         metrics={"system": "skinned", "motion": reference.name} | metrics,
-        provenance=provenance(robot.files, options | {"motion": reference.name}),
+        provenance=provenance(
+            robot.files, problem.options | {"motion": reference.name}
+        ),
     )
 
 

@@ -11,25 +11,17 @@ and there is no contact schedule: feet land when they reach the ground.
 from __future__ import annotations
 
 import time as clock
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
-from drakebots.core.checks import (
-    check,
-    flag,
-    non_negative,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import check, non_negative, positive, whole
 from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.results import Result, provenance
-from drakebots.robots.quads.robot import PlannedRobot, load_planned, moving_state
+from drakebots.robots.quads.robot import moving_state
 from drakebots.robots.quads.track.reference import (
     FallDetector,
+    OpenLoop,
     evaluate,
-    plan_model,
     plan_reference,
 )
 from drakebots.robots.quads.track.sap import SapTracking, track_sap
@@ -47,68 +39,35 @@ SUBSTEPS = 4
 
 
 @dataclass(frozen=True)
-class Tracking:
-    """A plan to track with the skinned robot, and the ground.
+class Tracking(OpenLoop):
+    """A plan to track with the skinned robot on compliant ground.
 
     Attributes:
-        plan: result of `drakebots plan`.
-        model: path of the robot's model, if it is not where the plan says.
         cycles: number of cycles of a periodic motion.
         settle: time for which the last pose is held [s].
         time_step: time step of the simulation [s].
-        friction: coefficient of friction of the ground.
-        stiffness: stiffness of the ground at each contact point [N/m].
         damping: damping of the ground at each contact point [N s/m].
-        feedforward: whether servos also get the planned speeds as targets; hobby
-            servos take angles only.
         skin_period: time between stored shapes of the skin [s].
         threads: number of threads of the sparse solver.
-        time_limit: limit of the wall time [s].
-
-    Raises:
-        InvalidInput: for a value out of range.
     """
 
-    plan: Result = field(repr=False)
-    model: str | None = None
     cycles: int = 1
     settle: float = 0.0
     time_step: float = 5e-3
-    friction: float = 0.8
-    stiffness: float = 2e4
     damping: float = 50.0
-    feedforward: bool = False
     skin_period: float = 0.05
     threads: int = 1
-    time_limit: float | None = None
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            cycles=whole(1),
-            settle=non_negative("s"),
-            time_step=positive("s"),
-            feedforward=flag(),
-            skin_period=positive("s"),
-            threads=whole(1),
-            time_limit=optional(positive("s")),
-        )
+        super().__post_init__()
+        check(self, "", cycles=whole(1), settle=non_negative("s"), threads=whole(1))
+        check(self, "", time_step=positive("s"), skin_period=positive("s"))
         self.ground  # noqa: B018 - checks its numbers
 
     @property
     def ground(self) -> PatchContact:
         """The ground under the contact points."""
         return PatchContact(self.friction, self.stiffness, self.damping)
-
-    @cached_property
-    def robot(self) -> PlannedRobot:
-        """The robot of the plan.
-
-        Raises:
-            InvalidInput: when the plan does not name its model.
-        """
-        return load_planned(self.model or plan_model(self.plan))
 
     def stepper(self, time_step: float | None = None) -> CoupledStepper:
         """The coupled simulation, by default with the time step of this problem [s]."""
@@ -179,6 +138,7 @@ def track(
             success=f"reached {steps * dt:g} s on its feet",
         )
     data, metrics = evaluate(record.dataset(), robot, reference, falls)
+    options = problem.options | {"motion": reference.name}
     return Result(
         kind="quads.track",
         model=robot.name,
@@ -198,14 +158,10 @@ def track(
             "tracking_error_rad": record.tracking_error,
             **metrics,
         },
-        provenance=provenance(robot.files, _options(problem, reference.name)),
+        provenance=provenance(
+            robot.files, problem.options | {"motion": reference.name}
+        ),
     )
-
-
-def _options(problem: Tracking, motion: str) -> dict[str, object]:
-    """Options for the provenance: all fields except the plan."""
-    names = [name for name in problem.__dataclass_fields__ if name != "plan"]
-    return {name: getattr(problem, name) for name in names} | {"motion": motion}
 
 
 class _Stepper:

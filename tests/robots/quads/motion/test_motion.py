@@ -26,7 +26,7 @@ from drakebots.robots.quads.motion.library import (
     walk,
 )
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot.links_skin import vertices_on_links
+from drakebots.robots.quads.robot.links_skin import skin_on_links
 from drakebots.robots.quads.space_time.check import check_motion, static_torques
 from drakebots.robots.quads.space_time.problem import SpaceTime
 from tests.helpers.quad_skeletons import nearest_links, upright
@@ -126,10 +126,8 @@ def test_a_lift_holds_the_others(cow):
 
 
 def test_a_skin_counts_in_the_com_a_motion_asks_for(cow):
-    weights, bodies = nearest_links(cow, np.array([[0.0, 0.0, 0.1]]))
-    skin = vertices_on_links(
-        cow, np.array([[0.0, 0.0, 0.1]]), np.array([1.0]), weights, bodies
-    )
+    point = np.array([[0.0, 0.0, 0.1]])
+    skin = skin_on_links(cow, point, np.array([1.0]), *nearest_links(cow, point))
     bare, both = lift(cow, ["fl"]), lift(cow, ["fl"], skin=skin)
     height = cow.com(cow.rest)[0, 2]
     expected = (cow.mass * height + 0.1) / (cow.mass + 1)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import UnknownName
 from drakebots.model.loops import find_body
 from drakebots.robots.quads.motion.motion import support_polygon
 from drakebots.robots.quads.robot.links_skin import (
     SkinInfluence,
     coupling_forces,
     frame_inertia,
-    vertices_on_links,
+    skin_on_links,
 )
 from drakebots.robots.quads.robot.quad import Coordinates
 from tests.helpers.quad_skeletons import cloud_of_skin
@@ -52,16 +52,15 @@ def test_skin_on_links_has_the_skins_mass_and_centre(beetle):
     rng = np.random.default_rng(5)
     p = rng.uniform(-0.1, 0.3, (200, 3))
     mass = rng.uniform(1e-3, 1e-2, 200)
-    share = rng.uniform(0, 1, (200, len(beetle.tree.bodies)))
-    share /= share.sum(axis=1, keepdims=True)
-    skin = vertices_on_links(beetle, p, mass, share, beetle.tree.bodies)
+    link_of = rng.integers(0, len(beetle.tree.bodies), 200)
+    skin = skin_on_links(beetle, p, mass, link_of, beetle.tree.bodies)
     assert skin.mass.sum() == pytest.approx(mass.sum())
     both = beetle.tree.inertia + skin.inertia
     own = beetle.com(beetle.rest)[0]
     expected = (beetle.mass * own + mass @ p) / (beetle.mass + mass.sum())
     assert beetle.com(beetle.rest, both)[0] == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InvalidInput, match="weights of vertex"):
-        vertices_on_links(beetle, p, mass, 0.5 * share, beetle.tree.bodies)
+    with pytest.raises(UnknownName, match="wing"):
+        skin_on_links(beetle, p, mass, link_of, ["wing"])
 
 
 def test_a_rigid_skins_forces_leave_nothing_over(beetle):
