@@ -1,15 +1,15 @@
-"""The QPCC of a frame without condensation, to compare with.
+"""The QPCC of a step without condensation, for comparison.
 
-The same flips, the same labels, rows and objective, but every QP has all unknowns of
-eq. (2): torques, patch forces, dq, du and the multipliers of the glue,
+Flips, labels, rows and objective are the same, but every QP has all unknowns of eq.
+(2): torques, patch forces, dq, du and the multipliers of the glue,
 
     A_r dq + J' lambda - B tau - J_c' f = b_r
     A_d du - S' lambda = b_d
     J dq - S du = -gap
 
-as sparse rows, solved by the interior-point method Clarabel of Drake: a factorization
-of the whole system in each of its iterations. Only the labels of a fallback come from
-the condensed maps, which spares this side some work.
+as sparse rows. Drake's interior-point solver Clarabel factors the whole system in each
+of its iterations. Only the labels of a fallback come from the condensed maps, which
+saves this side some work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from drakebots.robots.quads.robot import Feet, FeetKinematics
 from drakebots.skin.frame import CoupledFrame
 
 LEAST = 1e-7
-"""Multipliers below are rounding of the interior point."""
+"""Multipliers below this are rounding errors of the interior-point method."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,16 @@ class UncondensedQp(LabelledQp):
     """QPs of labels with all unknowns, for :func:`~.qpcc.solve_qpcc`.
 
     Args:
-        frame: the QPCC; of it the limits, labels and COP rows are used.
-        coupled: the frame it was condensed from.
-        feet, feet_kinematics: the feet, and where they are.
-        anchors: of the patches (P, 3) [m].
-        targets, weights, units: of the objective.
-        tolerance: of Clarabel, on gap and feasibility.
+        frame: the QPCC, which gives limits, labels and COP rows.
+        coupled: the equations it was condensed from.
+        feet, feet_kinematics: the feet and their kinematics.
+        anchors: anchors of the patches (P, 3) [m].
+        targets, weights, units: arguments of the objective.
+        tolerance: tolerance of Clarabel for gap and feasibility.
 
     Attributes:
-        solved, iterations: QPs, and iterations of Clarabel in all of them.
+        solved: number of QPs solved.
+        iterations: number of iterations of Clarabel in all of them.
 
     Raises:
         InvalidInput: with contacts at vertices of the skin.
@@ -125,7 +126,7 @@ class UncondensedQp(LabelledQp):
             self._options.SetOption(ClarabelSolver.id(), name, tolerance)
 
     def _rows(self, labels, rows, cop):
-        """Label rows: equalities on [f, dq], and inequalities >= 0."""
+        """Rows of the labels: equalities on [f, dq], and inequalities >= 0."""
         c, nv = self.frame.compliance, self._J.shape[1]
         equal, bound, beyond = [], [], []
 
@@ -159,7 +160,7 @@ class UncondensedQp(LabelledQp):
         return _stacked(equal), _stacked(bound), beyond
 
     def solve(self, labels, *, rows=True, cop=True, start=None) -> QpPoint | None:
-        """As the condensed one."""
+        """As the condensed QP."""
         (Ae, be), (Ab, bb), beyond = self._rows(labels, rows, cop)
         x = np.concatenate([self._f, self._dq])
         size = np.concatenate(self._scales[1:])

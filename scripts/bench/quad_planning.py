@@ -1,21 +1,22 @@
-"""Frame-by-frame planning of skinned quad-robots: the paper's Table 1 column.
+"""Step-by-step planning of skinned quad-robots (the paper: frame-by-frame, Table 1).
 
 python scripts/bench/quad_planning.py            # the four robots, and the comparison
 python scripts/bench/quad_planning.py --quick    # one small robot, as a test
 
-A frame is everything between two states: assembly of skin and skeleton, the sparse
+A step is everything between two states: assembly of skin and skeleton, the sparse
 factorization with the glue's Schur complement, the maps of eq. (11), all QPs of the
-contact flips, and the motion of skin and skeleton. Robots raise a foot as the library's
-`lift_single` says, by inverse kinematics; times are means over the frames about
-lift-off, after a first frame that is not counted.
+contact flips, and the motion of skin and skeleton. Robots lift a foot as in the
+library's `lift_single`, by inverse kinematics; times are means over the steps around
+lift-off, without the first one.
 
-"Without condensation" is a frame of one QP, (18): all scheduled contacts held, torque
-limits and COP rows. Every flip would add another such QP to the uncondensed side, and
-about a millisecond to ours, so the ratio of a whole QPCC is larger. In two ways:
+"Without condensation" is a step of a single QP, (18): all scheduled contacts held,
+torque limits and COP rows. Every flip would add another such QP to the uncondensed
+side, and about a millisecond to ours, so the ratio of a whole QPCC is larger. There are
+two ways:
 
 * all unknowns (dq, du, lambda, tau, f) in the QP, eq. (2) as sparse equality rows,
-  Clarabel at 1e-6: condensed_vs_uncondensed_ratio, time of the frame from assembly on
-  over that of ours. (With the rows of (15)-(17) as well Clarabel stops for numerical
+  Clarabel at 1e-6: condensed_vs_uncondensed_ratio is the time of the step from assembly
+  on over that of ours. (With the rows of (15)-(17) too, Clarabel stops with numerical
   errors at 14000 vertices; it solves them up to 3000.)
 * eq. (10) by 3 g right-hand sides (in the table only), once and redone for 10 QPs.
 """
@@ -51,13 +52,13 @@ from drakebots.robots.quads.space_time import nearest_poses
 from drakebots.skin.frame import solve_right_sides
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
-"""Seconds a frame, on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
+"""Seconds per step on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
 RATIO = 50.0
 DT = 5e-3
 
 
 def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameProblem]:
-    """A robot and the frames of its lift about the moment the foot leaves."""
+    """A robot and the steps of its lift around lift-off."""
     robot = load_planned(name)
     quad = robot.quad
     motion = library_motion("lift_single", quad)
@@ -73,7 +74,7 @@ def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameP
 
 
 def timed(planner: FramePlanner, plan: FrameProblem) -> dict:
-    """Seconds of each frame after the first, and how its QPCCs went."""
+    """Time of the steps after the first, and statistics of their QPCCs."""
     state = settled_state(planner.stepper, plan.q_ref[0])
     memory, spent, parts, qps = planner.start(state), [], [], []
     residual, limits, dropped = 0.0, planner.limits, 0
@@ -92,21 +93,21 @@ def timed(planner: FramePlanner, plan: FrameProblem) -> dict:
             raise RuntimeError("a torque is beyond its limit")
     condense, flips, advance = np.mean(parts[1:], axis=0)
     return {
-        "frame [s]": float(np.mean(spent[1:])),
-        "fastest frame [s]": float(np.min(spent[1:])),
+        "step [s]": float(np.mean(spent[1:])),
+        "fastest step [s]": float(np.min(spent[1:])),
         "of it condensation [s]": float(condense),
         "of it QPCC [s]": float(flips),
         "of it advance [s]": float(advance),
-        "QPs a frame": float(np.mean(qps)),
+        "QPs per step": float(np.mean(qps)),
         "most QPs": int(np.max(qps)),
-        "frames whose COP rows had no solution": dropped,
+        "steps whose COP rows had no solution": dropped,
         "worst complementarity [N]": float(residual),
         "skin vertices": len(planner.stepper.model.rest),
     }
 
 
 def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
-    """One frame three ways: condensed, all unknowns, eq. (10) for every QP."""
+    """One step in three ways: condensed, all unknowns, eq. (10) for every QP."""
     stepper = planner.stepper
     state = settled_state(stepper, plan.q_ref[0])
     memory = planner.start(state)
@@ -151,7 +152,7 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     solve_right_sides(coupled, found.torques)
     sides = time.perf_counter() - start
     return {
-        "condensed frame, one QP [s]": mine,
+        "condensed step, one QP [s]": mine,
         "all unknowns, one QP [s]": whole,
         "Clarabel's iterations": engine.iterations,
         "largest difference of a torque [N m]": gap,
@@ -165,12 +166,16 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few frames, one robot")
-    parser.add_argument("--robots", nargs="+", default=list(TARGETS))
-    parser.add_argument("--frames", type=int, default=20, help="a robot")
-    parser.add_argument("--threads", type=int, default=2, help="of the sparse solver")
+    parser.add_argument("--quick", action="store_true", help="a few steps of one robot")
     parser.add_argument(
-        "--no-comparison", action="store_true", help="skip the uncondensed frame"
+        "--robots", nargs="+", default=list(TARGETS), help="names of the robots"
+    )
+    parser.add_argument("--frames", type=int, default=20, help="steps per robot")
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads of the sparse solver"
+    )
+    parser.add_argument(
+        "--no-comparison", action="store_true", help="skip the uncondensed step"
     )
     args = parser.parse_args(argv)
     frames = 6 if args.quick else args.frames
@@ -183,14 +188,14 @@ def main(argv: Sequence[str] | None = None) -> dict:
             print(f"{name}: left out ({error})")
             continue
         rows = timed(planner, plan)
-        print_table(f"{name}: frames about lift-off, {args.threads} threads", rows)
+        print_table(f"{name}: steps around lift-off, {args.threads} threads", rows)
         short = name.rsplit("/", 1)[-1].removesuffix(".sdf")
-        result[f"{short}_frame_s"] = figure(rows["frame [s]"], "s", TARGETS.get(short))
+        result[f"{short}_frame_s"] = figure(rows["step [s]"], "s", TARGETS.get(short))
         ratio_of = ratio_of or (name, planner, plan)
     if ratio_of is not None and not args.no_comparison:
         name, planner, plan = ratio_of
         rows = comparison(planner, plan)
-        print_table(f"{name}: one frame with and without condensation", rows)
+        print_table(f"{name}: one step with and without condensation", rows)
         result["condensed_vs_uncondensed_ratio"] = figure(
             rows["all unknowns over condensed"], "1", RATIO
         )

@@ -1,4 +1,4 @@
-"""Time of a space-time program for `scripts/bench/quad_planning.py`."""
+"""Measures a space-time program for `scripts/bench/quad_planning.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def space_time_figures(quick: bool = False) -> dict[str, tuple[float, str, float
     The second of two solves counts: the first compiles the program's functions.
 
     Args:
-        quick: lifts a foot on every fourth knot instead, and once.
+        quick: whether to plan a foot lift with a fourth of the knots, once.
 
     Raises:
         NoSolution: when the program does not converge.

@@ -109,9 +109,8 @@ class QuadProblem(PlanOptions):
         limits = {}
         if self.torque_limit is not None:
             limits = dict.fromkeys(robot.quad.joints, self.torque_limit)
-        options = {
-            entry.name: getattr(self, entry.name) for entry in fields(PlanOptions)
-        }
+        names = [entry.name for entry in fields(PlanOptions)]
+        options = {name: getattr(self, name) for name in names}
         options["max_iterations"] = max(self.max_iterations, self.min_iterations)
         return Alternation(
             robot,

@@ -1,12 +1,13 @@
-"""A reduced skin against the full one, and a closed loop at 50 Hz with it.
+"""Compares a reduced skin with the full one, and closes a loop at 50 Hz with it.
 
 python scripts/papers/quads/quad_reduced.py  # trains on beetle; half an hour
 python scripts/papers/quads/quad_reduced.py --skin x.npz          # one trained before
 python scripts/papers/quads/quad_reduced.py --quick  # the small leg, no loop
 
-The skin is trained on random motions of all joints and judged on a walk (a sine motion
-of the small leg) it has not seen: torque error is the rms over joints and frames
-against the rms torque. Times are of single frames, both models in turn, one process.
+The skin is trained on random motions of all joints and tested on a walk that is not
+among them (a sine motion for the small leg). The torque error is the rms over joints
+and time steps, relative to the rms torque. Times are those of single steps, of both
+models in turn in one process.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ AMPLITUDE = np.tile([0.27, 0.4, 0.3], 4)
 
 
 def loops(robot: SkinnedRobot, skin, targets, duration: float) -> dict:
-    """Open and closed loop on the full skin."""
+    """Runs open and closed loop on the full skin."""
     out = {}
     for name in ("open", "closed"):
         stepper = robot.stepper(
@@ -132,13 +133,19 @@ def picture(arrays: dict, joints, both: dict | None) -> Figure:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Trains, measures; prints tables and one JSON object, and returns it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robot", default="beetle", help="name or path")
-    parser.add_argument("--skin", type=Path, help="a trained skin (npz)")
-    parser.add_argument("--save", type=Path, help="where to write the trained skin")
-    parser.add_argument("--frames", type=int, default=300, help="of the comparison")
-    parser.add_argument("--loop", type=float, default=1.5, help="closed loop [s]; 0")
-    parser.add_argument("-o", "--output", type=Path, help="a picture")
-    parser.add_argument("--quick", action="store_true", help="the small leg, no loop")
+    parser.add_argument("--robot", default="beetle", help="name or path of the robot")
+    parser.add_argument("--skin", type=Path, help="file of a trained skin (.npz)")
+    parser.add_argument("--save", type=Path, help="file for the trained skin (.npz)")
+    parser.add_argument(
+        "--frames", type=int, default=300, help="time steps of the comparison"
+    )
+    parser.add_argument(
+        "--loop", type=float, default=1.5, help="duration of the loops [s], 0 for none"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="file of the figure")
+    parser.add_argument(
+        "--quick", action="store_true", help="take the small leg, without loops"
+    )
     args = parser.parse_args(argv)
     if args.output:
         check_ending(args.output)

@@ -1,12 +1,13 @@
-"""Gradients of a motion by the adjoint, and one design with them.
+"""Gradients of a motion by the adjoint method, and a design that uses them.
 
 python scripts/papers/quads/quad_sensitivity.py  # beetle; a quarter of an hour
 python scripts/papers/quads/quad_sensitivity.py --quick    # the small leg
 
-A joint bends and holds, the robot in the air. Its rms torque is differentiated with
-respect to the moduli of the skin's regions, the wall of the folds and the length of the
-link above the joint; each is checked by a central difference of whole runs. Then the
-modulus of one region is changed until the torque is a share of what it was.
+The robot hangs in the air, one of its joints bends and then holds. The rms torque of
+the joint is differentiated with respect to the moduli of the skin's regions, the wall
+thickness of the folds and the length of the link above the joint; each derivative is
+checked by a central difference of whole runs. Then the modulus of one region is changed
+until the torque is a given share of its first value.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from drakebots.skin.gradients import (
 
 
 def bend(rest: np.ndarray, joint: int, angle: float, frames: int) -> np.ndarray:
-    """Targets (n, m) [rad]: up to the angle in half the time, then held."""
+    """Targets (n, m) [rad]: a joint bends to the angle in half the time, then holds."""
     s = np.clip(2 * np.arange(1, frames + 1) / frames, 0, 1)
     targets = np.tile(rest, (frames, 1))
     targets[:, joint] += angle * s * s * (3 - 2 * s)
@@ -46,15 +47,19 @@ def bend(rest: np.ndarray, joint: int, angle: float, frames: int) -> np.ndarray:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Differentiates, checks, designs; prints tables and one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robot", default="beetle", help="name or path")
-    parser.add_argument("--joint", default="FL_knee")
-    parser.add_argument("--angle", type=float, default=-0.3, help="[rad]")
-    parser.add_argument("--frames", type=int, default=24)
-    parser.add_argument("--time-step", type=float, default=8e-3, help="[s]")
-    parser.add_argument("--region", type=int, default=1, help="whose modulus")
-    parser.add_argument("--share", type=float, default=0.8, help="of the rms torque")
-    parser.add_argument("-o", "--output", type=Path, help="a picture")
-    parser.add_argument("--quick", action="store_true", help="the small leg")
+    parser.add_argument("--robot", default="beetle", help="name or path of the robot")
+    parser.add_argument("--joint", default="FL_knee", help="name of the joint")
+    parser.add_argument("--angle", type=float, default=-0.3, help="its angle [rad]")
+    parser.add_argument("--frames", type=int, default=24, help="number of time steps")
+    parser.add_argument("--time-step", type=float, default=8e-3, help="time step [s]")
+    parser.add_argument(
+        "--region", type=int, default=1, help="region of the skin to change"
+    )
+    parser.add_argument(
+        "--share", type=float, default=0.8, help="desired share of the rms torque"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="file of the figure")
+    parser.add_argument("--quick", action="store_true", help="take the small leg")
     args = parser.parse_args(argv)
     if args.output:
         check_ending(args.output)
@@ -143,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 def picture(runs, steps, joint: int, dt: float, E: float, target: float) -> Figure:
-    """Torque before and after, and the way there."""
+    """Torque before and after, and the steps between."""
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for s, colour in ((steps[0], "#d1495b"), (steps[-1], "#1f5fa8")):

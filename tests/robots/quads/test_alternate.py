@@ -119,10 +119,10 @@ def test_coupling_forces_of_standing(robot, stood):
     assert stood.ok, stood.message
     n = len(stood.data.time)
     q = np.tile(robot.quad.rest, (n, 1))
-    told = skin_influence(robot, stood, (q, 0 * q, 0 * q), window=1)
+    influence = skin_influence(robot, stood, (q, 0 * q, 0 * q), window=1)
     weight = robot.skinned.skin_mass * G
-    assert np.allclose(told.force[-1, :3], [0, 0, -weight], atol=5e-3 * weight)
-    sag = np.einsum("l,lx->x", robot.link_skin.mass, told.com_shift[-1])
+    assert np.allclose(influence.force[-1, :3], [0, 0, -weight], atol=5e-3 * weight)
+    sag = np.einsum("l,lx->x", robot.link_skin.mass, influence.com_shift[-1])
     assert abs(sag[0]) + abs(sag[1]) < 1e-5
     assert sag[2] < 0
 
@@ -130,11 +130,11 @@ def test_coupling_forces_of_standing(robot, stood):
 def test_frames_not_reached_keep_the_rigid_skin(robot, stood):
     n = len(stood.data.time) + 40
     q = np.tile(robot.quad.rest, (n, 1))
-    told = skin_influence(robot, stood, (q, 0 * q, 0 * q), reached=20, window=5)
+    influence = skin_influence(robot, stood, (q, 0 * q, 0 * q), reached=20, window=5)
     rigid = rigid_forces(robot, q, 0 * q, 0 * q)
-    assert np.allclose(told.force[20:], rigid[20:])
-    assert not np.allclose(told.force[:20], rigid[:20])
-    assert (told.com_shift[20:] == 0).all()
+    assert np.allclose(influence.force[20:], rigid[20:])
+    assert not np.allclose(influence.force[:20], rigid[:20])
+    assert (influence.com_shift[20:] == 0).all()
 
 
 def test_cop_of_a_robot_at_rest_is_below_its_mass(robot):

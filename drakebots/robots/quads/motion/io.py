@@ -40,16 +40,15 @@ KINDS = ("motion", "gait", "lift")
 _GAIT_NUMBERS = ("period", "duty", "lift", "height", "clearance", "spread")
 
 
-def read_motion(path: str | Path, quad: Quad, skin: LinkSkin | None = None):
+def read_motion(
+    path: str | Path, quad: Quad, skin: LinkSkin | None = None
+) -> MotionInput:
     """Reads a motion from a YAML or CSV file.
 
     Args:
         path: file ending in .yaml, .yml or .csv.
         quad: the robot with its feet and its size.
         skin: skin on its links, which shifts the COM of motions from YAML.
-
-    Returns:
-        The :class:`MotionInput`.
 
     Raises:
         FileProblem: when it cannot be read, or describes no motion of this robot;

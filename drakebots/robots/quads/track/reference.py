@@ -1,7 +1,7 @@
 """The problem, the reference and the evaluation of tracking runs.
 
-:class:`OpenLoop` is what all tracking problems have in common, :class:`Reference` is the
-motion of a stored plan, :class:`FallDetector` watches poses during the run, and
+:class:`OpenLoop` has what all tracking problems share, :class:`Reference` is the motion
+of a stored plan, :class:`FallDetector` watches poses during the run, and
 :func:`evaluate` adds tilt, centre of pressure (COP) and a summary to its record.
 """
 
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, flag, optional, positive
+from drakebots.core.checks import check, flag, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
@@ -46,7 +46,7 @@ class OpenLoop:
     time_limit: float | None = None
 
     def __post_init__(self):
-        check(self, "", friction=positive(), stiffness=positive("N/m"))
+        check(self, "", friction=non_negative(), stiffness=positive("N/m"))
         check(self, "", feedforward=flag(), time_limit=optional(positive("s")))
 
     @cached_property

@@ -204,7 +204,7 @@ class SapTracking(OpenLoop):
 
     def __post_init__(self):
         super().__post_init__()
-        check(self, "", time_step=positive("s"), skin=flag())
+        check(self, "", time_step=positive("s"), friction=positive(), skin=flag())
         for name in ("skin_force", "skin_moment", "skin_com", "skin_mass"):
             if name not in self.plan.data:
                 raise InvalidInput(
@@ -263,9 +263,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         residuals={},
         timings={"load": loaded, "simulate": end.wall},
         metrics={"system": "skinned", "motion": reference.name} | metrics,
-        provenance=provenance(
-            robot.files, problem.options | {"motion": reference.name}
-        ),
+        provenance=provenance(robot.files, options),
     )
 
 

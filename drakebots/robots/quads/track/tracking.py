@@ -158,9 +158,7 @@ def track(
             "tracking_error_rad": record.tracking_error,
             **metrics,
         },
-        provenance=provenance(
-            robot.files, problem.options | {"motion": reference.name}
-        ),
+        provenance=provenance(robot.files, options),
     )
 
 

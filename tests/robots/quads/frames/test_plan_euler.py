@@ -31,7 +31,7 @@ def quad(sdf):
 
 @pytest.fixture(scope="module")
 def crouched(robot, quad):
-    """Half a second of bending the knees, with what it was asked."""
+    """Half a second of bending the knees, with the requested positions."""
     rows = 61
     q = np.tile(quad.rest, (rows, 1))
     s = 0.5 - 0.5 * np.cos(np.pi * np.arange(rows) / (rows - 1))

@@ -302,7 +302,7 @@ class Cycling(LabelledQp):
 
     def __init__(self, frame, failures):
         super().__init__(frame)
-        self.failures, self.labelled, self.asked = failures, 0, []
+        self.failures, self.labelled, self.tried = failures, 0, []
 
     def solve(self, labels, *, rows=True, **options):
         self.labelled += rows
@@ -311,8 +311,8 @@ class Cycling(LabelledQp):
         return super().solve(labels, rows=rows, **options)
 
     def simulated(self, torques):
-        self.asked.append(np.array(torques))
-        if len(self.asked) <= self.failures:
+        self.tried.append(np.array(torques))
+        if len(self.tried) <= self.failures:
             raise NoSolution("contacts: sweeps did not settle")
         return super().simulated(torques)
 
@@ -324,11 +324,11 @@ def test_sweeps_that_cycle_are_tried_under_other_torques(quad, failures):
     engine = Cycling(frame, failures)
     found = solve_qpcc(frame, start=last, engine=engine, cop="ignore")
     assert found.ok and found.residual < 1e-8
-    held = engine.asked[0]
+    held = engine.tried[0]
     tried = [held, (held + last) / 2, last, last / 2, 0 * last]
-    assert len(engine.asked) >= failures + 1
-    for asked, expected in zip(engine.asked, tried[: failures + 1]):
-        assert np.allclose(asked, expected)
+    assert len(engine.tried) >= failures + 1
+    for found, expected in zip(engine.tried, tried[: failures + 1]):
+        assert np.allclose(found, expected)
     # With none left, the frame fails and says so.
     stuck = solve_qpcc(frame, start=last, engine=Cycling(frame, 99), cop="ignore")
     assert not stuck.ok and "did not settle" in stuck.message

@@ -58,8 +58,8 @@ def test_library_speeds_are_the_papers(cow, name, speed):
     motion = library_motion(name, cow)
     assert motion.speed == pytest.approx(speed, rel=1e-6)
     # Feet advance with the body over a cycle.
-    way = motion.feet[-1, :, 0] - motion.feet[0, :, 0]
-    assert way.mean() == pytest.approx(speed * motion.duration, rel=1e-6)
+    moved = motion.feet[-1, :, 0] - motion.feet[0, :, 0]
+    assert moved.mean() == pytest.approx(speed * motion.duration, rel=1e-6)
 
 
 def test_long_and_low_is_longer_and_lower(cow):
@@ -77,19 +77,19 @@ def test_synthesis_follows_speed_and_turning_rate(cow, speed, rate):
     assert motion.turn == pytest.approx(rate * T, abs=1e-12)
     # The COM of a cycle moves by the arc's chord.
     chord = speed * T * np.sinc(rate * T / (2 * np.pi))
-    way = motion.com[-1, :2] - motion.com[0, :2]
+    moved = motion.com[-1, :2] - motion.com[0, :2]
     c, s = np.cos(rate * T), np.sin(rate * T)
     start = motion.com[0, :2] - cow.com(cow.rest)[0, :2]
     turned = np.array([[c, -s], [s, c]]) @ start - start
     expected = chord * np.array([np.cos(rate * T / 2), np.sin(rate * T / 2)]) + turned
     # To what the knots' spline leaves at its ends.
-    assert np.abs(way - expected).max() < 2e-3
+    assert np.abs(moved - expected).max() < 2e-3
 
 
 def test_swings_start_and_end_at_rest():
     for swing in (smooth_swing, horse_swing(0.5), horse_swing(0.4)):
-        way, rise = swing(np.array([0.0, 1.0]))
-        assert way == pytest.approx([0, 1], abs=1e-12)
+        advance, rise = swing(np.array([0.0, 1.0]))
+        assert advance == pytest.approx([0, 1], abs=1e-12)
         assert rise == pytest.approx([0, 0], abs=1e-12)
         e = 1e-6
         for at in (0.0, 1.0 - e):
@@ -125,7 +125,7 @@ def test_a_lift_holds_the_others(cow):
         lift(cow, cow.feet)
 
 
-def test_a_skin_counts_in_the_com_a_motion_asks_for(cow):
+def test_a_skin_counts_in_the_requested_com(cow):
     point = np.array([[0.0, 0.0, 0.1]])
     skin = skin_on_links(cow, point, np.array([1.0]), *nearest_links(cow, point))
     bare, both = lift(cow, ["fl"]), lift(cow, ["fl"], skin=skin)

@@ -54,10 +54,10 @@ def test_a_settling_time_that_cannot_be(bad):
         FrameOptions(settling=bad)
 
 
-def leaning(quad, way):
+def leaning(quad, distance):
     """The standing pose, its body moved back over its feet."""
-    q, bend = quad.q0.copy(), np.arcsin(way / LOWER)
-    q[4] -= way
+    q, bend = quad.q0.copy(), np.arcsin(distance / LOWER)
+    q[4] -= distance
     q[6] -= LOWER * (1 - np.cos(bend))
     for leg in quad.feet.names:
         for name, sign in (("knee", -1), ("ankle", 1)):
