@@ -1,4 +1,15 @@
-"""TODO: what this room is."""
+"""Nonlinear programs made of blocks with exact sparse derivatives.
+
+A :class:`Block` is a CasADi function of a few variables; a :class:`Program` uses blocks
+at many knots and adds their rows to named rows. It can be printed and evaluated, and
+names its worst rows; :func:`assemble` turns it into the functions of an NLP solver.
+
+    b = ProgramBuilder("valleys")
+    x = b.add_variables("x", 10, [""], lower=-2.0, upper=2.0).indices
+    b.cost("valley", {"a": x[:-1], "b": x[1:]}, lambda a, b: (b - a**2) ** 2)
+    program = b.build()
+    print(program.objective(program.pack({"x": 1.0})))
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""A program's blocks put together into the five functions an NLP solver asks.
+"""Assembles a program's blocks into the five functions that an NLP solver needs.
 
-Each block is evaluated at all its uses at once and its nonzeros are scattered
-into fixed sparsity patterns; nothing is differentiated again. Variables and
-rows are divided by their scales on the way.
+Each block is evaluated at all its uses at once, and its nonzeros are scattered into
+fixed sparsity patterns; nothing is differentiated again. Variables and rows are divided
+by their scales.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Assembled:
         rows: (y, p) -> g
         jacobian: (y, p) -> (g, dg/dy)
         hessian: (y, p, lam_f, lam_g) -> upper triangle of the Lagrangian's
-        p is empty: CasADi's solvers want it.
+        p is empty; CasADi's solvers require it.
     """
 
     objective: ca.Function
@@ -41,8 +41,8 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     """Compiles and assembles a program's blocks.
 
     Args:
-        program: to assemble.
-        threads: to evaluate the uses of a block with.
+        program: the program.
+        threads: number of threads that evaluate the uses of a block.
     """
     compile_blocks([t.block for t in (*program.terms, *program.costs)])
     n, m = program.num_variables, program.num_rows
@@ -66,11 +66,7 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
         ca.Function("nlp_grad_f", [y, p], [f_grad, df], ["x", "p"], ["f", "grad_f_x"]),
         ca.Function("nlp_g", [y, p], [g / row_scale], ["x", "p"], ["g"]),
         ca.Function(
-            "nlp_jac_g",
-            [y, p],
-            [g_jac / row_scale, J],
-            ["x", "p"],
-            ["g", "jac_g_x"],
+            "nlp_jac_g", [y, p], [g_jac / row_scale, J], ["x", "p"], ["g", "jac_g_x"]
         ),
         ca.Function(
             "nlp_hess_l",
@@ -127,7 +123,7 @@ class _Pattern:
         self.factors.append(np.broadcast_to(factors, rows.shape).ravel())
 
     def matrix(self, nonzeros: list[ca.MX]) -> ca.MX:
-        """The sum of all that was added, given their values in that order."""
+        """The sum of all entries, given their values in the order they were added."""
         if not self.rows:
             return ca.MX(*self.shape)
         rows, columns = np.concatenate(self.rows), np.concatenate(self.columns)
@@ -191,7 +187,7 @@ def _hessian(program: Program, x, lam_f, lam_g, threads):
         if term.rows is None:
             mu = ca.repmat(lam_f, *shape)
         else:
-            # Rows of no interest (-1) take any multiplier times zero.
+            # Rows that are left out (-1) take any multiplier times zero.
             mu = ca.reshape(weight[np.maximum(term.rows, 0).ravel().tolist()], *shape)
             mu = mu * ca.DM((term.signs * (term.rows >= 0)).T)
         nonzeros = _call(term, "hessian", x, threads, mu)

@@ -2,8 +2,8 @@
 
     r(w; d) in R^m,     dr/dw sparse,     d2(mu'r)/dw2 sparse, upper triangle
 
-w are decision variables of one knot or interval, d constants that differ from
-one use of the block to the next. The same block serves every knot.
+w are decision variables of one knot or interval, d constants that differ from one use
+of the block to the next. The same block serves every knot. Large blocks are compiled.
 """
 
 from __future__ import annotations
@@ -23,105 +23,16 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 
-# CasADi functions as machine code, compiled once and kept on disk.
-#
-# A C compiler makes the large expressions of a program some seven times faster.
-# Without one, or with DRAKEBOTS_COMPILE=0, CasADi interprets them.
-
-WORTH_IT = 2000
-"""Functions with fewer instructions are interpreted."""
-
-_FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno")
-
-
-def compiler() -> str | None:
-    """The path of the C compiler to use, or None to interpret."""
-    if os.environ.get("DRAKEBOTS_COMPILE", "1") == "0":
-        return None
-    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        found = name and shutil.which(name)
-        if found:
-            return found
-    return None
-
-
-def cache_folder() -> Path:
-    """Where compiled functions are kept: $XDG_CACHE_HOME/drakebots."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "drakebots"
-
-
-def compiled(functions: Sequence[ca.Function]) -> list[ca.Function]:
-    """The functions compiled where that is worth it, in the same order.
-
-    What cannot be compiled (no compiler, a read-only disk, an error of the
-    compiler) is returned as it is.
-    """
-    cc = compiler()
-    if cc is None:
-        return list(functions)
-    jobs = [_Job(f, cc) if f.n_instructions() >= WORTH_IT else None for f in functions]
-    return [job.finish() if job else f for job, f in zip(jobs, functions)]
-
-
-class _Job:
-    """One function on its way to machine code; compilers run side by side."""
-
-    def __init__(self, function: ca.Function, cc: str):
-        self.function, self.process, self.target = function, None, None
-        # The name is part of the code, so that it must not hold a counter.
-        generator = ca.CodeGenerator(function.name(), {"with_header": False})
-        generator.add(function)
-        code = generator.dump()
-        key = hashlib.sha256("\n".join([code, cc, *_FLAGS]).encode()).hexdigest()
-        try:
-            folder = cache_folder()
-            folder.mkdir(parents=True, exist_ok=True)
-            self.target = folder / f"{function.name()}_{key[:24]}.so"
-            if not self.target.exists():
-                self._start(code, cc)
-        except OSError:
-            self.target = None
-
-    def _start(self, code: str, cc: str) -> None:
-        self.work = Path(tempfile.mkdtemp(dir=self.target.parent))
-        source = self.work / "function.c"
-        source.write_text(code)
-        self.process = subprocess.Popen(
-            [cc, *_FLAGS, str(source), "-o", str(self.work / "function.so")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def finish(self) -> ca.Function:
-        if self.target is None:
-            return self.function
-        try:
-            if self.process is not None:
-                try:
-                    code = self.process.wait()
-                    if code == 0:
-                        os.replace(self.work / "function.so", self.target)
-                finally:
-                    if self.process.poll() is None:
-                        self.process.kill()
-                    shutil.rmtree(self.work, ignore_errors=True)
-                if code != 0:
-                    return self.function
-            return ca.external(self.function.name(), str(self.target))
-        except (OSError, RuntimeError):
-            return self.function
-
 
 @dataclass(frozen=True)
 class Block:
     """An expression with named inputs and named groups of rows.
 
     Attributes:
-        name: a C identifier.
+        name: name of the block, a C identifier.
         inputs: SX symbols by name, column vectors.
         rows: SX expressions by name, column vectors.
-        data: SX symbols of the constants, or None.
+        data: SX symbols of the constants d, or None.
     """
 
     name: str
@@ -131,11 +42,8 @@ class Block:
 
     def __post_init__(self):
         known = ca.vertcat(self.w, self.d)
-        free = [
-            s.name()
-            for s in ca.symvar(self.r)
-            if not ca.depends_on(known, s)  # a symbol not among the inputs
-        ]
+        symbols = ca.symvar(self.r)
+        free = [s.name() for s in symbols if not ca.depends_on(known, s)]
         if free:
             raise InvalidInput(
                 f"block {self.name} uses {', '.join(free[:5])}, which are not among "
@@ -149,7 +57,7 @@ class Block:
 
     @cached_property
     def d(self) -> ca.SX:
-        """The constants, maybe empty."""
+        """The constants, possibly none."""
         return ca.SX.zeros(0, 1) if self.data is None else self.data
 
     @cached_property
@@ -208,7 +116,7 @@ class Block:
 
     @cached_property
     def functions(self) -> dict[str, ca.Function]:
-        """The functions of this block, compiled where that is worth it.
+        """The functions of this block, large ones compiled.
 
         "value": (w, d) -> r; "jacobian": (w, d) -> (r, nonzeros of dr/dw);
         "hessian": (w, d, mu) -> nonzeros of d2(mu'r)/dw2.
@@ -223,16 +131,6 @@ class Block:
         return out
 
 
-def compile_blocks(blocks) -> list[dict[str, ca.Function]]:
-    """The functions of several blocks, compiled side by side."""
-    todo = [b for b in blocks if "functions" not in b.__dict__]
-    flat = [f for b in todo for f in b._expressions.values()]
-    done = iter(compiled(flat))
-    for block in todo:
-        block.__dict__["functions"] = {kind: next(done) for kind in block._expressions}
-    return [block.functions for block in blocks]
-
-
 def _triplets(pattern: ca.Sparsity) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = pattern.get_triplet()
     return np.array(rows, int), np.array(columns, int)
@@ -240,3 +138,104 @@ def _triplets(pattern: ca.Sparsity) -> tuple[np.ndarray, np.ndarray]:
 
 def _nonzeros(matrix: ca.SX) -> ca.SX:
     return ca.vertcat(*matrix.nonzeros()) if matrix.nnz() else ca.SX.zeros(0, 1)
+
+
+# --- machine code ---------------------------------------------------------------
+#
+# CasADi functions are compiled once and kept on disk. A C compiler makes the large
+# expressions of a program about seven times faster. Without one, or with
+# DRAKEBOTS_COMPILE=0, CasADi interprets them.
+
+WORTH_IT = 2000
+"""Number of instructions below which a function is interpreted."""
+
+_FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno")
+
+
+def compiler() -> str | None:
+    """The path of the C compiler, or None to interpret."""
+    if os.environ.get("DRAKEBOTS_COMPILE", "1") == "0":
+        return None
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        found = name and shutil.which(name)
+        if found:
+            return found
+    return None
+
+
+def cache_folder() -> Path:
+    """The folder of compiled functions: $XDG_CACHE_HOME/drakebots."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "drakebots"
+
+
+def compiled(functions: Sequence[ca.Function]) -> list[ca.Function]:
+    """The functions in the same order, large ones compiled.
+
+    Functions that cannot be compiled (no compiler, a read-only disk, an error of the
+    compiler) are returned unchanged.
+    """
+    cc = compiler()
+    if cc is None:
+        return list(functions)
+    jobs = [_Job(f, cc) if f.n_instructions() >= WORTH_IT else None for f in functions]
+    return [job.finish() if job else f for job, f in zip(jobs, functions)]
+
+
+class _Job:
+    """The compilation of one function; compilers run in parallel."""
+
+    def __init__(self, function: ca.Function, cc: str):
+        self.function, self.process, self.target = function, None, None
+        # The name is part of the code and of its hash, so it must not count.
+        generator = ca.CodeGenerator(function.name(), {"with_header": False})
+        generator.add(function)
+        code = generator.dump()
+        key = hashlib.sha256("\n".join([code, cc, *_FLAGS]).encode()).hexdigest()
+        try:
+            folder = cache_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            self.target = folder / f"{function.name()}_{key[:24]}.so"
+            if not self.target.exists():
+                self._start(code, cc)
+        except OSError:
+            self.target = None
+
+    def _start(self, code: str, cc: str) -> None:
+        self.work = Path(tempfile.mkdtemp(dir=self.target.parent))
+        source = self.work / "function.c"
+        source.write_text(code)
+        self.process = subprocess.Popen(
+            [cc, *_FLAGS, str(source), "-o", str(self.work / "function.so")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def finish(self) -> ca.Function:
+        if self.target is None:
+            return self.function
+        try:
+            if self.process is not None:
+                try:
+                    code = self.process.wait()
+                    if code == 0:
+                        os.replace(self.work / "function.so", self.target)
+                finally:
+                    if self.process.poll() is None:
+                        self.process.kill()
+                    shutil.rmtree(self.work, ignore_errors=True)
+                if code != 0:
+                    return self.function
+            return ca.external(self.function.name(), str(self.target))
+        except (OSError, RuntimeError):
+            return self.function
+
+
+def compile_blocks(blocks) -> list[dict[str, ca.Function]]:
+    """The functions of several blocks, compiled in parallel."""
+    todo = [b for b in blocks if "functions" not in b.__dict__]
+    flat = [f for b in todo for f in b._expressions.values()]
+    done = iter(compiled(flat))
+    for block in todo:
+        block.__dict__["functions"] = {kind: next(done) for kind in block._expressions}
+    return [block.functions for block in blocks]

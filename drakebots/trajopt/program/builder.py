@@ -1,4 +1,4 @@
-"""Builds a program from variables, rows and blocks.
+"""Build a program from variables, rows and blocks.
 
 b = ProgramBuilder("name")
 x = b.add_variables("x", knots, ["a", "b"], lower=0.0)
@@ -27,19 +27,18 @@ class ProgramBuilder:
         self._rows: dict[str, Group] = {}
         self._terms: list[Term] = []
         self._costs: list[Term] = []
-        self.notes: list[str] = []
 
     def add_variables(self, name: str, count: int, labels, **bounds) -> Group:
-        """A group of variables; `bounds` are lower, upper, scale, units."""
+        """Adds a group of variables; `bounds` are lower, upper, scale, units."""
         return self._add(self._variables, name, count, labels, bounds)
 
     def add_rows(self, name: str, count: int, labels, **bounds) -> Group:
-        """A group of rows; blocks add to them."""
+        """Adds a group of rows, which blocks add to; bounds as for variables."""
         return self._add(self._rows, name, count, labels, bounds)
 
     def _add(self, groups, name, count, labels, bounds) -> Group:
         if name in groups:
-            raise InvalidInput(f"{name} is there already; choose another name")
+            raise InvalidInput(f"{name} exists already; choose another name")
         labels = tuple(labels)
         shape = (count, len(labels))
         start = sum(g.size for g in groups.values())
@@ -58,18 +57,15 @@ class ProgramBuilder:
         return self._variables[name]
 
     def bound(self, name: str, knot, lower=None, upper=None, labels=None) -> None:
-        """Tightens the bounds of variables at a knot (or slice of knots)."""
+        """Tightens the bounds of variables at a knot, or a slice of knots."""
         group = self[name]
         items = slice(None)
         if labels is not None:
             items = [self._item(group, label) for label in labels]
-        for key, value, pick in (
-            ("lower", lower, np.maximum),
-            ("upper", upper, np.minimum),
-        ):
-            if value is not None:
-                array = getattr(group, key)
-                array[knot, items] = pick(array[knot, items], value)
+        if lower is not None:
+            group.lower[knot, items] = np.maximum(group.lower[knot, items], lower)
+        if upper is not None:
+            group.upper[knot, items] = np.minimum(group.upper[knot, items], upper)
 
     @staticmethod
     def _item(group: Group, label: str) -> int:
@@ -89,10 +85,11 @@ class ProgramBuilder:
         """Uses a block K times.
 
         Args:
-            block: the function.
-            inputs: positions of each named input (K, n), as `Group.indices`.
-            rows: positions of each named group of rows (K, m).
-            signs: factor of a named group of rows, 1 by default.
+            block: the block.
+            inputs: positions of the variables of each input (K, n), see
+                `Group.indices`.
+            rows: positions of the rows of each group of the block's rows (K, m).
+            signs: factors of the block's groups of rows, 1 by default.
             data: constants (K, num_data).
         """
         columns = self._columns(block, inputs)
@@ -102,15 +99,8 @@ class ProgramBuilder:
             target = np.broadcast_to(rows[name], (K, row.numel()))
             where.append(target)
             factor.append(np.full(row.numel(), (signs or {}).get(name, 1.0)))
-        self._terms.append(
-            Term(
-                block,
-                columns,
-                np.hstack(where),
-                np.concatenate(factor),
-                _data(block, data, K),
-            )
-        )
+        signs, data = np.concatenate(factor), _data(block, data, K)
+        self._terms.append(Term(block, columns, np.hstack(where), signs, data))
 
     def add_cost(self, block: Block, inputs, *, data=None) -> None:
         """Adds a block's rows to the objective, K times."""
@@ -124,7 +114,7 @@ class ProgramBuilder:
         inputs: Mapping[str, np.ndarray],
         function: Callable[..., ca.SX],
     ) -> None:
-        """Adds a cost function(**inputs) at every row of the inputs' positions."""
+        """Adds the cost function(**inputs) for every row of the inputs' positions."""
         inputs, symbols = _symbols(inputs)
         self.add_cost(Block(name, symbols, {name: function(**symbols)}), inputs)
 
@@ -139,7 +129,7 @@ class ProgramBuilder:
         labels: Sequence[str] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Adds lower <= function(**inputs) <= upper at every row of positions."""
+        """Adds lower <= function(**inputs) <= upper for every row of positions."""
         inputs, symbols = _symbols(inputs)
         value = function(**symbols)
         labels = labels or [str(i) for i in range(value.numel())]
@@ -184,7 +174,6 @@ class ProgramBuilder:
             dict(self._rows),
             tuple(self._terms),
             tuple(self._costs),
-            tuple(self.notes),
         )
         program.check()
         for groups in (program.variables, program.rows):

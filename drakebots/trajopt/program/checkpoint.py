@@ -1,4 +1,4 @@
-"""The best iterate of a running solver on disk, to resume from."""
+"""Checkpoints: the best iterate of a running solver on disk, to resume from."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def save_checkpoint(path: str | Path, program: Program, x: np.ndarray) -> None:
 
 
 def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
-    """The iterate of a checkpoint, and what program it belongs to.
+    """The iterate of a checkpoint, and the signature of its program.
 
     Raises:
-        FileProblem: for a file that is missing, damaged or no checkpoint.
+        FileProblem: for a file that is missing, damaged or not a checkpoint.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -40,7 +40,7 @@ def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
         raise FileProblem(path, "no such checkpoint; check the name") from None
     except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
         raise FileProblem(
-            path, "is no checkpoint; give a file that --checkpoint wrote"
+            path, "is not a checkpoint; give a file that --checkpoint wrote"
         ) from error
     except Exception as error:  # zipfile.BadZipFile and its kin
         raise FileProblem(

@@ -4,15 +4,15 @@
     subject to  lower <= sum_t S_t r_t(x[I_t]; d_t) <= upper
                 x_lower <= x <= x_upper
 
-Every sum runs over uses of blocks: I_t picks the variables of one knot or
-interval, S_t adds its rows into named rows of the program (so that a row may
-gather what two neighbouring intervals contribute).
+Every sum runs over uses of blocks: I_t picks the variables of one knot or interval, and
+S_t adds its rows to named rows of the program (so that two neighbouring intervals may
+contribute to one row).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,17 +24,16 @@ from drakebots.trajopt.program.block import Block
 
 @dataclass(frozen=True)
 class Group:
-    """Variables or rows with one name: `count` of them with `labels` each.
+    """A named group of variables or rows: `count` knots with `labels` each.
 
     Attributes:
-        name: of the group.
+        name: name of the group.
         start: position of the first entry.
-        count: knots or intervals.
-        labels: of the entries of one knot.
+        count: number of knots or intervals.
+        labels: names of the entries of one knot.
         lower, upper: bounds (count, len(labels)).
-        scale: typical size of a variable, or of a row (count-independent,
-            (len(labels),)); solvers see entries divided by it.
-        units: of the entries, for people.
+        scale: typical sizes (len(labels),) by which solvers' entries are divided.
+        units: unit of the entries, for display.
     """
 
     name: str
@@ -70,9 +69,8 @@ class Group:
         """The full name of the entry at a position."""
         knot, item = divmod(index - self.start, len(self.labels))
         which = f"[{knot}]" if self.count > 1 else ""
-        return f"{self.name}{which}" + (
-            f".{self.labels[item]}" if self.labels[item] else ""
-        )
+        label = self.labels[item]
+        return f"{self.name}{which}" + (f".{label}" if label else "")
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,11 @@ class Term:
     """A block used K times.
 
     Attributes:
-        block: the function.
-        columns: positions of its inputs for each use (K, num_inputs).
-        rows: positions of the rows it adds to (K, num_rows), -1 where a row
-            is of no interest; None for a cost.
-        signs: factor of each of its rows (num_rows,).
+        block: the block.
+        columns: positions of the inputs of each use (K, num_inputs).
+        rows: positions of the rows that it adds to (K, num_rows), -1 where a row
+            is left out; None for a cost.
+        signs: factors of its rows (num_rows,).
         data: constants of each use (K, num_data).
     """
 
@@ -102,13 +100,16 @@ class Term:
 
 @dataclass(frozen=True)
 class Program:
-    """See the module. `program_builder` builds one.
+    """A nonlinear program, made by a :class:`.builder.ProgramBuilder`.
 
     Attributes:
-        name: for reports and file names.
-        variables, rows: groups in order of their positions.
-        terms: what adds to the rows.
-        costs: what adds to the objective.
+        name: name of the program in reports.
+        variables, rows: groups by name, in the order of their positions.
+        terms: the terms that add to the rows.
+        costs: the terms that add to the objective.
+        x_lower, x_upper: bounds of the variables (num_variables,).
+        lower, upper: bounds of the rows (num_rows,).
+        x_scale, row_scale: typical sizes of the variables and of the rows.
     """
 
     name: str
@@ -116,7 +117,6 @@ class Program:
     rows: Mapping[str, Group]
     terms: tuple[Term, ...]
     costs: tuple[Term, ...]
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def num_variables(self) -> int:
@@ -128,49 +128,24 @@ class Program:
         """Number of rows."""
         return sum(g.size for g in self.rows.values())
 
-    @cached_property
-    def x_lower(self) -> np.ndarray:
-        """Lower bounds of the variables."""
-        return _gather(self.variables, "lower")
-
-    @cached_property
-    def x_upper(self) -> np.ndarray:
-        """Upper bounds of the variables."""
-        return _gather(self.variables, "upper")
-
-    @cached_property
-    def lower(self) -> np.ndarray:
-        """Lower bounds of the rows."""
-        return _gather(self.rows, "lower")
-
-    @cached_property
-    def upper(self) -> np.ndarray:
-        """Upper bounds of the rows."""
-        return _gather(self.rows, "upper")
-
-    @cached_property
-    def x_scale(self) -> np.ndarray:
-        """Typical sizes of the variables."""
-        return _gather_scale(self.variables)
-
-    @cached_property
-    def row_scale(self) -> np.ndarray:
-        """Typical sizes of the rows."""
-        return _gather_scale(self.rows)
+    x_lower = cached_property(lambda self: _gather(self.variables, "lower"))
+    x_upper = cached_property(lambda self: _gather(self.variables, "upper"))
+    lower = cached_property(lambda self: _gather(self.rows, "lower"))
+    upper = cached_property(lambda self: _gather(self.rows, "upper"))
+    x_scale = cached_property(lambda self: _gather(self.variables, "scale"))
+    row_scale = cached_property(lambda self: _gather(self.rows, "scale"))
 
     def view(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of x by name, each (count, labels)."""
         x = self._check(x)
-        return {n: x[g.start : g.stop].reshape(g.shape) for n, g in self._items()}
-
-    def _items(self):
-        return self.variables.items()
+        groups = self.variables.items()
+        return {n: x[g.start : g.stop].reshape(g.shape) for n, g in groups}
 
     def pack(self, parts: Mapping[str, np.ndarray], default=None) -> np.ndarray:
-        """x from parts by name; what is left out comes from `default` or is 0.
+        """x from its parts by name; other parts come from `default` or are 0.
 
         Raises:
-            UnknownName: for a part that is not a group of variables.
+            UnknownName: for a part that is not among the variables.
             InvalidInput: for a part of the wrong shape, or not finite.
         """
         x = np.zeros(self.num_variables) if default is None else np.array(default)
@@ -199,12 +174,12 @@ class Program:
         return x
 
     def objective(self, x: np.ndarray) -> float:
-        """The value of the cost."""
+        """The cost at x."""
         x = self._check(x)
         return float(sum(_evaluate(term, x).sum() for term in self.costs))
 
     def cost_table(self, x: np.ndarray) -> dict[str, float]:
-        """The objective's parts by the name of the block's row."""
+        """The contributions to the cost, by the name of the block's row."""
         x, out = self._check(x), {}
         for term in self.costs:
             values = _evaluate(term, x).sum(axis=0)
@@ -227,37 +202,30 @@ class Program:
     def jacobian(self, x: np.ndarray) -> sp.csr_matrix:
         """d rows / dx, sparse."""
         x = self._check(x)
-        parts = []
+        total = sp.csr_matrix((self.num_rows, self.num_variables))
         for term in self.terms:
             i, j = term.block.jacobian_pattern
             nonzeros = _map(term, "jacobian", x)[1] * term.signs[i]
             rows, columns = term.rows[:, i], term.columns[:, j]
             kept = rows >= 0
-            parts.append(
-                sp.coo_matrix(
-                    (nonzeros[kept], (rows[kept], columns[kept])),
-                    shape=(self.num_rows, self.num_variables),
-                )
-            )
-        return sum((p.tocsr() for p in parts), sp.csr_matrix(parts[0].shape))
+            entries = nonzeros[kept], (rows[kept], columns[kept])
+            total = total + sp.coo_matrix(entries, total.shape).tocsr()
+        return total
 
     def violations(self, x: np.ndarray) -> dict[str, tuple[float, str]]:
-        """Worst violation of each group of rows and bounds, and where it is."""
+        """Worst violation of each group of rows and bounds, and its label."""
         x, out = self._check(x), {}
         g = self.values(x)
-        for groups, values, prefix in ((self.rows, g, ""), (self.variables, x, "")):
+        for groups, values in ((self.rows, g), (self.variables, x)):
             for name, group in groups.items():
+                if not np.isfinite([group.lower, group.upper]).any():
+                    continue
                 part = values[group.start : group.stop].reshape(group.shape)
                 excess = np.maximum(group.lower - part, part - group.upper)
                 excess = np.where(np.isnan(part), np.inf, excess)
-                if (
-                    not np.isfinite(group.lower).any()
-                    and not np.isfinite(group.upper).any()
-                ):
-                    continue
                 worst = int(np.argmax(excess))
                 label = group.label(group.start + worst)
-                out[prefix + name] = (float(max(excess.ravel()[worst], 0.0)), label)
+                out[name] = (float(max(excess.ravel()[worst], 0.0)), label)
         return out
 
     def residuals(self, x: np.ndarray) -> dict[str, float]:
@@ -286,23 +254,23 @@ class Program:
             lines.append(
                 f"    {term.block.name:<16} {term.count:>4} uses, {kind} {what}"
             )
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        return "\n".join(lines)
 
     @cached_property
     def jacobian_nonzeros(self) -> int:
-        """Nonzeros of all uses of the blocks."""
+        """Number of Jacobian nonzeros of all uses of blocks."""
         return sum(len(t.block.jacobian_pattern[0]) * t.count for t in self.terms)
 
     @cached_property
     def hessian_nonzeros(self) -> int:
-        """Upper-triangle nonzeros of all uses of the blocks."""
+        """Number of Hessian nonzeros (upper triangle) of all uses of blocks."""
         return sum(
             len(t.block.hessian_pattern[0]) * t.count
             for t in (*self.terms, *self.costs)
         )
 
     def check(self) -> None:
-        """Finds bounds that exclude each other, before any solver runs.
+        """Refuses bounds that exclude each other, before any solver runs.
 
         Raises:
             InvalidInput: naming the first variable or row.
@@ -320,17 +288,13 @@ class Program:
 
 
 def _gather(groups: Mapping[str, Group], what: str) -> np.ndarray:
-    parts = [getattr(g, what).ravel() for g in groups.values()]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _gather_scale(groups: Mapping[str, Group]) -> np.ndarray:
-    parts = [np.tile(g.scale, g.count) for g in groups.values()]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    """The bounds or scales of all entries of all groups."""
+    parts = [np.broadcast_to(getattr(g, what), g.shape) for g in groups.values()]
+    return np.concatenate([p.ravel() for p in parts]) if parts else np.zeros(0)
 
 
 def _map(term: Term, kind: str, x: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
-    """A block's function at all its uses; arrays with a use in each row."""
+    """A block's function at all its uses; each array has a row per use."""
     function = term.block.functions[kind]
     K = term.count
     args = (x[term.columns].T, term.data.T, *(m.T for m in more))
