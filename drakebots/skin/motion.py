@@ -8,14 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.checks import (
-    array,
-    check,
-    check_value,
-    finite,
-    one_of,
-    positive,
-)
+from drakebots.core.checks import array, check, check_value, finite, one_of, positive
 from drakebots.core.errors import FileProblem, InvalidInput
 
 MOTIONS = ("hold", "sine", "steps")

@@ -20,11 +20,7 @@ from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.mesh import MeshReport, TetMesh, check_mesh, read_mesh
 from drakebots.model import Model, find_body, load, skin_path
 from drakebots.multibody import Ground, Robot, build_robot
-from drakebots.skin.file.description import (
-    GlueRadius,
-    SkinDescription,
-    read_skin,
-)
+from drakebots.skin.file.description import GlueRadius, SkinDescription, read_skin
 from drakebots.skin.frame import (
     CoupledStepper,
     Glue,

@@ -19,7 +19,7 @@ import numpy as np
 from pydrake.geometry import Box, Capsule, Cylinder, SceneGraphInspector, Sphere
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, RigidBody
+from pydrake.multibody.tree import BodyIndex, RigidBody
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
@@ -29,6 +29,7 @@ from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.frame.coupled import CoupledFrame
 from drakebots.skin.frame.glue import Glue
 from drakebots.skin.frame.laws import check_ground
+from drakebots.skin.frame.skeleton import spatial_jacobian
 
 # Links.
 
@@ -156,14 +157,8 @@ class LinkContact:
                 margin[hit] - distance[hit], gradient[hit] @ R.T, v[hit] - moving
             )
             np.add.at(on_skin, self.nodes[hit], f)
-            J = plant.CalcJacobianSpatialVelocity(
-                context,
-                JacobianWrtVariable.kV,
-                shape.body.body_frame(),
-                np.zeros(3),
-                world,
-                world,
-            )
+            frame = shape.body.body_frame()
+            J = spatial_jacobian(plant, context, frame, np.zeros(3), world)
             moment = np.cross(arm, f).sum(axis=0)
             on_links -= J.T @ np.concatenate([moment, f.sum(axis=0)])
         return on_skin, on_links

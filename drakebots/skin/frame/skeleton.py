@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
+    Frame,
     JacobianWrtVariable,
     JointActuatorIndex,
     MultibodyForces,
@@ -173,6 +174,21 @@ def glue_points(
             context, JacobianWrtVariable.kV, frame, p, world, world
         ).reshape(len(rows), 3, -1)
     return x, J.reshape(3 * len(glue), -1)
+
+
+def spatial_jacobian(
+    plant: MultibodyPlant, context: Context, frame: Frame, p: np.ndarray, base: Frame
+) -> np.ndarray:
+    """Jacobian in v (6, nv) of a point's spatial velocity relative to `base`.
+
+    Args:
+        plant, context: the skeleton.
+        frame: frame that the point is fixed to.
+        p: the point in that frame (3,) [m].
+        base: frame that measures and expresses the velocity, angular part first.
+    """
+    wrt = JacobianWrtVariable.kV
+    return plant.CalcJacobianSpatialVelocity(context, wrt, frame, p, base, base)
 
 
 def joint_damping(plant: MultibodyPlant, context: Context) -> np.ndarray:

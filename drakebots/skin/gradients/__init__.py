@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""Gradients of a skinned robot's motion by its parameters, and design with them.
+
+motion = MotionGradient(setup_of(robot), targets, robot.servo, 5e-3,
+MotionCost(1.0)) motion.gradient(motion.run(), {"modulus": (modulus(robot), 1e-3)})
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,29 +1,29 @@
-"""Gradients of a motion's cost by the discrete adjoint of the coupled frames.
+"""Gradients of the cost of a motion by the discrete adjoint of the coupled time steps.
 
-A frame of :mod:`drakebots.skin.frame.coupled` solves, with s = (q, v, x, w) the state
-before it, w the skin's velocities, and du = J dq at the glue,
+A time step of :mod:`drakebots.skin.frame.coupled` from the state s = (q, v, x, w), w
+the velocities of the skin, solves, with du = J dq at the glue,
 
-    r_q = A_r dq - b_r = 0 (joined by J' to the glue's rows),  r_d = A_d du - b_d = 0
+    r_q = A_r dq - b_r = 0 (plus J' times the glue's rows),  r_d = A_d du - b_d = 0
 
 and s+ = (q (+) dq, dq/dt, x + du, du/dt). Backwards in time, with a the gradient of the
-later cost by s+, one solve with the same symmetric matrix gives mu,
+later cost by s+, one solve with the same symmetric matrix gives mu:
 
     R mu = -(da/d(dq, du) + dcost/d(dq, du)),
     a <- (ds+/ds)' a + dcost/ds + (dr/ds)' mu,  dC/dp = sum mu' dr/dp
 
-What each derivative is made of:
+The derivatives are
 
 * dr_d/dx: K mu + T[du, mu], T the third derivative of the energy. T is symmetric, so
-  T[du, mu] = d/de K(x + e du) mu, taken by a central difference of two assemblies;
-* dr_q/dq, dr_q/dv, dJ/dq and dx_c/dq: central differences of the skeleton's frame, of
-  nv directions each; it is small;
-* dr/dp: central differences of the assembled frame at the same state, dq and du, so
-  any parameter that a :class:`Setup` can be built for will do.
+  T[du, mu] = d/de K(x + e du) mu, by a central difference of two assemblies;
+* dr_q/dq, dr_q/dv, dJ/dq and dx_c/dq: central differences of the skeleton's equations
+  in nv directions each;
+* dr/dp: central differences of the assembled equations at the same state, dq and du, so
+  that p can be any parameter that a :class:`Setup` can be built for.
 
-Each backward frame factors A_d again, as the forward sweep kept only states: one
-factorization, three assemblies and two more for a parameter.
+Each backward step factors A_d again, as the forward simulation keeps only states: one
+factorization, three assemblies, and two more for each parameter.
 
-Without effort limits, contact and collisions, whose branches this leaves out.
+Effort limits, contact and collisions are not supported.
 """
 
 from __future__ import annotations
@@ -51,14 +51,12 @@ from drakebots.skin.frame import (
     torque_map,
 )
 
-# Derivatives of one coupled frame, for :mod:`drakebots.skin.gradients.adjoint`.
-
 STEP = 1e-6
-"""Of central differences in the skeleton's coordinates [rad, m, rad/s, m/s]."""
+"""Step of central differences in the skeleton's coordinates [rad, m, rad/s, m/s]."""
 
 
 DIFFERENCE = 1e-5
-"""Largest move of a node in the tangent's difference, in sizes of the skin."""
+"""Largest displacement in the tangent's difference, relative to the skin's size."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,11 @@ class Setup:
     """A skinned robot at one value of its parameters.
 
     Attributes:
-        plant, context: the skeleton; q and v are overwritten.
+        plant, context: the skeleton; q and v of the context are overwritten.
         model: the skin.
-        glue: between them.
-        home: q in which the skin lies at rest, and in which motions begin (nq,).
-        root: what the context is part of, and must live as long.
+        glue: vertices of the skin fixed to links.
+        home: q in which the skin is at rest and motions begin (nq,).
+        root: root of the context, kept alive with it.
     """
 
     plant: MultibodyPlant
@@ -81,7 +79,7 @@ class Setup:
     root: object = field(default=None, repr=False)
 
     def start(self) -> CoupledState:
-        """At rest: the rest shape, its glue on the links."""
+        """The state at rest: the rest shape with its glue on the links."""
         plant = self.plant
         plant.SetPositions(self.context, self.home)
         x = self.model.rest.copy()
@@ -90,7 +88,7 @@ class Setup:
         return CoupledState(self.home, v, SkinState(0.0, x, np.zeros_like(x)))
 
     def pose(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Puts the context at q, v."""
+        """Sets q, v in the context."""
         self.plant.SetPositions(self.context, q)
         self.plant.SetVelocities(self.context, v)
 
@@ -98,7 +96,7 @@ class Setup:
 def skin_slope(
     model: FemModel, dt: float, x: np.ndarray, du: np.ndarray, mu: np.ndarray
 ) -> np.ndarray:
-    """Of mu (A_d(x) du - b_d(x)) by x (N, 3): K mu + T[du, mu]."""
+    """Gradient of mu (A_d(x) du - b_d(x)) by x (N, 3): K mu + T[du, mu]."""
     scale = 1 + stiffness_shares(model) / dt
     size = np.ptp(model.rest, axis=0).max()
     h = DIFFERENCE * size / max(np.abs(du).max(), 1e-300)
@@ -112,7 +110,7 @@ def skin_slope(
 def moved_slopes(
     setup: Setup, q: np.ndarray, dq: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """d(q (+) dq) by q and by dq, in velocity coordinates (nv, nv) each."""
+    """Derivatives of q (+) dq by q and dq, in velocity coordinates (nv, nv) each."""
     plant, context = setup.plant, setup.context
     nv, still = len(dq), np.zeros(len(dq))
 
@@ -135,7 +133,7 @@ def moved_slopes(
 def skeleton_slopes(
     setup: Setup, dt: float, state: CoupledState, servo: Servo, dq, mu_q, s, t
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of mu_q (A_r dq - b_r) + s J dq + t J mu_q, by q and by v (nv,) each."""
+    """Gradients of mu_q (A_r dq - b_r) + s J dq + t J mu_q by q and v (nv,) each."""
     plant, context = setup.plant, setup.context
 
     def value(q, v):
@@ -152,7 +150,7 @@ def skeleton_slopes(
             q = moved_positions(plant, context, sign * e)
             sides.append(value(q, state.v))
         by_q[k] = (sides[0] - sides[1]) / (2 * STEP)
-        # Velocity terms are quadratic: a large step is exact.
+        # Terms in v are quadratic, so a large step is exact.
         h = 1e3 * STEP
         high = value(state.q, state.v + 1e3 * e)
         by_v[k] = (high - value(state.q, state.v - 1e3 * e)) / (2 * h)
@@ -160,16 +158,16 @@ def skeleton_slopes(
 
 
 Parameter = Callable[[float], Setup]
-"""The setup with a parameter moved by an amount from where it stands."""
+"""The setup with a parameter changed by an amount."""
 
 
 @dataclass(frozen=True)
 class MotionCost:
-    """C = dt sum_frames [ sum_j a_j tau_j^2 + sum_j e_j (q_d - q+)_j^2 ].
+    """C = dt sum_steps [ sum_j a_j tau_j^2 + sum_j e_j (q_d - q+)_j^2 ].
 
     Attributes:
-        torque: a (m,) [1/(N m)^2 s]; zeros by default.
-        tracking: e (m,) [1/(rad^2 s)]; zeros by default.
+        torque: weights a (m,) [1/(N m)^2 s]; zeros by default.
+        tracking: weights e (m,) [1/(rad^2 s)]; zeros by default.
     """
 
     torque: np.ndarray | float = 0.0
@@ -178,14 +176,14 @@ class MotionCost:
 
 @dataclass(frozen=True)
 class Motion:
-    """Frames of a run.
+    """A simulated motion of n time steps.
 
     Attributes:
-        states: one more than frames.
-        dq: (n, nv).
-        du: (n, N, 3) [m].
-        servos: one a frame.
-        torques: (n, m) [N m].
+        states: states before and after each step (n + 1).
+        dq: changes of the skeleton (n, nv).
+        du: displacements of the nodes (n, N, 3) [m].
+        servos: servos of each step.
+        torques: torques of the joints (n, m) [N m].
         cost: C.
     """
 
@@ -198,15 +196,15 @@ class Motion:
 
 
 class MotionGradient:
-    """Runs a motion of servo targets, and differentiates its cost.
+    """Simulates a motion of servo targets and differentiates its cost.
 
     Args:
-        setup: of the robot.
-        targets: of the servos at the end of each frame (n, m) [rad].
-        servo: gains, as a function of targets (m,).
-        dt: [s].
-        cost: what to differentiate.
-        solver, threads: for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        setup: the robot.
+        targets: targets of the servos at the end of each step (n, m) [rad].
+        servo: function of targets (m,) that returns servos.
+        dt: time step [s].
+        cost: cost of the motion.
+        solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
 
     Raises:
         InvalidInput: for targets of another number of joints.
@@ -246,16 +244,16 @@ class MotionGradient:
             setup.glue,
             self.dt,
             context=setup.context,
-            precision="double",  # as the adjoint's own factors
+            precision="double",  # as the factors of the adjoint
             **self._options,
         )
 
     def run(self, setup: Setup | None = None) -> Motion:
-        """The motion, of another setup where one is given.
+        """Simulates the motion, of another setup if one is given.
 
         Raises:
-            NoSolution: when a frame fails, or needed the projected tangent, which
-                the adjoint leaves out.
+            NoSolution: when a step fails, or needs the projected tangent, which the
+                adjoint does not support.
         """
         stepper = self.stepper if setup is None else self._stepper(setup)
         state = (self.setup if setup is None else setup).start()
@@ -286,11 +284,12 @@ class MotionGradient:
         """dC/dp of each parameter.
 
         Args:
-            motion: of :meth:`run`.
-            parameters: by name, and the step of its central difference.
+            motion: motion of :meth:`run`.
+            parameters: parameters by name, each with the step of its central
+                difference.
 
         Raises:
-            NoSolution: when a frame's matrix cannot be factored.
+            NoSolution: when the matrix of a step cannot be factored.
         """
         sides = {
             name: (change(h), change(-h), h) for name, (change, h) in parameters.items()
@@ -299,14 +298,14 @@ class MotionGradient:
         nv, x = self.setup.plant.num_velocities(), self.setup.model.rest
         a = [np.zeros(nv), np.zeros(nv), np.zeros_like(x), np.zeros_like(x)]
         for k in range(len(motion.dq) - 1, -1, -1):
-            mu, a_w = self._frame_back(motion, k, a)
+            mu, a_w = self._step_back(motion, k, a)
             for name, (plus, minus, h) in sides.items():
                 high = self._work(plus, motion, k, mu, a_w)
                 out[name] += (high - self._work(minus, motion, k, mu, a_w)) / (2 * h)
         return {name: float(value) for name, value in out.items()}
 
-    def _frame_back(self, motion, k, a):
-        """mu of frame k; `a` becomes the gradient by the state before it."""
+    def _step_back(self, motion, k, a):
+        """mu of step k; `a` becomes the gradient by the state before it."""
         dt, glue = self.dt, self.setup.glue
         state, servo = motion.states[k], motion.servos[k]
         dq, du = motion.dq[k], motion.du[k]
@@ -316,7 +315,7 @@ class MotionGradient:
         )
         J, c = system.frame.skeleton.J, glue.vertices
         T_q, T_dq = moved_slopes(self.setup, state.q, dq)
-        # The cost by q and dq of the joints.
+        # Derivatives of the cost by torques and joint positions.
         tau, after = motion.torques[k], motion.states[k + 1].q[self.at]
         by_tau = 2 * dt * self.a * tau
         by_q = -2 * dt * self.e * (servo.position - after)
@@ -353,16 +352,15 @@ class MotionGradient:
         return model.pattern.multiply(model.mass, x.ravel()).reshape(-1, 3)
 
     def _work(self, setup, motion, k, mu, a_w):
-        """mu r of frame k at another setup: same q, v, dq, and free x - X, w, du.
+        """mu r of step k at another setup with the same q, v, dq, and free x - X, w,
+        du.
 
-        The displacement is the state, not x: a rest shape X that moves under a skin
-        that stays would strain it, and motions begin with none.
+        The displacement x - X is kept rather than x, as motions begin without strain.
         """
         state, servo = motion.states[k], motion.servos[k]
         mu_q, mu_d = mu
         plant, context, glue = setup.plant, setup.context, setup.glue
-        plant.SetPositions(context, state.q)
-        plant.SetVelocities(context, state.v)
+        setup.pose(state.q, state.v)
         skeleton = skeleton_frame(plant, context, glue, self.dt, servo=servo)
         x = state.skin.positions + (setup.model.rest - self.setup.model.rest)
         du, mu_d = motion.du[k].copy(), mu_d.copy()

@@ -1,7 +1,7 @@
-"""Parameters of a skinned robot: modulus, wall, link lengths; and design by gradient.
+"""Parameters of a skinned robot (modulus, wall, link lengths), and design by gradient.
 
 change = modulus(robot, 1)                       # p: E of region 1 becomes E (1 + p)
-motion.gradient(run, {"fold": (change, 1e-3)})   # by drakebots.skin.gradients.adjoint
+motion.gradient(run, {"fold": (change, 1e-3)})   # a MotionGradient
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drakebots.skin.reduced import harmonic_weights
 
 
 def setup_of(robot: SkinnedRobot, model: FemModel | None = None) -> Setup:
-    """The robot as it is, or with another skin, in a context of its own."""
+    """The robot, or one with another skin, with a context of its own."""
     root = robot.diagram.CreateDefaultContext()
     context = robot.plant.GetMyMutableContextFromRoot(root)
     model = robot.fem if model is None else model
@@ -45,13 +45,13 @@ def modulus(robot: SkinnedRobot, region: int | None = None) -> Parameter:
         raise UnknownName("mesh region", region, map(str, regions))
 
     def change(p):
-        return setup_of(robot, with_moduli(robot, {region: 1 + p}))
+        return setup_of(robot, _with_moduli(robot, {region: 1 + p}))
 
     return change
 
 
-def with_moduli(robot: SkinnedRobot, factors: dict[int | None, float]) -> FemModel:
-    """The robot's skin with moduli times factors, None for all regions."""
+def _with_moduli(robot: SkinnedRobot, factors: dict[int | None, float]) -> FemModel:
+    """The robot's skin with moduli multiplied by region; None means all regions."""
     materials = {}
     for region, material in zip(robot.mesh.regions, robot.fem.materials):
         f = factors.get(None, 1.0) * factors.get(region, 1.0)
@@ -62,30 +62,29 @@ def with_moduli(robot: SkinnedRobot, factors: dict[int | None, float]) -> FemMod
 
 
 def thickness(robot: SkinnedRobot, region: int | None = None) -> Parameter:
-    """p: the wall of a region, or of all, becomes t (1 + p), its outside kept.
+    """p: the wall of a region, or of all, becomes t (1 + p) with the same outside.
 
-    Inner vertices move along the way to the nearest outer vertex; those glued stay,
-    as their links hold them, and so do vertices of other regions.
+    Inner vertices move along the line to the nearest outer vertex; glued vertices and
+    those of other regions stay.
 
     Raises:
         UnknownName: for a region the mesh does not have.
-        InvalidInput: for a skin that is no shell of one outside and one inside, or
-            with P2 tets.
+        InvalidInput: for a skin that is no closed shell, or has P2 tets.
     """
     mesh = robot.mesh
     if region is not None and region not in mesh.regions:
         raise UnknownName("mesh region", region, map(str, mesh.regions))
     if robot.skin.second_order:
         raise InvalidInput("thickness: only skins of P1 tets can be thickened")
-    way = wall_directions(mesh)
+    inward = wall_directions(mesh)
     fixed = np.zeros(len(mesh.vertices), bool)
     fixed[robot.glue.vertices] = True
     if region is not None:
         fixed[np.unique(mesh.tets[mesh.region != region])] = True
-    way[fixed] = 0.0
+    inward[fixed] = 0.0
 
     def change(p):
-        return setup_of(robot, _with_vertices(robot, mesh.vertices + p * way))
+        return setup_of(robot, _with_vertices(robot, mesh.vertices + p * inward))
 
     return change
 
@@ -97,10 +96,10 @@ def _with_vertices(robot, vertices):
 
 
 def wall_directions(mesh: TetMesh) -> np.ndarray:
-    """From the outer surface to each inner vertex (n, 3) [m]; 0 at outer ones.
+    """Vectors from the outer surface to each inner vertex (n, 3) [m]; 0 at outer ones.
 
     Raises:
-        InvalidInput: when the surface is not two closed pieces or more.
+        InvalidInput: when the surface has less than two pieces.
     """
     outside, n = surface_triangles(mesh), len(mesh.vertices)
     edges = np.concatenate([outside[:, :2], outside[:, 1:]])
@@ -115,21 +114,21 @@ def wall_directions(mesh: TetMesh) -> np.ndarray:
     outer = on[piece[on] == pieces[int(np.argmax(size))]]
     inner = np.setdiff1d(np.arange(n), outer)
     _, near = cKDTree(mesh.vertices[outer]).query(mesh.vertices[inner])
-    way = np.zeros_like(mesh.vertices)
-    way[inner] = mesh.vertices[inner] - mesh.vertices[outer[near]]
-    return way
+    out = np.zeros_like(mesh.vertices)
+    out[inner] = mesh.vertices[inner] - mesh.vertices[outer[near]]
+    return out
 
 
 def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
-    """p: the link above a joint becomes longer by p along its own joint's way.
+    """p: the link above a joint becomes longer by the factor 1 + p.
 
-    The offset from the link's frame to `joint` becomes (1 + p) times itself; what
-    hangs on the joint moves along. Glue on the link stretches with it, the skin
-    follows by the links' blend. Masses and inertias of links stay.
+    The offset from the link's frame to `joint` is multiplied by 1 + p, and the bodies
+    beyond the joint move with it. Glue on the link is stretched with it, and the skin
+    follows the blend of the links. Masses and inertias of links do not change.
 
     Raises:
         UnknownName: for a joint that does not exist.
-        InvalidInput: for a joint whose place on its parent is no parameter.
+        InvalidInput: for a joint at the origin of its link.
     """
     plant = robot.plant
     known = {plant.get_joint(i).name(): i for i in plant.GetJointIndices()}
@@ -137,16 +136,16 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
         raise UnknownName("joint", joint, known)
     frame = plant.get_joint(known[joint]).frame_on_parent()
     if not isinstance(frame, FixedOffsetFrame):
-        raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
+        raise InvalidInput(f"joint {joint!r}: is at its link's origin, without length")
     link = frame.body()
     offset = frame.GetFixedPoseInBodyFrame().translation()
     if np.linalg.norm(offset) < 1e-9:
-        raise InvalidInput(f"joint {joint!r}: lies at its link's origin; has no length")
+        raise InvalidInput(f"joint {joint!r}: is at its link's origin, without length")
     along = offset / np.linalg.norm(offset)
     names = tuple(robot.glue.by_body())
     weights = harmonic_weights(robot.fem, robot.glue, names)
     base = setup_of(robot)
-    places = _poses(base, names)
+    poses = _poses(base, names)
     stretched = np.array(
         [find_body(plant, b).index() == link.index() for b in robot.glue.bodies]
     )
@@ -155,8 +154,7 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
         setup = setup_of(robot)
         X = frame.GetPoseInParentFrame(setup.context)
         frame.SetPoseInParentFrame(
-            setup.context,
-            RigidTransform(X.rotation(), X.translation() + p * offset),
+            setup.context, RigidTransform(X.rotation(), X.translation() + p * offset)
         )
         p_BG = robot.glue.p_BG.copy()
         some = p_BG[stretched]
@@ -167,7 +165,7 @@ def link_length(robot: SkinnedRobot, joint: str) -> Parameter:
         n = len(rest)
         for k, name in enumerate(names):
             x = robot.mesh.vertices
-            local = places[k].inverse().multiply(x.T).T
+            local = poses[k].inverse().multiply(x.T).T
             if find_body(plant, name).index() == link.index():
                 local = local + p * np.outer(local @ along, along)
             rest += weights[:n, [k]] * moved[k].multiply(local.T).T
@@ -187,12 +185,12 @@ def _poses(setup, names):
 
 @dataclass(frozen=True)
 class DesignStep:
-    """One step of a design.
+    """One evaluation in a design.
 
     Attributes:
-        value: of the parameter, p.
-        figure: what should meet the target.
-        slope: d figure/dp by the adjoint.
+        value: parameter p.
+        figure: quantity that should reach the target.
+        slope: derivative of the figure by p.
     """
 
     value: float
@@ -209,21 +207,21 @@ def meet_target(
     tolerance: float = 1e-3,
     most: int = 12,
 ) -> list[DesignStep]:
-    """Newton's method on one parameter, for figure(p) = target, in ln(1 + p).
+    """Solves figure(p) = target for one parameter by Newton's method in ln(1 + p).
 
     Args:
-        evaluate: figure and its slope at p.
-        target: of the figure.
-        start: p to begin at.
-        bounds: of p, above -1.
-        tolerance: of the figure, relative to the target.
-        most: evaluations.
+        evaluate: function of p that returns the figure and its derivative.
+        target: target of the figure.
+        start: initial p.
+        bounds: bounds of p, above -1.
+        tolerance: tolerance of the figure, relative to the target.
+        most: largest number of evaluations.
 
     Returns:
-        The steps; the last one meets the target.
+        The evaluations; the last one meets the target.
 
     Raises:
-        NoSolution: when it is not met, with the nearest figure.
+        NoSolution: when the target is not met; the message has the nearest figure.
     """
     steps, p = [], float(start)
     for _ in range(most):
@@ -241,6 +239,6 @@ def meet_target(
         p = new
     best = min(steps, key=lambda s: abs(s.figure - target))
     raise NoSolution(
-        f"design: {target:g} is not met within {bounds}; the nearest is "
+        f"design: the target {target:g} is not met within {bounds}; the nearest is "
         f"{best.figure:g} at {best.value:g}"
     )

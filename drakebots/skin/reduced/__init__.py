@@ -1,4 +1,13 @@
-"""TODO: what this room is."""
+"""Reduced skins: a few modes and points in place of all tets, fast enough for control.
+
+    skin = train_on_random_motion(robot)
+    write_reduced(skin, "beetle.reduced.npz")
+    stepper = reduced_stepper(robot, skin, 5e-3)
+
+:mod:`drakebots.skin.reduced.basis` describes the shape and its modes,
+:mod:`~drakebots.skin.reduced.cubature` the points. :class:`BaseController` uses the
+reduced skin to predict and correct the posture of a walking robot.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +16,13 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.skin.reduced.basis import harmonic_weights
     from drakebots.skin.reduced.loop import BaseController, Feedback, run_loop
-    from drakebots.skin.reduced.skin import ReducedOptions, read_reduced, write_reduced
+    from drakebots.skin.reduced.skin import (
+        ReducedOptions,
+        read_reduced,
+        train_reduced,
+        write_reduced,
+    )
+    from drakebots.skin.reduced.stepper import reduced_stepper
     from drakebots.skin.reduced.training import (
         measure_reduced,
         random_targets,

@@ -1,59 +1,62 @@
-"""Modes of a reduced skin, learnt from runs of the full one.
+"""The shape of a reduced skin: a blend of its links, and modes learnt from simulations.
 
-Runs are pulled back to the rest pose by the blend of the links
-(:mod:`drakebots.skin.reduced.basis`); what is left of the displacement is the strain a
-bent joint leaves behind, and depends mostly on the joints near by. So it is split by
-windows of the blend's weights into domains, one for the base and one for each limb, and
-each domain has its own modes: proper orthogonal decomposition in the inner product of
-the rest pose's tangent K,
+With Q_l, s_l the motion of link l from the skin's rest pose to q, and weights w of the
+links at each node that add to 1 (linear blend skinning), the nodes are at
 
-    Phi' K Phi = 1 in a domain,  sum over snapshots |d - Phi y|_K^2 least,
+    x_i(q, y) = sum_l w_il (Q_l (X_i + Phi_i y) + s_l)
 
-so the error that is least is one of energy, and y counts in sqrt(J). Local modes after
-Kim and James, "Physics-based character skinning using multi-domain subspaces" (2012).
+with X the rest positions and Phi the modes. Phi vanishes at the glue, where w is 1 for
+the vertex's own link, so the glue stays on the links for any y.
+
+The modes are learnt from simulations of the full skin, pulled back to the rest pose by
+the blend. The remaining displacement is the strain around bent joints and depends
+mostly on the nearby joints. It is therefore split, by windows of the weights, into
+domains, one for the base and one for each limb, with modes of their own: proper
+orthogonal decomposition in the inner product of the tangent K at rest,
+
+    Phi' K Phi = 1 in a domain,  minimal sum over snapshots |d - Phi y|_K^2
+
+so that the error of energy is minimal, and y is in sqrt(J). Local modes after Kim and
+James, "Physics-based character skinning using multi-domain subspaces" (2012).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import Context
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel, force_and_tangent
 from drakebots.model import find_body
 from drakebots.skin.frame import CoupledState, CoupledStepper, Glue
-
-# Skin that follows its links, and a few modes: x(q, y) of the reduced skin.
-#
-# With Q_l, s_l the move of link l from the skin's rest pose to q, and weights w of each
-# node that add to 1 (linear blend skinning),
-#
-#     x_i(q, y) = sum_l w_il (Q_l (X_i + Phi_i y) + s_l)
-#
-# X the rest positions, Phi the modes, which vanish at the glue; there w is 1 for the
-# vertex's own link, so the glue lies on the links exactly, whatever y.
+from drakebots.skin.frame.skeleton import spatial_jacobian
 
 SMALL_WEIGHT = 1e-3
-"""Weights below this are dropped."""
+"""Weights below this are set to zero."""
+
+WINDOW = (0.05, 0.6)
+"""A limb's weights below the first belong to the base, above the second to the limb."""
+
+# The blend of the links.
 
 
 @dataclass(frozen=True)
 class LinkMotion:
-    """Where the links stand, against the skin's rest pose, and how they move.
+    """Motion of the links from the skin's rest pose, and its Jacobian.
 
     Attributes:
-        turn: Q_l (L, 3, 3).
-        shift: s_l (L, 3) [m].
-        spin: angular velocity in v, world (L, 3, nv).
-        drift: velocity in v of the link's point at the world's origin (L, 3, nv).
+        turn: rotations Q_l (L, 3, 3).
+        shift: translations s_l (L, 3) [m].
+        spin: Jacobian in v of the angular velocities, world (L, 3, nv).
+        drift: Jacobian in v of the velocities of the links' points at the world's
+            origin (L, 3, nv).
     """
 
     turn: np.ndarray
@@ -63,12 +66,12 @@ class LinkMotion:
 
 
 class Links:
-    """The links that carry glue, and their poses when the skin is at rest.
+    """The links with glue, and their poses when the skin is at rest.
 
     Args:
-        plant: finalized.
-        context: of the plant, posed as the skin was made.
-        names: of the links.
+        plant: finalized plant.
+        context: context of the plant in the rest pose.
+        names: names of the links.
     """
 
     def __init__(self, plant: MultibodyPlant, context: Context, names):
@@ -79,7 +82,7 @@ class Links:
         self._place = np.array([X.translation() for X in poses])
 
     def motion(self, context: Context, jacobian: bool = True) -> LinkMotion:
-        """At the context's q; without `jacobian` spin and drift are empty."""
+        """The motion at the context's q, with spin and drift only if `jacobian`."""
         plant, world = self.plant, self.plant.world_frame()
         L, nv = len(self.bodies), plant.num_velocities() if jacobian else 0
         turn, shift = np.empty((L, 3, 3)), np.empty((L, 3))
@@ -90,24 +93,18 @@ class Links:
             turn[k] = R @ self._turn[k].T
             shift[k] = p - turn[k] @ self._place[k]
             if jacobian:
-                J = plant.CalcJacobianSpatialVelocity(
-                    context,
-                    JacobianWrtVariable.kV,
-                    body.body_frame(),
-                    -R.T @ p,
-                    world,
-                    world,
-                )
+                frame = body.body_frame()
+                J = spatial_jacobian(plant, context, frame, -R.T @ p, world)
                 spin[k], drift[k] = J[:3], J[3:]
         return LinkMotion(turn, shift, spin, drift)
 
 
 def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
-    """How much each node belongs to each link (N, L), rows adding to 1.
+    """Weights of the links at each node (N, L), rows adding to 1.
 
-    The solution of Laplace's equation in the skin, conductivity the materials'
-    moduli, 1 at the link's glue and 0 at the others'; weights below SMALL_WEIGHT are
-    dropped.
+    They solve Laplace's equation in the skin, with the materials' moduli as
+    conductivities, 1 at the link's glue and 0 at that of others; weights below
+    SMALL_WEIGHT are set to zero.
 
     Raises:
         InvalidInput: when a part of the skin carries no glue.
@@ -129,37 +126,37 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
         shape=(n, n),
     )
     free = np.setdiff1d(np.arange(n), glue.vertices)
-    held = np.zeros((n, len(links)))
+    fixed = np.zeros((n, len(links)))
     number = {name: k for k, name in enumerate(links)}
     for name, at in glue.by_body().items():
-        held[glue.vertices[at], number[name]] = 1.0
+        fixed[glue.vertices[at], number[name]] = 1.0
     inner = A[free][:, free]
-    # An island without glue would make the matrix singular, not just small.
+    # Without this a piece of the skin without glue would make the matrix singular.
     tiny = 1e-12 * A.diagonal().max()
     solve = splu((inner + tiny * eye_array(len(free))).tocsc())
-    out = held.copy()
-    out[free] = solve.solve(-(A[free][:, glue.vertices] @ held[glue.vertices]))
+    out = fixed.copy()
+    out[free] = solve.solve(-(A[free][:, glue.vertices] @ fixed[glue.vertices]))
     total = out.sum(axis=1)
     if np.abs(total - 1).max() > 1e-3:
         raise InvalidInput(
-            f"reduced skin: node {int(np.abs(total - 1).argmax())} hangs on no glue; "
-            "glue each part of the skin"
+            f"reduced skin: node {int(np.abs(total - 1).argmax())} is connected to no "
+            "glue; glue each piece of the skin"
         )
-    # P2 functions may overshoot.
+    # Solutions with P2 functions may be negative.
     out = np.where(out > SMALL_WEIGHT, out, 0.0)
     return out / out.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
 class SparseWeights:
-    """Weights by node: links (n, k) and shares (n, k), padded with shares of 0."""
+    """Nonzero weights by node: links (n, k) and shares (n, k), padded with 0."""
 
     links: np.ndarray
     shares: np.ndarray
 
     @classmethod
     def of(cls, weights: np.ndarray) -> SparseWeights:
-        """Of a table (n, L)."""
+        """The nonzero weights of a table (n, L)."""
         k = int((weights > 0).sum(axis=1).max())
         links = np.argsort(-weights, axis=1, kind="stable")[:, :k]
         return cls(
@@ -168,21 +165,21 @@ class SparseWeights:
         )
 
     def rows(self, nodes: np.ndarray) -> SparseWeights:
-        """Of some nodes."""
+        """The weights of some nodes."""
         return SparseWeights(self.links[nodes], self.shares[nodes])
 
 
 def blended(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion
 ) -> np.ndarray:
-    """sum_l w_l (Q_l points + s_l) (n, 3) [m]; points X + Phi y at rest."""
+    """sum_l w_l (Q_l points + s_l) (n, 3) [m] of points X + Phi y."""
     out = np.empty_like(points)
     _blend(points, weights.links, weights.shares, motion.turn, motion.shift, out)
     return out
 
 
 def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
-    """points (n, 3) whose :func:`blended` is x [m]."""
+    """The points (n, 3) whose :func:`blended` is x [m]."""
     turn = np.einsum("nk,nkij->nij", weights.shares, motion.turn[weights.links])
     shift = np.einsum("nk,nki->ni", weights.shares, motion.shift[weights.links])
     return np.linalg.solve(turn, (x - shift)[..., None])[..., 0]
@@ -191,7 +188,7 @@ def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
 def blended_columns(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion, modes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x (n, 3) and dx/d(v dt, y) (n, 3, nv + r); modes (n, 3, r)."""
+    """x (n, 3) and dx/d(v dt, y) (n, 3, nv + r) for modes (n, 3, r)."""
     nv = motion.spin.shape[2]
     x = np.empty_like(points)
     J = np.empty((len(points), 3, nv + modes.shape[2]))
@@ -256,17 +253,16 @@ def _columns(points, links, shares, turn, shift, spin, drift, modes, x, J):
                 )
 
 
-WINDOW = (0.05, 0.6)
-"""A limb's weights below the first count as the base's, above the second as its own."""
+# Modes.
 
 
 @dataclass(frozen=True)
 class SkinRun:
-    """Shapes of a full skin and where its links stood.
+    """Shapes of a full skin and the motions of its links.
 
     Attributes:
-        motions: one a shape, spin and drift of the actuated joints (m) alone.
-        positions: of the nodes (S, N, 3) [m].
+        motions: one per shape, with spin and drift of the m actuated joints only.
+        positions: positions of the nodes (S, N, 3) [m].
     """
 
     motions: tuple[LinkMotion, ...]
@@ -277,15 +273,15 @@ class SkinRun:
 
 
 def snapshots(
-    stepper: CoupledStepper, states: Iterable[CoupledState], links, B: np.ndarray
+    stepper: CoupledStepper, states: Iterable[CoupledState], links: Links, B: np.ndarray
 ) -> SkinRun:
-    """A run out of states of the full skin.
+    """A run from states of the full skin.
 
     Args:
-        stepper: whose plant they are of.
-        states: at least one.
-        links: :class:`~drakebots.skin.reduced.basis.Links` of that plant.
-        B: torques to generalized forces (nv, m).
+        stepper: stepper of the robot.
+        states: at least one state.
+        links: links of its plant.
+        B: map of torques to generalized forces (nv, m).
     """
     motions, positions = [], []
     for state in states:
@@ -298,42 +294,11 @@ def snapshots(
     return SkinRun(tuple(motions), np.array(positions))
 
 
-def record_states(
-    stepper: CoupledStepper,
-    servo: Callable[[float], object],
-    frames: int,
-    every: int = 2,
-    check: Callable[[], None] = lambda: None,
-) -> list[CoupledState]:
-    """States of a full run whose servos follow targets, every so many frames.
-
-    Args:
-        stepper: of the full skin.
-        servo: of the time at a frame's end [s], a Servo.
-        frames: how many.
-        every: frames from state to state.
-        check: called each frame; may raise to stop.
-
-    Raises:
-        NoSolution: when a frame fails.
-    """
-    state, out = stepper.start(), []
-    for k in range(frames):
-        check()
-        result = stepper.step(state, servo=servo(state.skin.time + stepper.dt))
-        if not result.converged:
-            raise NoSolution(f"training run: {result.message}")
-        state = result.state
-        if (k + 1) % every == 0:
-            out.append(state)
-    return out
-
-
 def limb_of(plant: MultibodyPlant, links: Sequence[str]) -> np.ndarray:
-    """The domain of each link (L,): 0 the base's, k the k-th limb's with links.
+    """The domain of each link (L,): 0 for the base, k for the k-th limb.
 
-    The base is the first body of the tree that more than one joint leaves, or the
-    tree's first body; a limb is what hangs on it by one joint.
+    The base is the first body of the tree with more than one child joint, or the tree's
+    first body; a limb is the part of the tree beyond one joint of the base.
     """
     parent, children = {}, {}
     for index in plant.GetJointIndices():
@@ -358,7 +323,7 @@ def limb_of(plant: MultibodyPlant, links: Sequence[str]) -> np.ndarray:
 
 
 def windows(weights: np.ndarray, limb: np.ndarray) -> np.ndarray:
-    """Share of each domain in each node (N, D), rows adding to 1."""
+    """Shares of the domains at each node (N, D), rows adding to 1."""
     own = np.stack(
         [weights[:, limb == k].sum(axis=1) for k in range(limb.max() + 1)], axis=1
     )
@@ -375,12 +340,12 @@ class SkinBasis:
     """Modes of the pulled-back displacement.
 
     Attributes:
-        weights: of the links (N, L).
-        window: share of the domains (N, D).
-        domain: of each mode (r,).
+        weights: weights of the links (N, L).
+        window: shares of the domains (N, D).
+        domain: domain of each mode (r,).
         modes: Phi (N, 3, r) [m/sqrt(J)].
         coordinates: y of each snapshot (S, r) [sqrt(J)].
-        left: per domain, what share of the snapshots' energy the modes leave (D,).
+        left: share of the snapshots' energy that is not in the modes, by domain (D,).
     """
 
     weights: np.ndarray
@@ -400,14 +365,15 @@ def learn_basis(
     limb_modes: int = 20,
     base_modes: int = 12,
 ) -> SkinBasis:
-    """Modes of the runs.
+    """The modes of runs.
 
     Args:
         model: the skin.
-        weights: of the links (N, L).
+        weights: weights of the links (N, L).
         limb: domain of each link (L,).
         runs: shapes of the full skin.
-        limb_modes, base_modes: most modes of a limb, and of the base.
+        limb_modes: largest number of modes of each limb.
+        base_modes: largest number of modes of the base.
 
     Raises:
         InvalidInput: for runs without shapes, or of another skin.

@@ -1,10 +1,10 @@
-"""Few points for many: energy-conserving sampling and weighing of a reduced skin.
+"""Cubature of a reduced skin: few weighted points in place of all quadrature points.
 
-Forces, tangents and masses of a reduced skin are sums over quadrature points. Here
-some points with weights >= 0 stand for all: non-negative least squares on sums that
-training states give (Farhat et al., "Dimensional reduction of nonlinear finite element
+Forces, tangents and masses of a reduced skin are sums over quadrature points. A few
+points with weights >= 0 approximate them, found by non-negative least squares on sums
+in training states (Farhat et al., "Dimensional reduction of nonlinear finite element
 dynamic models with finite rotations and energy-based mesh sampling and weighting",
-2014), so the reduced skin keeps an energy of its own.
+2014). The forces of the reduced skin are thus still the gradient of an energy.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Points:
     """Quadrature points of tets.
 
     Attributes:
-        nodes: of each, padded with -1 (m, k).
-        gradients: of the shape functions at rest (m, k, 3) [1/m].
-        weights: volume, times the cubature's weight (m,) [m^3].
-        row: material (m,).
+        nodes: nodes of each point's tet, padded with -1 (m, k).
+        gradients: gradients of the shape functions at rest (m, k, 3) [1/m].
+        weights: volumes times the cubature's weights (m,) [m^3].
+        row: numbers of the materials (m,).
     """
 
     nodes: np.ndarray
@@ -41,12 +41,9 @@ class Points:
         return len(self.weights)
 
     def chosen(self, at: np.ndarray, factor: np.ndarray = 1.0) -> Points:
-        """Some of them, weights times a factor."""
+        """Some of the points, with weights multiplied by a factor."""
         return Points(
-            self.nodes[at],
-            self.gradients[at],
-            self.weights[at] * factor,
-            self.row[at],
+            self.nodes[at], self.gradients[at], self.weights[at] * factor, self.row[at]
         )
 
 
@@ -72,7 +69,7 @@ def all_points(model: FemModel) -> Points:
 
 @njit(cache=True)
 def point_stresses(x, nodes, gradients, row, kinds, table, out):
-    """P at each point, written to out (m, 3, 3)."""
+    """Writes P at each point to out (m, 3, 3)."""
     F, T = np.empty((3, 3)), np.empty((9, 9))
     for e in range(len(nodes)):
         gradient_of(x, nodes[e], gradients[e], F)
@@ -81,7 +78,7 @@ def point_stresses(x, nodes, gradients, row, kinds, table, out):
 
 @njit(cache=True)
 def point_works(P, nodes, gradients, weights, J, out):
-    """w P : dF of each point along columns J (N, 3, c), written to out (c, m)."""
+    """Writes w P : dF of each point along columns J (N, 3, c) to out (c, m)."""
     c = J.shape[2]
     for e in range(len(nodes)):
         for k in range(c):
@@ -103,20 +100,16 @@ def point_works(P, nodes, gradients, weights, J, out):
 def forces_and_tangents(
     x, J, nodes, gradients, weights, row, kinds, table, scale, project, D, TD
 ):
-    """Force and what its tangent is made of.
+    """Forces along the columns of J, and the factors of their tangent D' TD.
 
-    Written: D (9 m, c), dF along J's columns, and TD = w scale dP/dF D.
+    Writes D (9 m, c), dF along J's columns, and TD = w scale dP/dF D.
 
     Returns:
-        sum w P : D (c,), the smallest det F, whether all energies are finite.
+        sum w P : D (c,), the smallest det F, and whether all energies are finite.
     """
     m, c = len(nodes), J.shape[2]
-    F, P, T, L = (
-        np.empty((3, 3)),
-        np.empty((3, 3)),
-        np.empty((9, 9)),
-        np.empty((9, 9)),
-    )
+    F, P = np.empty((3, 3)), np.empty((3, 3))
+    T, L = np.empty((9, 9)), np.empty((9, 9))
     g = np.zeros(c)
     low, good = np.inf, True
     for e in range(m):
@@ -162,16 +155,16 @@ def forces_and_tangents(
 def sparse_weights(
     G: np.ndarray, b: np.ndarray, *, tolerance: float, most: int
 ) -> np.ndarray:
-    """Weights >= 0, few of them not zero, with G w ~ b (n,).
+    """Weights w >= 0 (n,), few of them nonzero, with G w ~ b.
 
     Lawson and Hanson's non-negative least squares, ended as soon as
-    |G w - b| <= tolerance |b|, or with `most` weights.
+    |G w - b| <= tolerance |b| or there are `most` nonzero weights.
 
     Args:
-        G: (rows, n).
-        b: (rows,).
-        tolerance: of the residual, relative.
-        most: weights, at least 1.
+        G: matrix (rows, n).
+        b: right-hand side (rows,).
+        tolerance: relative residual.
+        most: largest number of nonzero weights, at least 1.
 
     Raises:
         InvalidInput: for b of zeros, or values not finite.
@@ -185,7 +178,7 @@ def sparse_weights(
     norms = np.sqrt(np.einsum("ij,ij->j", G, G)) + 1e-30
     barred = np.zeros(G.shape[1], bool)
     while len(active) < most and np.linalg.norm(residual) > tolerance * size:
-        # In G's own precision: float64 would copy G each time.
+        # In the precision of G, as float64 would copy G each time.
         slope = (residual.astype(G.dtype) @ G) / norms
         slope[active] = slope[barred] = -np.inf
         new = int(np.argmax(slope))
@@ -205,7 +198,7 @@ def sparse_weights(
             if best.min() > 0:
                 w = best
                 break
-            # As far as the first weight that reaches zero, which then goes.
+            # Move until the first weight reaches zero, and remove it.
             falling = best <= 0
             t = (w[falling] / (w[falling] - best[falling] + 1e-300)).min()
             w = w + t * (best - w)
@@ -214,7 +207,7 @@ def sparse_weights(
                 stay[np.argmin(w)] = False
             keep = np.flatnonzero(stay)
             if len(keep) < count and not stay[-1]:
-                barred[active[-1]] = True  # came and went: would come again
+                barred[active[-1]] = True  # added and removed: it would be added again
             active = [active[i] for i in keep]
             w = w[keep]
             n = len(keep)

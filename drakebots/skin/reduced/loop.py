@@ -1,13 +1,13 @@
-"""A closed loop with the reduced skin: targets corrected at 50 Hz.
+"""Feedback control with the reduced skin: servo targets corrected at 50 Hz.
 
-Every control step the controller sees the skeleton's q and v (not the skin), predicts
-the end of the step with the reduced skin in one frame, and moves all feet in the
-base's frame against the predicted roll, pitch and height errors,
+In each control step the controller measures the skeleton's q and v (not the skin),
+predicts the end of the step with the reduced skin in one time step, and moves all feet
+in the base's frame against the predicted errors of roll, pitch and height,
 
     dz_f = h + roll y_f - pitch x_f,  dq_leg = J_leg^+ (k_p dz_f + k_i int dz_f dt)
 
-with the foot's other directions and its orientation held, by damped least squares.
-The modes' y are never measured: the prediction carries them on.
+by damped least squares that keep the foot's other directions and its orientation. The
+modes' y are never measured; they continue from the last prediction.
 """
 
 from __future__ import annotations
@@ -17,28 +17,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.checks import check, flag, non_negative, positive
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress
 from drakebots.model import find_body
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import PatchContact, torque_map
+from drakebots.skin.frame.skeleton import spatial_jacobian
 from drakebots.skin.reduced.basis import limb_of
 from drakebots.skin.reduced.skin import ReducedSkin
 from drakebots.skin.reduced.stepper import reduced_stepper
-from drakebots.skin.reduced.training import Targets
+from drakebots.skin.reduced.training import Targets, converged, run_all
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """Gains of the loop.
+    """Gains of the controller.
 
     Attributes:
-        period: of control [s].
-        proportional: k_p.
-        integral: k_i [1/s].
+        period: control period [s].
+        proportional: proportional gain k_p.
+        integral: integral gain k_i [1/s].
         most: largest correction of a joint [rad].
-        prediction: whether errors are those predicted; else those measured.
+        prediction: whether the predicted errors are used, instead of the measured.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -51,21 +53,18 @@ class Feedback:
     prediction: bool = True
 
     def __post_init__(self):
-        for name in ("period", "most"):
-            if not getattr(self, name) > 0:
-                raise InvalidInput(f"feedback {name} must be > 0")
-        for name in ("proportional", "integral"):
-            if not getattr(self, name) >= 0:
-                raise InvalidInput(f"feedback {name} must be >= 0")
+        check(self, "feedback", period=positive("s"), most=positive("rad"))
+        check(self, "feedback", proportional=non_negative())
+        check(self, "feedback", integral=non_negative("1/s"), prediction=flag())
 
 
 class BaseController:
-    """Corrects servo targets so that the base stays level and at its height.
+    """Corrects servo targets to keep the base level and at its height.
 
     Args:
-        robot: with a free base, and patches of feet.
-        skin: trained.
-        feedback: gains.
+        robot: robot with a free base and contact points of feet.
+        skin: trained reduced skin.
+        feedback: gains of the controller.
 
     Raises:
         InvalidInput: for a robot without feet or without a free base.
@@ -110,13 +109,12 @@ class BaseController:
     def update(
         self, time: float, q, v, targets: Targets
     ) -> tuple[np.ndarray, tuple[float, float]]:
-        """Targets for the next control step (m,) [rad], and what it took: seconds of
-        wall and of CPU time.
+        """Targets for the next control step (m,) [rad], and its wall and CPU time [s].
 
         Args:
-            time: now [s].
-            q, v: of the plant, measured.
-            targets: without feedback.
+            time: present time [s].
+            q, v: measured positions and velocities of the plant.
+            targets: targets without feedback.
         """
         began = clock.perf_counter(), clock.process_time()
         gains, model = self.feedback, self.model
@@ -124,9 +122,9 @@ class BaseController:
             self._state = model.state(time, q, v, np.zeros(model.skin.size))
         state = model.state(time, q, v, self._state.y, self._state.dy)
         state = replace(state, normal=self._state.normal)
-        wish = targets(time + gains.period)
-        result = model.step(state, servo=self.robot.servo(wish + self._correction))
-        # A prediction that fails leaves the measured state.
+        goal = targets(time + gains.period)
+        result = model.step(state, servo=self.robot.servo(goal + self._correction))
+        # Where the prediction fails, use the measured state.
         ahead = result.state if result.converged else state
         self._state = ahead
         error = self._tilt(ahead.q if gains.prediction else q) - self._home
@@ -135,37 +133,27 @@ class BaseController:
         change = self._legs(ahead.q, move)
         self._correction = np.clip(change, -gains.most, gains.most)
         spent = clock.perf_counter() - began[0], clock.process_time() - began[1]
-        return wish + self._correction, spent
+        return goal + self._correction, spent
 
     def _legs(self, q, move):
-        """Joint changes that move all feet by what a base move of roll, pitch and
-        height asks for."""
+        """Joint changes (m,) that move the feet against roll, pitch and height."""
         model, plant = self.model, self.robot.plant
         model.pose(q, np.zeros(plant.num_velocities()))
         base, out = self._base.body_frame(), np.zeros(self._B.shape[1])
         X_WB = plant.EvalBodyPoseInWorld(model.context, self._base)
         for body, p in self._feet:
-            J = (
-                plant.CalcJacobianSpatialVelocity(
-                    model.context,
-                    JacobianWrtVariable.kV,
-                    body.body_frame(),
-                    p,
-                    base,
-                    base,
-                )
-                @ self._B
-            )
+            J = spatial_jacobian(plant, model.context, body.body_frame(), p, base)
+            J = J @ self._B
             X_BF = X_WB.inverse().multiply(
                 RigidTransform(plant.EvalBodyPoseInWorld(model.context, body))
             )
             x, y, _ = X_BF.multiply(p)
-            # Turning counts as moving by 0.1 m a radian.
+            # A rotation by 1 rad counts as a displacement by 0.1 m.
             weight = np.array([0.1, 0.1, 0.1, 1, 1, 1])[:, None]
-            wish = np.array([0, 0, 0, 0, 0, move[2] + move[0] * y - move[1] * x])
+            goal = np.array([0, 0, 0, 0, 0, move[2] + move[0] * y - move[1] * x])
             A = weight * J
             out += A.T @ np.linalg.solve(
-                A @ A.T + 1e-6 * np.eye(6), weight[:, 0] * wish
+                A @ A.T + 1e-6 * np.eye(6), weight[:, 0] * goal
             )
         return out
 
@@ -177,15 +165,17 @@ def run_loop(
     controller: BaseController | None,
     *,
     duration: float,
+    progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
-    """A robot under servos, with or without feedback.
+    """Simulates a robot with or without feedback.
 
     Args:
-        stepper: the robot: a CoupledStepper or a ReducedStepper.
-        robot: its description.
-        targets: without feedback.
-        controller: or None.
-        duration: [s].
+        stepper: stepper of the robot, with full or reduced skin.
+        robot: the robot.
+        targets: targets of the servos without feedback.
+        controller: controller that corrects them, or None.
+        duration: duration [s].
+        progress: called after each step.
 
     Returns:
         time (n,) [s], tilt (n, 3): roll, pitch [rad] and height [m] of the base,
@@ -193,36 +183,32 @@ def run_loop(
         wall and CPU seconds each control step took.
 
     Raises:
-        NoSolution: when a frame fails.
+        NoSolution: when a step fails.
+        KeyboardInterrupt: at Ctrl-C, between steps.
     """
     state = stepper.start()
     period = stepper.dt if controller is None else controller.feedback.period
     every = max(1, round(period / stepper.dt))
-    wish, rows, control = None, [], []
+    goal, rows, control = None, [], []
     plant = stepper.plant
     body = next(b for b in map(plant.get_body, plant.GetFloatingBaseBodies()))
-    for k in range(round(duration / stepper.dt)):
-        now = k * stepper.dt
+
+    def step(k):
+        nonlocal state, goal
+        now = (k - 1) * stepper.dt
         if controller is None:
-            wish = targets(now + stepper.dt)
-        elif k % every == 0:
-            wish, spent = controller.update(now, state.q, state.v, targets)
+            goal = targets(now + stepper.dt)
+        elif (k - 1) % every == 0:
+            goal, spent = controller.update(now, state.q, state.v, targets)
             control.append(spent)
-        result = stepper.step(state, servo=robot.servo(wish))
-        if not result.converged:
-            raise NoSolution(f"closed loop: {result.message}")
+        result = converged(stepper.step(state, servo=robot.servo(goal)))
         state = result.state
         stepper.pose(state.q, state.v)
         X = plant.EvalBodyPoseInWorld(stepper.context, body)
-        tilt = RollPitchYaw(X.rotation()).vector()[:2]
-        rows.append(
-            (
-                now + stepper.dt,
-                [*tilt, X.translation()[2]],
-                X.translation(),
-                result.torques,
-            )
-        )
+        p, tilt = X.translation(), RollPitchYaw(X.rotation()).vector()[:2]
+        rows.append((now + stepper.dt, [*tilt, p[2]], p, result.torques))
+
+    run_all(step, round(duration / stepper.dt), "closed loop", progress)
     time, tilt, place, torque = (np.array(c) for c in zip(*rows))
     return {
         "time": time,

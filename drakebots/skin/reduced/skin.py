@@ -1,9 +1,7 @@
-"""A reduced skin: links, modes, and few quadrature and mass points.
+"""A reduced skin, its training and its file: modes, few quadrature and mass points.
 
-robot = load_skinned("beetle")
 skin = train_reduced(robot, runs)          # runs: snapshots of the full skin
 write_reduced(skin, "beetle.reduced.npz")
-stepper = reduced_stepper(robot, skin, 5e-3)
 
 Its coordinates are the plant's q and y (r,), r some tens; see
 :mod:`drakebots.skin.reduced.basis` (shape), :mod:`~drakebots.skin.reduced.basis`
@@ -20,7 +18,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.checks import between, check, whole
+from drakebots.core.errors import FileProblem
 from drakebots.core.files import replacing
 from drakebots.fem.assembly import force_and_tangent
 from drakebots.skin.file import SkinnedRobot
@@ -43,25 +42,113 @@ from drakebots.skin.reduced.cubature import (
     sparse_weights,
 )
 
-# Which quadrature and mass points a reduced skin keeps, and their weights.
-#
-# Each domain of :mod:`drakebots.skin.reduced.basis` has a cubature of its own: the
-# forces along joints and modes of all its points, in states on the training runs and
-# beside them, are met by a few
-# (:func:`~drakebots.skin.reduced.cubature.sparse_weights`).
+FORMAT = 1
+"""Version of the file format."""
+
+
+@dataclass(frozen=True)
+class ReducedSkin:
+    """A trained reduced skin, with the modes of all nodes to draw it.
+
+    Its coordinates are the plant's q and the modes' y (r,), some tens of numbers; see
+    :mod:`drakebots.skin.reduced.basis`.
+
+    Attributes:
+        links: names of the links with glue.
+        rest: rest positions of all nodes (N, 3) [m].
+        weights: weights of the links (N, L).
+        modes: Phi (N, 3, r) [m/sqrt(J)].
+        domain: domain of each mode (r,).
+        point_nodes, point_gradients, point_weights, point_row: points of the cubature,
+            as :class:`~drakebots.skin.reduced.cubature.Points`, weights in m^3.
+        point_domain: domain of each point; its modes and the base's move the point
+            (m,).
+        mass_nodes: nodes with mass (p,).
+        masses: their masses (p,) [kg].
+        errors: errors of the training (2 D + 1,): share of energy not in the modes by
+            domain, relative residual of the cubature by domain, that of the masses.
+    """
+
+    links: tuple[str, ...]
+    rest: np.ndarray
+    weights: np.ndarray
+    modes: np.ndarray
+    domain: np.ndarray
+    point_nodes: np.ndarray
+    point_gradients: np.ndarray
+    point_weights: np.ndarray
+    point_row: np.ndarray
+    point_domain: np.ndarray
+    mass_nodes: np.ndarray
+    masses: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of modes r."""
+        return self.modes.shape[2]
+
+    @property
+    def points(self) -> Points:
+        """The points of the cubature."""
+        return Points(
+            self.point_nodes, self.point_gradients, self.point_weights, self.point_row
+        )
+
+    def positions(self, y: np.ndarray, motion: LinkMotion) -> np.ndarray:
+        """Positions of all nodes (N, 3) [m]."""
+        points = self.rest + self.modes @ y
+        return blended(points, SparseWeights.of(self.weights), motion)
+
+
+def write_reduced(skin: ReducedSkin, path: str | Path) -> None:
+    """Writes a trained skin atomically as npz.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    table = {f.name: np.asarray(getattr(skin, f.name)) for f in fields(skin)}
+    with replacing(path) as part, open(part, "wb") as file:
+        np.savez_compressed(file, format=FORMAT, **table)
+
+
+def read_reduced(path: str | Path) -> ReducedSkin:
+    """Reads a file of :func:`write_reduced`.
+
+    Raises:
+        FileProblem: for a file that is missing or no reduced skin.
+    """
+    names = [f.name for f in fields(ReducedSkin)]
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if "format" not in file or int(file["format"]) != FORMAT:
+                raise FileProblem(
+                    path, "is no reduced skin of this version; train it again"
+                )
+            table = {name: file[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise FileProblem(
+            path, f"cannot be read as a reduced skin ({error}); train it again"
+        ) from error
+    table["links"] = tuple(map(str, table["links"]))
+    return ReducedSkin(**table)
+
+
+# Training: which quadrature and mass points are kept, and their weights.
 
 
 @dataclass(frozen=True)
 class ReducedOptions:
-    """How to train.
+    """Options of the training.
 
     Attributes:
-        limb_modes, base_modes: most modes of each limb, and of the base.
-        tolerance: of the cubature's sums, relative.
-        points: most quadrature points of each domain.
-        mass_points: most nodes that carry the mass.
-        shapes: states the cubature is trained on.
-        seed: of the states off the runs.
+        limb_modes: largest number of modes of each limb.
+        base_modes: largest number of modes of the base.
+        tolerance: relative error of the cubature's sums.
+        points: largest number of quadrature points of each domain.
+        mass_points: largest number of nodes with mass.
+        shapes: number of states that the cubature is trained on.
+        seed: seed of the random states among them.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -76,17 +163,60 @@ class ReducedOptions:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("limb_modes", "points", "mass_points", "shapes"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"reduced skin: {name} must be >= 1")
-        if self.base_modes < 0:
-            raise InvalidInput("reduced skin: base_modes must be >= 0")
-        if not 0 < self.tolerance < 1:
-            raise InvalidInput("reduced skin: tolerance must lie between 0 and 1")
+        check(self, "reduced skin", limb_modes=whole(1), base_modes=whole(0))
+        check(self, "reduced skin", tolerance=between(0, 1, open_ends=True))
+        check(self, "reduced skin", points=whole(1), mass_points=whole(1))
+        check(self, "reduced skin", shapes=whole(1), seed=whole(0))
 
 
-def training_states(basis, runs, options) -> list[tuple[LinkMotion, np.ndarray]]:
-    """Motions and y to weigh points at: half on the runs, half beside them."""
+def train_reduced(
+    robot: SkinnedRobot,
+    runs: Sequence[SkinRun],
+    options: ReducedOptions = ReducedOptions(),
+) -> ReducedSkin:
+    """A reduced skin from runs of the full one.
+
+    Args:
+        robot: the robot.
+        runs: runs of :func:`~drakebots.skin.reduced.basis.snapshots`.
+        options: sizes and tolerances.
+
+    Raises:
+        InvalidInput: for runs of another skin, or too few shapes.
+    """
+    model, names = robot.fem, tuple(robot.glue.by_body())
+    weights = harmonic_weights(model, robot.glue, names)
+    limb = limb_of(robot.plant, names)
+    basis = learn_basis(
+        model,
+        weights,
+        limb,
+        runs,
+        limb_modes=options.limb_modes,
+        base_modes=options.base_modes,
+    )
+    states = _training_states(basis, runs, options)
+    points, domain, off = _elastic_points(model, basis, states, options)
+    nodes, masses, mass_off = _mass_points(model, basis, states, options)
+    return ReducedSkin(
+        links=names,
+        rest=model.rest,
+        weights=weights,
+        modes=basis.modes,
+        domain=basis.domain,
+        point_nodes=points.nodes,
+        point_gradients=points.gradients,
+        point_weights=points.weights,
+        point_row=points.row,
+        point_domain=domain,
+        mass_nodes=nodes,
+        masses=masses,
+        errors=np.concatenate([basis.left, off, [mass_off]]),
+    )
+
+
+def _training_states(basis, runs, options) -> list[tuple[LinkMotion, np.ndarray]]:
+    """Motions and y of the training states: half on the runs, half near them."""
     rng = np.random.default_rng(options.seed)
     motions = [m for run in runs for m in run.motions]
     count = min(options.shapes, 2 * len(motions))
@@ -100,14 +230,14 @@ def training_states(basis, runs, options) -> list[tuple[LinkMotion, np.ndarray]]
     return out[:count]
 
 
-def elastic_points(model, basis: SkinBasis, states, options):
-    """The cubature of all domains, whose each point is, and residuals (D,)."""
+def _elastic_points(model, basis: SkinBasis, states, options):
+    """Points of the cubature, their domains, and relative residuals (D,)."""
     whole = all_points(model)
     sparse = SparseWeights.of(basis.weights)
     nodes = np.maximum(whole.nodes, 0)
     share = basis.window[nodes] * (whole.nodes >= 0)[..., None]
     owner = share.sum(axis=1)
-    # A point with any share of a limb needs the limb's modes.
+    # A point with any share of a limb depends on the limb's modes.
     owner = (
         np.where(
             owner[:, 1:].max(axis=1, initial=0.0) > 0,
@@ -117,9 +247,9 @@ def elastic_points(model, basis: SkinBasis, states, options):
         if owner.shape[1] > 1
         else np.zeros(len(whole), int)
     )
-    # Joints count as the modes do, by energy at rest.
+    # Scale joints like the modes, by their energy at rest.
     motion = states[0][0]
-    stiffness = joint_stiffness(model, basis, motion)
+    stiffness = _joint_stiffness(model, basis, motion)
     chosen, domain, off = [], [], []
     for k in range(basis.window.shape[1]):
         mine = np.flatnonzero(owner == k)
@@ -159,8 +289,8 @@ def elastic_points(model, basis: SkinBasis, states, options):
     return points, np.concatenate(domain), np.array(off)
 
 
-def joint_stiffness(model, basis, motion) -> np.ndarray:
-    """Square roots of the rest tangent along each joint, modes held (m,)."""
+def _joint_stiffness(model, basis, motion) -> np.ndarray:
+    """Square roots of the rest tangent along each joint at constant y (m,)."""
     empty = np.zeros((*model.rest.shape, 0))
     _, J = blended_columns(model.rest, SparseWeights.of(basis.weights), motion, empty)
     _, K = force_and_tangent(model, model.rest)
@@ -169,12 +299,12 @@ def joint_stiffness(model, basis, motion) -> np.ndarray:
     return np.sqrt(np.maximum(own, 1e-12 * own.max(initial=0.0) + 1e-30))
 
 
-def mass_points(model, basis: SkinBasis, states, options):
-    """Nodes and masses whose sums are those of all, and the relative residual.
+def _mass_points(model, basis: SkinBasis, states, options):
+    """Nodes and masses with the sums of all nodes, and the relative residual.
 
-    Sums: the mass, its first and second moments with the links' weights (so each
-    rigid motion of a link, and the weight, are right), and random products of the
-    modes' columns.
+    The sums are the mass, its first and second moments with the links' weights, which
+    give the weight and the inertia of rigid motions of links, and random products of
+    the modes' columns.
     """
     rng = np.random.default_rng(options.seed + 1)
     m, w = model.node_mass, basis.weights
@@ -199,7 +329,7 @@ def mass_points(model, basis: SkinBasis, states, options):
     G = np.array(rows) * m
     total = G.sum(axis=1)
     size = np.full(len(G), np.abs(G[:rigid]).sum(axis=1).max())
-    # Rows of like size: of a link's own moments, and of the modes among themselves.
+    # Scale the rows: the moments by each link's own, the modes among themselves.
     size[:rigid] = np.sqrt(np.abs(G[:rigid]).sum(axis=1)) * np.sqrt(size[0])
     if rigid < len(G):
         size[rigid:] = 3 * np.abs(G[rigid:]).sum(axis=1) * np.sqrt(len(G) / rigid)
@@ -212,136 +342,3 @@ def mass_points(model, basis: SkinBasis, states, options):
     off = np.linalg.norm(G[:, at] @ found[at] - total) / np.linalg.norm(total)
     masses = found[at] * m[at]
     return at, masses * (m.sum() / masses.sum()), float(off)
-
-
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class ReducedSkin:
-    """What a reduced frame needs, and the modes of the whole skin to draw it.
-
-    Attributes:
-        links: names.
-        rest: of all nodes (N, 3) [m].
-        weights: of the links (N, L).
-        modes: Phi (N, 3, r) [m/sqrt(J)].
-        domain: of each mode (r,).
-        point_nodes, point_gradients, point_weights, point_row: the cubature, as
-            :class:`~drakebots.skin.reduced.cubature.Points`, weights in m^3.
-        point_domain: whose modes and the base's move it (m,).
-        mass_nodes: which nodes carry mass (p,).
-        masses: how much (p,) [kg].
-        errors: of training: energy the modes leave by domain, then the cubature's
-            relative residual by domain, then that of the masses (2 D + 1,).
-    """
-
-    links: tuple[str, ...]
-    rest: np.ndarray
-    weights: np.ndarray
-    modes: np.ndarray
-    domain: np.ndarray
-    point_nodes: np.ndarray
-    point_gradients: np.ndarray
-    point_weights: np.ndarray
-    point_row: np.ndarray
-    point_domain: np.ndarray
-    mass_nodes: np.ndarray
-    masses: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """How many modes, r."""
-        return self.modes.shape[2]
-
-    @property
-    def points(self) -> Points:
-        """The cubature."""
-        return Points(
-            self.point_nodes, self.point_gradients, self.point_weights, self.point_row
-        )
-
-    def positions(self, y: np.ndarray, motion: LinkMotion) -> np.ndarray:
-        """All nodes (N, 3) [m]."""
-        points = self.rest + self.modes @ y
-        return blended(points, SparseWeights.of(self.weights), motion)
-
-
-def train_reduced(
-    robot: SkinnedRobot,
-    runs: Sequence[SkinRun],
-    options: ReducedOptions = ReducedOptions(),
-) -> ReducedSkin:
-    """A reduced skin out of runs of the full one.
-
-    Args:
-        robot: whose skin.
-        runs: of :func:`~drakebots.skin.reduced.basis.snapshots`.
-        options: sizes and tolerances.
-
-    Raises:
-        InvalidInput: for runs of another skin, or too few shapes.
-    """
-    model, names = robot.fem, tuple(robot.glue.by_body())
-    weights = harmonic_weights(model, robot.glue, names)
-    limb = limb_of(robot.plant, names)
-    basis = learn_basis(
-        model,
-        weights,
-        limb,
-        runs,
-        limb_modes=options.limb_modes,
-        base_modes=options.base_modes,
-    )
-    states = training_states(basis, runs, options)
-    points, domain, off = elastic_points(model, basis, states, options)
-    nodes, masses, mass_off = mass_points(model, basis, states, options)
-    return ReducedSkin(
-        links=names,
-        rest=model.rest,
-        weights=weights,
-        modes=basis.modes,
-        domain=basis.domain,
-        point_nodes=points.nodes,
-        point_gradients=points.gradients,
-        point_weights=points.weights,
-        point_row=points.row,
-        point_domain=domain,
-        mass_nodes=nodes,
-        masses=masses,
-        errors=np.concatenate([basis.left, off, [mass_off]]),
-    )
-
-
-def write_reduced(skin: ReducedSkin, path: str | Path) -> None:
-    """Writes a trained skin (npz), atomically.
-
-    Raises:
-        FileProblem: when the file cannot be written.
-    """
-    table = {f.name: np.asarray(getattr(skin, f.name)) for f in fields(skin)}
-    with replacing(path) as part, open(part, "wb") as file:
-        np.savez_compressed(file, format=FORMAT, **table)
-
-
-def read_reduced(path: str | Path) -> ReducedSkin:
-    """Reads what :func:`write_reduced` wrote.
-
-    Raises:
-        FileProblem: for a file that is missing, or of other contents.
-    """
-    names = [f.name for f in fields(ReducedSkin)]
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if "format" not in file or int(file["format"]) != FORMAT:
-                raise FileProblem(
-                    path, "is no reduced skin of this version; train again"
-                )
-            table = {name: file[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        raise FileProblem(
-            path, f"cannot be read as a reduced skin ({error}); train again"
-        ) from error
-    table["links"] = tuple(map(str, table["links"]))
-    return ReducedSkin(**table)

@@ -1,9 +1,17 @@
-"""A skeleton with a reduced skin in time; takes CoupledStepper's place.
+"""Simulates a skeleton with a reduced skin, in place of a CoupledStepper.
 
 stepper = reduced_stepper(robot, read_reduced("beetle.reduced.npz"), 5e-3)
 state = stepper.start()
 result = stepper.step(state, servo=robot.servo(targets))
 shape = stepper.lift(result.state).skin.positions      # all nodes, to draw or store
+
+The equations are those of :mod:`drakebots.skin.frame.coupled`, projected on the motions
+of links and modes (Galerkin): with J_x = dx/d(dq, dy) of the shape,
+
+    [A_r 0; 0 0] + J_x' A_d J_x,  right-hand side [b_r + B tau; 0] + J_x' b_d
+
+K and f are summed over the points of the cubature, M over the mass points. No servo or
+contact acts on y, so y is condensed out, and laws see a system of the skeleton's size.
 """
 
 from __future__ import annotations
@@ -13,10 +21,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
+from scipy.linalg import cho_factor, cho_solve
 
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
-from drakebots.fem.assembly import FemModel
+from drakebots.fem.assembly import FemModel, stiffness_shares
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import (
     CoupledState,
@@ -28,26 +37,217 @@ from drakebots.skin.frame import (
     moved_positions,
     skeleton_frame,
 )
-from drakebots.skin.reduced.basis import Links
-from drakebots.skin.reduced.frame import ReducedForces, small_system
+from drakebots.skin.reduced.basis import (
+    LinkMotion,
+    Links,
+    SparseWeights,
+    blended_columns,
+)
+from drakebots.skin.reduced.cubature import forces_and_tangents
 from drakebots.skin.reduced.skin import ReducedSkin
 
-# State and result of a frame with a reduced skin.
+# Equations of a time step.
+
+
+class _Group:
+    """Points of one domain, their nodes, and the modes that move these."""
+
+    def __init__(self, skin: ReducedSkin, mine: np.ndarray, weights: SparseWeights):
+        part = skin.points.chosen(mine)
+        inside, local = np.unique(np.maximum(part.nodes, 0), return_inverse=True)
+        self.local = np.where(
+            part.nodes >= 0, local.reshape(part.nodes.shape), -1
+        ).astype(np.int64)
+        self.points = part
+        modes = skin.modes[inside]
+        self.touched = np.flatnonzero(np.abs(modes).max(axis=(0, 1), initial=0.0) > 0)
+        self.modes = np.ascontiguousarray(modes[:, :, self.touched])
+        self.rest, self.weights = skin.rest[inside], weights.rows(inside)
+
+
+class ReducedForces:
+    """Elastic forces, tangents and masses of a reduced skin.
+
+    Args:
+        model: model of the full skin, for its materials.
+        skin: trained reduced skin.
+        gravity: gravity vector (3,) [m/s^2].
+
+    Raises:
+        InvalidInput: for a skin trained on another mesh.
+    """
+
+    def __init__(self, model: FemModel, skin: ReducedSkin, gravity: np.ndarray):
+        if skin.rest.shape != model.rest.shape or not np.allclose(
+            skin.rest, model.rest, atol=1e-9
+        ):
+            raise InvalidInput(
+                "reduced skin: was trained on another mesh; train it again"
+            )
+        self.model, self.skin = model, skin
+        self.gravity = np.asarray(gravity, float)
+        weights = SparseWeights.of(skin.weights)
+        self.groups = [
+            _Group(skin, np.flatnonzero(skin.point_domain == k), weights)
+            for k in np.unique(skin.point_domain)
+        ]
+        at = skin.mass_nodes
+        self._rest, self._weights = skin.rest[at], weights.rows(at)
+        self._modes = np.ascontiguousarray(skin.modes[at])
+        alpha = np.array([m.mass_damping for m in model.materials])
+        self._alpha = self._mass_damping(alpha)[at]
+
+    def _mass_damping(self, alpha):
+        """Rayleigh's alpha of each node (N,), from the material of one of its tets."""
+        out = np.zeros(len(self.model.rest))
+        for group, row in zip(self.model.space.groups, self.model.rows):
+            for nodes in group.nodes.T:
+                out[nodes[nodes >= 0]] = alpha[row][nodes >= 0]
+        return out
+
+    def elastic(self, motion: LinkMotion, y: np.ndarray, dt: float, project: bool):
+        """-f (nv + r,), its tangent with K (1 + beta/dt), and the smallest det F."""
+        model, nv = self.model, motion.spin.shape[2]
+        n = nv + self.skin.size
+        scale = 1 + stiffness_shares(model) / dt
+        g, K, low = np.zeros(n), np.zeros((n, n)), np.inf
+        for group in self.groups:
+            points = group.rest + group.modes @ y[group.touched]
+            x, J = blended_columns(points, group.weights, motion, group.modes)
+            part, m, c = group.points, len(group.points), J.shape[2]
+            D, TD = np.empty((9 * m, c)), np.empty((9 * m, c))
+            force, smallest, good = forces_and_tangents(
+                x,
+                J,
+                group.local,
+                part.gradients,
+                part.weights,
+                part.row,
+                model.kinds,
+                model.table,
+                scale,
+                project,
+                D,
+                TD,
+            )
+            if not good:
+                raise NoSolution(
+                    f"reduced skin: a point inverted (det F {smallest:.3g})"
+                )
+            at = np.concatenate([np.arange(nv), nv + group.touched])
+            g[at] += force
+            K[np.ix_(at, at)] += D.T @ TD
+            low = min(low, smallest)
+        return g, 0.5 * (K + K.T), low
+
+    def inertia(self, motion: LinkMotion, y, velocity, dt: float):
+        """J' M J (1/dt^2 + alpha/dt), J' M (gravity + velocity/dt), and J (3 p, n)."""
+        skin = self.skin
+        points = self._rest + self._modes @ y
+        _, J = blended_columns(points, self._weights, motion, self._modes)
+        J = J.reshape(-1, J.shape[2])
+        m = np.repeat(skin.masses, 3)
+        a = np.repeat(skin.masses * (1 / dt**2 + self._alpha / dt), 3)
+        push = (self.gravity + velocity / dt).ravel()
+        return J.T @ (a[:, None] * J), J.T @ (m * push), J
+
+    def no_motion(self) -> np.ndarray:
+        """Zero velocities of the mass points (p, 3)."""
+        return np.zeros((len(self.skin.mass_nodes), 3))
+
+
+@dataclass(frozen=True)
+class SmallSystem:
+    """R dq = r of a time step with y condensed out.
+
+    Attributes:
+        nv: number of velocities of the skeleton.
+        matrix: R (nv, nv).
+        constant: r without torques (nv,).
+        B: map of torques to generalized forces (nv, m).
+    """
+
+    nv: int
+    matrix: np.ndarray
+    constant: np.ndarray
+    B: np.ndarray
+    _factor: tuple
+    _scale: np.ndarray
+    _y0: np.ndarray
+    _Y: np.ndarray
+
+    def right_side(self, torques=None, forces=None) -> np.ndarray:
+        """r (nv,) for torques (m,) [N m]; the skin has no contact forces."""
+        as_vector("contact forces", forces, 0)
+        return self.constant + self.B @ as_vector("torques", torques, self.B.shape[1])
+
+    def back(self, r: np.ndarray) -> np.ndarray:
+        """dq = R^-1 r."""
+        return self._scale * cho_solve(self._factor, self._scale * r)
+
+    def modes(self, dq: np.ndarray) -> np.ndarray:
+        """dy (r,) for dq."""
+        return self._y0 - self._Y @ dq
+
+
+def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
+    """Condenses [A_qq A_qy; . A_yy] [dq; dy] = b.
+
+    Raises:
+        NoSolution: when the matrix is not positive definite or not finite.
+    """
+    nv = len(B)
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        raise NoSolution("reduced skin: the state is not finite")
+    try:
+        scale = _scale(A)
+        S = A * np.outer(scale, scale)
+        inner = cho_factor(S[nv:, nv:]) if len(A) > nv else None
+        s_q, s_y = scale[:nv], scale[nv:]
+        both = np.concatenate([S[nv:, :nv], (s_y * b[nv:])[:, None]], axis=1)
+        done = cho_solve(inner, both) if inner is not None else both
+        matrix = (S[:nv, :nv] - S[:nv, nv:] @ done[:, :nv]) / np.outer(s_q, s_q)
+        matrix = 0.5 * (matrix + matrix.T)
+        own = _scale(matrix)
+        factor = cho_factor(matrix * np.outer(own, own))
+    except np.linalg.LinAlgError as error:
+        raise NoSolution("reduced skin: the matrix is not positive definite") from error
+    return SmallSystem(
+        nv=nv,
+        matrix=matrix,
+        constant=b[:nv] - (S[:nv, nv:] @ done[:, nv]) / s_q,
+        B=B,
+        _factor=factor,
+        _scale=own,
+        _y0=s_y * done[:, nv],
+        _Y=(s_y[:, None] * done[:, :nv]) / s_q,
+    )
+
+
+def _scale(A):
+    """1/sqrt of the diagonal, which must be positive."""
+    diagonal = np.diag(A)
+    if diagonal.min() <= 0:
+        raise np.linalg.LinAlgError
+    return 1 / np.sqrt(diagonal)
+
+
+# Time steps.
 
 
 @dataclass(frozen=True)
 class ReducedState:
-    """Skeleton and reduced skin.
+    """State of skeleton and reduced skin.
 
     Attributes:
-        time: [s].
+        time: time [s].
         q: positions of the plant (nq,).
-        v: velocities (nv,).
-        y: of the modes (r,) [sqrt(J)].
+        v: velocities of the plant (nv,).
+        y: coordinates of the modes (r,) [sqrt(J)].
         points: velocities of the skin's mass points (p, 3) [m/s].
         dy: rates of y (r,) [sqrt(J)/s].
-        normal: forces of the contact points at the frame's end, from which the next
-            frame's friction starts (k,) [N].
+        normal: normal forces of the contact points, the initial guess of the friction
+            in the next step (k,) [N].
     """
 
     time: float
@@ -61,15 +261,15 @@ class ReducedState:
 
 @dataclass(frozen=True)
 class ReducedResult:
-    """One frame; as :class:`~drakebots.skin.frame.stepper.CoupledResult`.
+    """Result of one step, as :class:`~drakebots.skin.frame.stepper.CoupledResult`.
 
     Attributes:
-        state: after it; before it when it failed.
-        converged: whether it can be used.
+        state: state after the step, or before it when the step failed.
+        converged: whether the step succeeded.
         message: one line.
-        smallest_ratio: smallest det F of the cubature's points, before the frame.
-        torques: applied, of servos and given (m,) [N m].
-        patch_forces: of the ground on the contact points (k, 3) [N].
+        smallest_ratio: smallest det F of the cubature's points before the step.
+        torques: applied torques of servos and given ones (m,) [N m].
+        patch_forces: forces of the ground on the contact points (k, 3) [N].
     """
 
     state: ReducedState
@@ -84,17 +284,18 @@ class ReducedStepper(DrivenSkeleton):
     """Steps a skeleton and a reduced skin together.
 
     Args:
-        plant: finalized, in SI, a tree.
-        model: of the full skin.
-        skin: trained.
-        dt: [s].
-        context: of the plant, in the pose in which the skin lies at rest.
-        joints, effort_limits, patches, patch_contact: as
-            :class:`~drakebots.skin.frame.driven.DrivenSkeleton`. There are no
-            collisions of the skin.
+        plant: finalized tree in SI.
+        model: model of the full skin.
+        skin: trained reduced skin.
+        dt: time step [s].
+        context: context of the plant in the rest pose.
+        joints, effort_limits, patches, patch_contact: as for
+            :class:`~drakebots.skin.frame.driven.DrivenSkeleton`. The skin has no
+            collisions.
 
     Raises:
-        InvalidInput, UnknownName: before any step, for what cannot be.
+        InvalidInput, UnknownName: before any step, for a value out of range or an
+            unknown name.
     """
 
     def __init__(
@@ -111,16 +312,16 @@ class ReducedStepper(DrivenSkeleton):
         self.model, self.skin = model, skin
         self.links = Links(plant, context, skin.links)
         self.forces = ReducedForces(model, skin, self.gravity)
-        # The frame asks for a glue; any point will do.
+        # skeleton_frame needs a glue; any point will do.
         self._glue = Glue(np.zeros(1, int), skin.links[:1], np.zeros((1, 3)))
 
     def start(
         self, q: np.ndarray | None = None, v: np.ndarray | None = None
     ) -> ReducedState:
-        """Skeleton at q, v, by default where the context stood, and the skin.
+        """The state with the skeleton at q, v, by default those of the context.
 
-        In the default q the skin has its rest shape; in others it hangs in
-        equilibrium, the links held (:meth:`settled`). It moves with the links.
+        At the default q the skin has its rest shape; at others it is in static
+        equilibrium with fixed links (:meth:`settled`). It moves with the links.
 
         Raises:
             InvalidInput: for q or v of another size.
@@ -135,7 +336,7 @@ class ReducedStepper(DrivenSkeleton):
         return self.state(0.0, q, v, y)
 
     def state(self, time, q, v, y, dy=None) -> ReducedState:
-        """A state whose mass points move as v and dy say."""
+        """A state whose mass points have the velocities of v and dy."""
         self.pose(q, v)
         motion = self.links.motion(self.context)
         dy = np.zeros(self.skin.size) if dy is None else dy
@@ -145,10 +346,10 @@ class ReducedStepper(DrivenSkeleton):
         return ReducedState(float(time), np.array(q), np.array(v), y, points, dy)
 
     def settled(self, q: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
-        """y of the skin's equilibrium with the links held at q (r,).
+        """y of the skin's equilibrium with links fixed at q (r,).
 
         Raises:
-            NoSolution: when Newton's method does not end.
+            NoSolution: when Newton's method does not converge.
         """
         self.pose(q, np.zeros(self.plant.num_velocities()))
         motion = self.links.motion(self.context)
@@ -177,10 +378,10 @@ class ReducedStepper(DrivenSkeleton):
             y = y + t * step
         if error <= 1e-3 * max(first, 1e-6):
             return y
-        raise NoSolution(f"reduced skin: no equilibrium (force left {error:.1e})")
+        raise NoSolution(f"reduced skin: no equilibrium (residual force {error:.1e})")
 
     def system(self, state: ReducedState, servo=None, *, project: bool = False):
-        """The frame's small system and the smallest det F.
+        """The small system of a step, J of the mass points, and the smallest det F.
 
         Raises:
             NoSolution: when it cannot be solved.
@@ -212,13 +413,13 @@ class ReducedStepper(DrivenSkeleton):
         *,
         servo: Servo | None = None,
     ) -> ReducedResult:
-        """The next state; a failed result keeps the old one.
+        """The next state; a failed result has the old one.
 
         Args:
-            state: before.
-            torques: (m,) [N m].
-            contact_forces: of no size; the skin has no contacts here.
-            servo: implicit, one a torque.
+            state: state before the step.
+            torques: joint torques (m,) [N m].
+            contact_forces: None or empty, as the skin has no contacts.
+            servo: implicit servos, one per torque.
 
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
@@ -242,7 +443,7 @@ class ReducedStepper(DrivenSkeleton):
                 note = "one linear solve" + ", tangent projected" * project
                 return ReducedResult(after, True, note, low, applied, forces)
             reason = "the solution is not finite"
-        message = f"frame to {state.time + self.dt:g} s failed: {reason}; take a "
+        message = f"step to {state.time + self.dt:g} s failed: {reason}; use a "
         return ReducedResult(state, False, message + "smaller dt", low)
 
     def _advance(self, state, system, J, dq, normal):
@@ -260,7 +461,7 @@ class ReducedStepper(DrivenSkeleton):
         )
 
     def lift(self, state: ReducedState) -> CoupledState:
-        """The state with all nodes of the skin."""
+        """The state with all nodes of the full skin."""
         self.pose(state.q, state.v)
         motion = self.links.motion(self.context)
         x = self.skin.positions(state.y, motion)
@@ -275,7 +476,7 @@ class ReducedStepper(DrivenSkeleton):
 
 
 def _solve(system, drive, state):
-    """dq and the ground, the friction from the last frame's on."""
+    """dq and the ground, with the last step's friction as initial guess."""
     patch, start = drive.patch, None
     if patch is not None:
         start = drive.dt * state.v
@@ -287,7 +488,7 @@ def _solve(system, drive, state):
 def reduced_stepper(
     robot: SkinnedRobot, skin: ReducedSkin, dt: float, **options
 ) -> ReducedStepper:
-    """A stepper in a context of its own, in the rest pose, with the file's limits."""
+    """A stepper with a context of its own, in the rest pose, and the file's limits."""
     root = robot.diagram.CreateDefaultContext()
     context = robot.plant.GetMyMutableContextFromRoot(root)
     robot.plant.SetPositions(context, robot.rest_positions)

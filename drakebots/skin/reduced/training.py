@@ -1,4 +1,4 @@
-"""Training runs of a reduced skin, and how near it comes to the full one.
+"""Trains a reduced skin on simulations of the full one, and compares the two.
 
 skin = train_on_random_motion(robot)
 figures, runs = measure_reduced(robot, skin, targets, frames=300)
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.run import CtrlC
+from drakebots.core.run import Progress, Verdict, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import PatchContact, torque_map
-from drakebots.skin.reduced.basis import Links, SkinRun, record_states, snapshots
+from drakebots.skin.reduced.basis import Links, SkinRun, snapshots
 from drakebots.skin.reduced.skin import ReducedOptions, ReducedSkin, train_reduced
 from drakebots.skin.reduced.stepper import reduced_stepper
 
@@ -24,19 +24,19 @@ Targets = Callable[[float], np.ndarray]
 """Positions of the actuated joints (m,) [rad] at a time [s]."""
 
 SHARES = (0.5, 0.3, 0.2)
-"""Of the amplitude, in each of the sines of a random motion."""
+"""Shares of the amplitude in the three sines of a random motion."""
 
 
 def random_targets(
     rest: np.ndarray, amplitude: np.ndarray | float, seed: int, rise: float = 0.15
 ) -> Targets:
-    """Sines of random frequencies, 0.5 to 2 Hz, and phases, each joint its own.
+    """Sums of sines with random phases and frequencies of 0.5 to 2 Hz for each joint.
 
     Args:
-        rest: about which (m,) [rad].
-        amplitude: the most a joint swings, scalar or (m,) [rad].
-        seed: of the motion.
-        rise: time in which it begins [s].
+        rest: mean positions (m,) [rad].
+        amplitude: largest deflection of a joint, scalar or (m,) [rad].
+        seed: seed of the motion.
+        rise: time in which the amplitude rises at the start [s].
     """
     rng, m = np.random.default_rng(seed), len(rest)
     rate = 2 * np.pi * rng.uniform(0.5, 2.0, (3, m))
@@ -63,10 +63,11 @@ def walk_targets(
     Each leg swings for a quarter of the period, one at a time: FL, RL, FR, RR.
 
     Args:
-        rest: (12,) [rad].
-        period: [s].
-        stride, lift: amplitudes of shoulders, and of knees in the swing [rad].
-        rise: time in which it begins [s].
+        rest: mean positions (12,) [rad].
+        period: period of the gait [s].
+        stride: amplitude of the shoulders [rad].
+        lift: amplitude of the knees in the swing [rad].
+        rise: time in which the amplitude rises at the start [s].
 
     Raises:
         InvalidInput: for another number of joints.
@@ -102,18 +103,22 @@ def training_run(
     dt: float = 8e-3,
     every: int = 2,
     threads: int = 1,
+    progress: Progress | None = None,
 ) -> SkinRun:
-    """A run of the full skin, on ground without friction where it has feet.
+    """Simulates the full skin, on ground without friction where the robot has feet.
 
     Args:
-        robot: whose skin.
-        targets: of the servos, effort limits left out.
-        frames, dt, every: how long, and frames from shape to shape.
-        threads: of the sparse solver.
+        robot: the robot.
+        targets: targets of the servos, without effort limits.
+        frames: number of time steps.
+        dt: time step [s].
+        every: number of steps from one stored shape to the next.
+        threads: number of threads of the sparse solver.
+        progress: called after each step.
 
     Raises:
-        NoSolution: when a frame fails.
-        KeyboardInterrupt: at Ctrl-C, between frames.
+        NoSolution: when a step fails.
+        KeyboardInterrupt: at Ctrl-C, between steps.
     """
     stepper = robot.stepper(
         dt,
@@ -122,12 +127,42 @@ def training_run(
         patch_contact=PatchContact(0.0, stiffness=5e3),
         threads=threads,
     )
+    state, states = stepper.start(), []
+
+    def step(k):
+        nonlocal state
+        servo = robot.servo(targets(state.skin.time + dt))
+        state = converged(stepper.step(state, servo=servo)).state
+        if k % every == 0:
+            states.append(state)
+
+    run_all(step, frames, "training run", progress)
     links = Links(robot.plant, robot.context, robot.glue.by_body())
-    with CtrlC() as stop, calm_threads():
-        states = record_states(
-            stepper, lambda t: robot.servo(targets(t)), frames, every, stop.check
-        )
     return snapshots(stepper, states, links, torque_map(robot.plant)[0])
+
+
+def converged(result):
+    """The result of a step; NoSolution when it failed."""
+    if not result.converged:
+        raise NoSolution(result.message)
+    return result
+
+
+def run_all(
+    step: Callable[[int], None], count: int, stage: str, progress: Progress | None
+) -> None:
+    """Calls step(1) .. step(count) as :func:`drakebots.core.run.run_steps`.
+
+    Raises:
+        NoSolution: when a step raises it.
+        KeyboardInterrupt: at Ctrl-C, between steps.
+    """
+    with calm_threads():
+        end = run_steps(step, count, stage=stage, progress=progress)
+    if end.verdict is Verdict.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not end.ok:
+        raise NoSolution(f"{stage}: {end.message}")
 
 
 def train_on_random_motion(
@@ -137,21 +172,26 @@ def train_on_random_motion(
     amplitude: np.ndarray | float = 0.3,
     seeds: Sequence[int] = (2, 3),
     frames: int = 200,
+    progress: Progress | None = None,
 ) -> ReducedSkin:
-    """Runs of random motions, and the reduced skin they teach.
+    """A reduced skin trained on simulations of random motions.
 
     Args:
-        robot: whose skin.
-        options: of the training.
-        amplitude: of the motions, scalar or (m,) [rad].
-        seeds: one a run.
-        frames: of each run.
+        robot: the robot.
+        options: options of the training.
+        amplitude: amplitude of the motions, scalar or (m,) [rad].
+        seeds: seeds of the motions, one simulation each.
+        frames: number of time steps of each simulation.
+        progress: called after each step.
+
+    Raises:
+        NoSolution, KeyboardInterrupt: as :func:`training_run`.
     """
     rest = robot.joint_positions(robot.rest_positions)
-    runs = [
-        training_run(robot, random_targets(rest, amplitude, seed), frames=frames)
-        for seed in seeds
-    ]
+    runs = []
+    for seed in seeds:
+        targets = random_targets(rest, amplitude, seed)
+        runs.append(training_run(robot, targets, frames=frames, progress=progress))
     return train_reduced(robot, runs, options)
 
 
@@ -164,30 +204,34 @@ def measure_reduced(
     dt: float = 5e-3,
     contact: PatchContact | None = None,
     threads: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[dict, dict]:
-    """Full and reduced skin side by side on a motion, frame by frame.
+    """Simulates full and reduced skin in turns on the same motion.
 
-    Both follow the same servo targets from the same start on the same ground; each
-    frame is timed, one after the other, so that a machine's load falls on both. The
-    first five frames are not counted in times.
+    Both follow the same servo targets from the same start on the same ground. Their
+    steps are timed in turns, so that other load of the machine affects both alike; the
+    first five are not counted in the times.
 
     Args:
-        robot: of the full skin.
-        skin: trained.
-        targets: of the servos; a motion it was not trained on.
-        frames, dt: how long.
-        contact: of the feet; Coulomb's 0.8 by default.
-        threads: of the full skin's solver.
+        robot: robot with the full skin.
+        skin: trained reduced skin.
+        targets: targets of the servos, of a motion it was not trained on.
+        frames: number of time steps.
+        dt: time step [s].
+        contact: ground under the feet; friction 0.8 by default.
+        threads: number of threads of the full skin's solver.
+        progress: called after each step.
 
     Returns:
         Figures: `torque_error`, |tau_r - tau|/|tau| in the norm over all joints and
-        frames (rms); `worst_joint_error`, the same of the worst joint; `speedup`,
-        `full_ms`, `reduced_ms` a frame; `position_error_m`, largest of any node at
-        the end; `joint_error_rad`. And arrays: time (n,), torque, reduced_torque
-        (n, m).
+        steps (rms); `worst_joint_error`, the same of the worst joint; `speedup`,
+        `full_ms` and `reduced_ms` of a step; `position_error_m`, the largest of any
+        node at the end; `joint_error_rad`. And arrays: time (n,), torque and
+        reduced_torque (n, m).
 
     Raises:
-        NoSolution: when a frame fails.
+        NoSolution: when a step fails.
+        KeyboardInterrupt: at Ctrl-C, between steps.
     """
     options = {
         "effort_limits": np.full(len(robot.joints), np.inf),
@@ -198,21 +242,20 @@ def measure_reduced(
     small = reduced_stepper(robot, skin, dt, **options)
     a, b = full.start(), small.start()
     spent, torques, reduced = np.empty((frames, 2)), [], []
-    with CtrlC() as stop, calm_threads():
-        for k in range(frames):
-            stop.check()
-            servo = robot.servo(targets((k + 1) * dt))
-            t0 = clock.perf_counter()
-            one = full.step(a, servo=servo)
-            t1 = clock.perf_counter()
-            two = small.step(b, servo=servo)
-            spent[k] = t1 - t0, clock.perf_counter() - t1
-            for name, result in (("full", one), ("reduced", two)):
-                if not result.converged:
-                    raise NoSolution(f"{name} skin: {result.message}")
-            a, b = one.state, two.state
-            torques.append(one.torques)
-            reduced.append(two.torques)
+
+    def step(k):
+        nonlocal a, b
+        servo = robot.servo(targets(k * dt))
+        t0 = clock.perf_counter()
+        one = full.step(a, servo=servo)
+        t1 = clock.perf_counter()
+        two = small.step(b, servo=servo)
+        spent[k - 1] = t1 - t0, clock.perf_counter() - t1
+        a, b = converged(one).state, converged(two).state
+        torques.append(one.torques)
+        reduced.append(two.torques)
+
+    run_all(step, frames, "full and reduced skin", progress)
     torques, reduced = np.array(torques), np.array(reduced)
     off, size = (reduced - torques) ** 2, torques**2
     ms = 1e3 * spent[min(5, frames - 1) :].mean(axis=0)

@@ -31,7 +31,6 @@ from drakebots.skin.reduced.basis import (
     windows,
 )
 from drakebots.skin.reduced.cubature import all_points, sparse_weights
-from drakebots.skin.reduced.frame import ReducedForces, small_system
 from drakebots.skin.reduced.loop import BaseController, Feedback
 from drakebots.skin.reduced.skin import (
     ReducedOptions,
@@ -39,7 +38,11 @@ from drakebots.skin.reduced.skin import (
     train_reduced,
     write_reduced,
 )
-from drakebots.skin.reduced.stepper import reduced_stepper
+from drakebots.skin.reduced.stepper import (
+    ReducedForces,
+    reduced_stepper,
+    small_system,
+)
 from drakebots.skin.reduced.training import (
     measure_reduced,
     random_targets,
