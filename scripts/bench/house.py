@@ -178,7 +178,7 @@ def past_faces(house: House) -> list[str]:
 def _owner(module: str) -> str:
     """The room of a module, or the robot."""
     parts = module.split(".")
-    return ".".join(parts[1:3]) if parts[1:2] == ["robots"] else parts[1]
+    return ".".join(parts[1 : 3 if parts[1:2] == ["robots"] else 2])
 
 
 def circles(house: House) -> list[list[str]]:
