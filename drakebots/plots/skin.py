@@ -12,6 +12,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.plots.file import COLOURS, check_ending, save
 from drakebots.results import Result
+from drakebots.view import model_of
 
 
 def plot_skin(result: Result, path: str | Path) -> Path:
@@ -100,8 +101,6 @@ def torque_limits(result: Result) -> dict[str, float]:
 
 
 def _file_limits(result: Result) -> dict[str, float]:
-    from drakebots.view import model_of
-
     plant = MultibodyPlant(0.0)
     try:
         model_of(result).add_to(plant, close_loops=False)

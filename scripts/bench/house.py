@@ -170,15 +170,18 @@ def past_faces(house: House) -> list[str]:
         for module, _, line in texts:
             if module not in house.files or house.is_package(module):
                 continue
-            if module.count(".") > 1 and _owner(module) not in ("core", _owner(name)):
+            theirs = _owner(house, module)
+            if module.count(".") > 1 and theirs not in ("core", _owner(house, name)):
                 found.append(f"{name}:{line} imports {module} past its face")
     return sorted(set(found))
 
 
-def _owner(module: str) -> str:
-    """The room of a module, or the robot."""
+def _owner(house: House, module: str) -> str:
+    """The room of a module; the robot, where robots have rooms of their own."""
     parts = module.split(".")
-    return ".".join(parts[1 : 3 if parts[1:2] == ["robots"] else 2])
+    own = ".".join(parts[:3])
+    in_robot = parts[1:2] == ["robots"] and own in house.files and house.is_package(own)
+    return ".".join(parts[1 : 3 if in_robot and len(parts) > 2 else 2])
 
 
 def circles(house: House) -> list[list[str]]:
