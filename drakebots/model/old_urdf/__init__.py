@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""URDF files in the format of old Drake (before 2017), turned into SDF.
+
+`read_old_urdf` reads closed loops, springs, arithmetic and point feet, which Drake's
+parser refuses or ignores; `is_old_urdf` says which files need it.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Reads the links of an old URDF: inertia, shapes, point feet, colors."""
+"""The links of an old URDF: inertia, shapes, point feet, colors."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Reads URDF files with the tags of the old Drake of MATLAB (before 2017).
 
-Such files have closed loops (`<loop_joint>`), springs (`<force_element>`),
-numbers such as "-pi/4" or "0 7.58, -11.35", and point feet (spheres of radius
-zero). Drake's own parser refuses most of that, and passes over the springs
-without a word. The reader here turns a file into SDF for Drake, and a table of
-loops, springs and feet; what it does not know it refuses.
+Such files have closed loops (`<loop_joint>`), springs (`<force_element>`), numbers such
+as "-pi/4" or "0 7.58, -11.35", and point feet (spheres of radius zero). Drake's own
+parser refuses most of these and silently ignores the springs. The reader turns a file
+into SDF for Drake and a table of loops and feet, and refuses what it does not know.
 """
 
 from __future__ import annotations
@@ -25,18 +24,92 @@ from drakebots.model.old_urdf.links import LinkReader, origin, pose
 from drakebots.model.old_urdf.xml import Element, arithmetic, read_xml
 from drakebots.model.sdf import SdfJoint, SdfModel, SdfSpringDamper, model_sdf
 
-# Reads the joints of an old URDF, and checks that they make one tree.
-
 MOVING = ("revolute", "continuous", "prismatic")
 """The joint types with one coordinate."""
 
+NAMESPACE = "http://drake.mit.edu"
 
-class TreeReader:
-    """Collects the links, joints and frames of one file.
+
+@dataclass(frozen=True)
+class OldUrdf:
+    """A model read from an old URDF, in SI.
 
     Attributes:
+        name: of the robot.
+        sdf: SDF 1.9 text for `Parser.AddModelsFromString(sdf, "sdf")`, strict
+            parsing included; joints with springs, damping and limits, and
+            actuators named by their joints, in the order of the joints.
+        loops: the `<loop_joint>`s, as hinges that the SDF does not close.
+        feet: by name, the body and the point p_BF (3,) [m] of every collision
+            sphere of radius zero; named by the link, with the suffix _0, _1,
+            ... where a link has several.
+        notes: what was left out, one line each.
+    """
+
+    name: str
+    sdf: str
+    loops: tuple[Loop, ...]
+    feet: dict[str, tuple[str, np.ndarray]]
+    notes: tuple[str, ...]
+
+
+def is_old_urdf(path: str | Path) -> bool:
+    """Whether a file is a URDF that needs :func:`read_old_urdf`.
+
+    Such a file has a loop joint, a force element, the default namespace of old
+    Drake, a sphere of radius zero, or numbers with commas or arithmetic. False for
+    files that cannot be read or are no URDF; never raises.
+    """
+    try:
+        root = read_xml(path, NAMESPACE)
+    except ModelProblem:
+        return False
+    if root.tag != "robot":
+        return False
+    return bool(root.namespace) or any(_is_old(element) for element in root.walk())
+
+
+def _is_old(element: Element) -> bool:
+    if element.tag in ("loop_joint", "force_element"):
+        return True
+    values = element.attributes
+    numbers = [values[k] for k in ("lower", "upper", "xyz", "rpy") if k in values]
+    try:
+        for text in " ".join(numbers).split():
+            float(text)
+        return element.tag == "sphere" and arithmetic(values.get("radius", "1")) == 0
+    except ValueError:
+        return True
+    except InvalidInput:
+        return False
+
+
+def read_old_urdf(path: str | Path, *, units: Scaling = SI) -> OldUrdf:
+    """Reads a URDF with old Drake tags.
+
+    Args:
+        path: of the file; meshes are looked for beside it.
+        units: the system that the file's numbers are in, e.g.
+            :data:`~drakebots.core.units.MM_G_MS`; angles are radians in all.
+
+    Returns:
+        The model in SI; see :class:`OldUrdf`. It has been loaded in Drake once.
+
+    Raises:
+        ModelProblem: for a file that cannot be read, an unknown tag or
+            attribute, a number that is none, or a model that is not physical;
+            one line with the element, its line in the file and the remedy.
+    """
+    return _Reader(Path(path), units).read()
+
+
+class _Reader:
+    """Reads one file.
+
+    Attributes:
+        links: the reader of its links, which also keeps feet and notes.
         model: what has been read, in SI.
-        links: the reader of links, which also keeps feet and notes.
+        loops: its loop joints.
     """
 
     def __init__(self, path: Path, units: Scaling):
@@ -44,11 +117,55 @@ class TreeReader:
         self.links = LinkReader(path, units)
         self.note = self.links.note
         self.model = SdfModel("", self.links.links)
-        self.taken: dict[str, int] = {}  # names of links, joints, frames: line
-        self.lines: dict[str, Element] = {}  # the elements of joints
+        self.loops: list[Loop] = []
+        self.taken: dict[str, int] = {}  # lines of the names of links, joints, frames
+        self.joints: dict[str, Element] = {}
         self.parents: dict[str, str] = {}  # of links, floating ones included
 
-    def take_name(self, element: Element, space: str = "") -> None:
+    def read(self) -> OldUrdf:
+        root = read_xml(self.path, NAMESPACE)
+        if root.tag != "robot":
+            raise root.problem("the first tag must be <robot>; give a URDF file")
+        for key in [k for k in root.attributes if "}" in k]:
+            del root.attributes[key]  # xsi:schemaLocation
+        root.check(
+            "name version",
+            "link joint loop_joint force_element transmission frame material",
+        )
+        self.model.name = root.name()
+        for element in root.walk():
+            if element.stray and element.tag not in ("mechanicalReduction", "type"):
+                self.note(element, f"stray text {element.stray!r} ignored")
+            if element.tag == "material":
+                self.links.read_color(element)
+        for tag, read in (
+            ("link", self.links.read_link),
+            ("joint", self._read_joint),
+            ("loop_joint", self._read_loop),
+            ("frame", self._read_frame),
+            ("force_element", self._read_force),
+            ("transmission", self._read_transmission),
+        ):
+            for element in root.all(tag):
+                if tag not in ("force_element", "transmission"):
+                    self._take_name(element)
+                elif "name" in element.attributes:
+                    self._take_name(element, f"{tag} ")  # not in the SDF
+                read(element)
+            if tag == "joint":
+                self._check_tree(root)
+        self._note_order(root)
+        text = model_sdf(self.model)
+        self._check_in_drake(text)
+        return OldUrdf(
+            self.model.name,
+            text,
+            tuple(self.loops),
+            self.links.feet,
+            tuple(self.links.notes),
+        )
+
+    def _take_name(self, element: Element, space: str = "") -> None:
         """Checks the name of an element, which must be new in its space."""
         name = space + element.name()
         if name in self.taken:
@@ -58,7 +175,7 @@ class TreeReader:
             )
         self.taken[name] = element.line
 
-    def link_name(self, element: Element, key: str = "link") -> str:
+    def _link_name(self, element: Element, key: str = "link") -> str:
         """The attribute `key`, which must name a link or the world."""
         name = element.text(key)
         if name != "world" and name not in self.model.links:
@@ -67,13 +184,13 @@ class TreeReader:
             )
         return name
 
-    def read_frame(self, element: Element) -> None:
+    def _read_frame(self, element: Element) -> None:
         """Reads a `<frame>` into `model`."""
         element.check("name link xyz rpy")
-        link = self.link_name(element)
+        link = self._link_name(element)
         self.model.frames.append((element.name(), link, pose(element, self.units)))
 
-    def read_joint(self, element: Element) -> None:
+    def _read_joint(self, element: Element) -> None:
         """Reads a `<joint>` into `model`, and the pose of its child."""
         element.check("name type", "parent child origin axis limit dynamics")
         name, kind = element.name(), element.text("type")
@@ -85,7 +202,7 @@ class TreeReader:
         ends = [element.one(tag) for tag in ("parent", "child")]
         for end in ends:
             end.check("link")
-        parent, child = (self.link_name(end) for end in ends)
+        parent, child = (self._link_name(end) for end in ends)
         if child == "world" or child == parent:
             raise element.problem(f"{child!r} cannot be its child; correct it")
         if child in self.parents:
@@ -97,17 +214,17 @@ class TreeReader:
         link = self.model.links[child]
         link.pose = origin(element, self.units)
         link.relative_to = None if parent == "world" else parent
-        self.lines[name] = element
+        self.joints[name] = element
         if kind == "floating":
             self.note(element, f"floating joint {name!r}: {child!r} is a free body")
         still = kind not in MOVING
-        joint = SdfJoint(name, kind, parent, child, self.axis(element, still))
+        joint = SdfJoint(name, kind, parent, child, self._axis(element, still))
         self._read_limit(element, joint)
         self._read_dynamics(element, joint)
         if kind != "floating":
             self.model.joints[name] = joint
 
-    def axis(self, element: Element, still: bool = False) -> np.ndarray:
+    def _axis(self, element: Element, still: bool = False) -> np.ndarray:
         """The unit vector (3,) of the child `<axis>`, x where missing."""
         axis = element.optional("axis")
         if axis is None:
@@ -162,7 +279,7 @@ class TreeReader:
             return units.of(mass=1, time=-1)
         return units.torque * units.time
 
-    def check_tree(self, root: Element) -> None:
+    def _check_tree(self, root: Element) -> None:
         """Raises unless the joints make one tree of all links."""
         links = self.model.links
         if not links:
@@ -188,133 +305,6 @@ class TreeReader:
                 f"has {len(roots)} roots: {', '.join(roots[:5])}; join them by joints"
             )
 
-
-NAMESPACE = "http://drake.mit.edu"
-
-
-@dataclass(frozen=True)
-class OldUrdf:
-    """A model read from an old URDF, in SI.
-
-    Attributes:
-        name: of the robot.
-        sdf: SDF 1.9 text for `Parser.AddModelsFromString(sdf, "sdf")`, strict
-            parsing included; joints with springs, damping and limits, and
-            actuators named by their joints, in the order of the joints.
-        loops: the `<loop_joint>`s, as hinges that the SDF does not close.
-        feet: by name, the body and the point p_BF (3,) [m] of every collision
-            sphere of radius zero; named by the link, with the suffix _0, _1,
-            ... where a link has several.
-        notes: what was left out, one line each.
-    """
-
-    name: str
-    sdf: str
-    loops: tuple[Loop, ...]
-    feet: dict[str, tuple[str, np.ndarray]]
-    notes: tuple[str, ...]
-
-
-def is_old_urdf(path: str | Path) -> bool:
-    """Whether a file is a URDF that needs :func:`read_old_urdf`.
-
-    That is, one with a loop joint, a force element, the default namespace of
-    old Drake, a sphere of radius zero, or numbers with commas or arithmetic.
-    False for files that cannot be read or are no URDF; never raises.
-    """
-    try:
-        root = read_xml(path, NAMESPACE)
-    except ModelProblem:
-        return False
-    if root.tag != "robot":
-        return False
-    return bool(root.namespace) or any(_is_old(element) for element in root.walk())
-
-
-def _is_old(element: Element) -> bool:
-    if element.tag in ("loop_joint", "force_element"):
-        return True
-    values = element.attributes
-    numbers = [values[k] for k in ("lower", "upper", "xyz", "rpy") if k in values]
-    try:
-        for text in " ".join(numbers).split():
-            float(text)
-        return element.tag == "sphere" and arithmetic(values.get("radius", "1")) == 0
-    except ValueError:
-        return True
-    except InvalidInput:
-        return False
-
-
-def read_old_urdf(path: str | Path, *, units: Scaling = SI) -> OldUrdf:
-    """Reads a URDF with old Drake tags.
-
-    Args:
-        path: of the file; meshes are looked for beside it.
-        units: the system that the file's numbers are in, e.g.
-            :data:`~drakebots.core.units.MM_G_MS`; angles are radians in all.
-
-    Returns:
-        The model in SI; see :class:`OldUrdf`. It has been loaded in Drake once.
-
-    Raises:
-        ModelProblem: for a file that cannot be read, an unknown tag or
-            attribute, a number that is none, or a model that is not physical;
-            one line with the element, its line in the file and the remedy.
-    """
-    return _Reader(Path(path), units).read()
-
-
-class _Reader(TreeReader):
-    """Reads one file into `model` and `loops`."""
-
-    def __init__(self, path: Path, units: Scaling):
-        super().__init__(path, units)
-        self.loops: list[Loop] = []
-
-    def read(self) -> OldUrdf:
-        root = read_xml(self.path, NAMESPACE)
-        if root.tag != "robot":
-            raise root.problem("the first tag must be <robot>; give a URDF file")
-        for key in [k for k in root.attributes if "}" in k]:
-            del root.attributes[key]  # xsi:schemaLocation
-        root.check(
-            "name version",
-            "link joint loop_joint force_element transmission frame material",
-        )
-        self.model.name = root.name()
-        for element in root.walk():
-            if element.stray and element.tag not in ("mechanicalReduction", "type"):
-                self.note(element, f"stray text {element.stray!r} ignored")
-            if element.tag == "material":
-                self.links.read_color(element)
-        for tag, read in (
-            ("link", self.links.read_link),
-            ("joint", self.read_joint),
-            ("loop_joint", self._read_loop),
-            ("frame", self.read_frame),
-            ("force_element", self._read_force),
-            ("transmission", self._read_transmission),
-        ):
-            for element in root.all(tag):
-                if tag not in ("force_element", "transmission"):
-                    self.take_name(element)
-                elif "name" in element.attributes:
-                    self.take_name(element, f"{tag} ")  # not in the SDF
-                read(element)
-            if tag == "joint":
-                self.check_tree(root)
-        self._note_order(root)
-        text = model_sdf(self.model)
-        self._check_in_drake(text)
-        return OldUrdf(
-            self.model.name,
-            text,
-            tuple(self.loops),
-            self.links.feet,
-            tuple(self.links.notes),
-        )
-
     def _read_loop(self, element: Element) -> None:
         element.check("name type", "axis link1 link2")
         name, kind = element.name(), element.text("type")
@@ -322,7 +312,7 @@ class _Reader(TreeReader):
             raise element.problem(
                 f"loop joint type {kind!r} is not supported; use continuous (a hinge)"
             )
-        axis = self.axis(element)
+        axis = self._axis(element)
         bodies, (A, B) = self._two_ends(element)
         self.loops.append(
             Loop(
@@ -340,7 +330,7 @@ class _Reader(TreeReader):
         ends = [element.one(tag) for tag in ("link1", "link2")]
         for end in ends:
             end.check("link xyz rpy")
-        bodies = [self.link_name(end) for end in ends]
+        bodies = [self._link_name(end) for end in ends]
         if bodies[0] == bodies[1]:
             raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
         return bodies, [pose(end, self.units) for end in ends]
@@ -355,7 +345,7 @@ class _Reader(TreeReader):
             what = f"is {joint.type}" if joint else "does not exist"
             if is_loop:
                 what = "is a loop joint"
-            elif name in self.lines and not joint:
+            elif name in self.joints and not joint:
                 what = "is floating"
             raise child.problem(
                 f"joint {name!r} {what}; <{element.tag}> needs one that is "
@@ -443,7 +433,7 @@ class _Reader(TreeReader):
             )
 
     def _check_in_drake(self, text: str) -> None:
-        """Loads the SDF once, so that what Drake minds is our error too."""
+        """Loads the SDF once, so that Drake's refusal names this file."""
         plant, scene_graph = MultibodyPlant(0.0), SceneGraph()
         plant.RegisterAsSourceForSceneGraph(scene_graph)
         parser = Parser(plant)
@@ -453,5 +443,6 @@ class _Reader(TreeReader):
             plant.Finalize()
         except Exception as error:
             raise ModelProblem(
-                self.path, f"Drake refuses the model: {one_line(error)[:300]}; mend it"
+                self.path,
+                f"Drake refuses the model: {one_line(error)[:300]}; correct it",
             ) from error

@@ -1,12 +1,14 @@
-"""Strict reading of small XML model files: elements with line numbers, numbers.
+"""Strict reading of XML model files: elements with line numbers, and their numbers.
 
-Every tag and attribute must be known, every number must be one, and everything
-else is a :class:`~drakebots.core.errors.ModelProblem` that names the element.
+Every tag and attribute must be known and every number valid; everything else raises a
+:class:`~drakebots.core.errors.ModelProblem` that names the element.
 """
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,76 +17,8 @@ from xml.parsers import expat
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.model.check_file import MAX_BYTES
 
-# The arithmetic that model files may hold in place of a number: "-pi/4".
-
-_TOKEN = re.compile(
-    r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|pi|[-+*/()])"
-)
-_MAX_EXPRESSION = 200
-_MAX_NESTING = 20
-
-
-def arithmetic(text: str) -> float:
-    """The value of numbers and `pi` joined by + - * / and parentheses.
-
-    Raises:
-        InvalidInput: for anything else, and for a value that is not finite.
-    """
-    if len(text) > _MAX_EXPRESSION:
-        raise InvalidInput(f"{text[:20]!r}... is too long to be a number")
-    tokens, position = [], 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None:
-            raise InvalidInput(f"{text!r} is not a number")
-        tokens.append(match.group(1))
-        position = match.end()
-    try:
-        value, rest = _sum(tokens, 0, 0)
-    except (IndexError, ValueError, ZeroDivisionError) as error:
-        raise InvalidInput(f"{text!r} is not a number") from error
-    if rest != len(tokens) or not math.isfinite(value):
-        raise InvalidInput(f"{text!r} is not a finite number")
-    return value
-
-
-def _sum(tokens: list[str], at: int, depth: int) -> tuple[float, int]:
-    value, at = _product(tokens, at, depth)
-    while at < len(tokens) and tokens[at] in "+-":
-        term, after = _product(tokens, at + 1, depth)
-        value = value + term if tokens[at] == "+" else value - term
-        at = after
-    return value, at
-
-
-def _product(tokens: list[str], at: int, depth: int) -> tuple[float, int]:
-    value, at = _factor(tokens, at, depth)
-    while at < len(tokens) and tokens[at] in "*/":
-        factor, after = _factor(tokens, at + 1, depth)
-        value = value * factor if tokens[at] == "*" else value / factor
-        at = after
-    return value, at
-
-
-def _factor(tokens: list[str], at: int, depth: int) -> tuple[float, int]:
-    sign = 1.0
-    while tokens[at] in "+-":
-        sign = -sign if tokens[at] == "-" else sign
-        at += 1
-    if tokens[at] == "(":
-        if depth >= _MAX_NESTING:
-            raise ValueError("parentheses nested too deep")
-        value, at = _sum(tokens, at + 1, depth + 1)
-        if tokens[at] != ")":
-            raise ValueError("missing )")
-    else:
-        value = math.pi if tokens[at] == "pi" else float(tokens[at])
-    return sign * value, at + 1
-
-
-MAX_BYTES = 50_000_000
 MAX_DEPTH = 50
 LARGEST = 1e15
 """Numbers beyond this are refused: libsdformat reads a limit of 1e16 as none."""
@@ -227,6 +161,53 @@ class Element:
                 "infinite limit out)"
             )
         return value if abs(value) > SMALLEST else 0.0
+
+
+_ARITHMETIC = re.compile(r"[0-9.eE+\-*/()pi\s]*")
+_LEADING_ZEROS = re.compile(r"(?<![0-9.eE])0+(?=[0-9])")
+_MAX_EXPRESSION = 200
+_MAX_NESTING = 20
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+
+
+def arithmetic(text: str) -> float:
+    """The value of numbers and `pi` joined by + - * / and parentheses: "-pi/4".
+
+    Raises:
+        InvalidInput: for anything else, and for a value that is not finite.
+    """
+    if len(text) > _MAX_EXPRESSION:
+        raise InvalidInput(f"{text[:20]!r}... is too long to be a number")
+    if not _ARITHMETIC.fullmatch(text) or text.count("(") > _MAX_NESTING:
+        raise InvalidInput(f"{text!r} is not a number")
+    # Python takes no 007, and no line breaks.
+    line = _LEADING_ZEROS.sub("", " ".join(text.split()))
+    try:
+        value = _value(ast.parse(line, mode="eval").body)
+    except (SyntaxError, TypeError, ValueError, KeyError, ZeroDivisionError) as error:
+        raise InvalidInput(f"{text!r} is not a number") from error
+    if not math.isfinite(value):
+        raise InvalidInput(f"{text!r} is not a finite number")
+    return value
+
+
+def _value(node: ast.expr) -> float:
+    if isinstance(node, ast.Constant):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_value(node.operand))
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    if isinstance(node, ast.Name) and node.id == "pi":
+        return math.pi
+    raise ValueError("not arithmetic")
 
 
 def _short(text: str) -> str:
