@@ -7,20 +7,19 @@
     result.to_csv("trot.csv")
 
 The file opens in anything that reads netCDF-4 or HDF5, e.g.
-`xarray.open_dataset("trot.nc")`; see :mod:`drakebots.results.container`.
+`xarray.open_dataset("trot.nc")`; see :mod:`drakebots.results.container`. The `kind` of
+a result ("hamr.simulation", "quads.plan", ...) says what made it, and so which data,
+plots and drawings it has.
 """
 
-from drakebots.core.files import check_output
-from drakebots.core.run import Verdict
-from drakebots.results.container import FORMAT_VERSION
-from drakebots.results.origin import provenance
-from drakebots.results.result import Result, load_result
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Result",
-    "Verdict",
-    "check_output",
-    "load_result",
-    "provenance",
-]
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.core.run import Verdict
+    from drakebots.results.container import FORMAT_VERSION
+    from drakebots.results.origin import provenance
+    from drakebots.results.result import Result, load_result
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""The file of a result: netCDF-4 with a checksum behind it.
+"""The file of a result: netCDF-4 followed by a checksum.
 
 A file is a plain netCDF-4 (HDF5) file followed by a block of 128 ASCII bytes:
 
@@ -65,7 +65,7 @@ def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) 
 
     Args:
         path: of the file.
-        data: arrays as :func:`drakebots.results.dataset.frozen_dataset` makes.
+        data: arrays as :func:`drakebots.results.dataset.frozen_dataset` makes them.
         header: texts, stored as global attributes `drakebots_<key>`.
 
     Raises:
@@ -146,14 +146,14 @@ def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
             a result of drakebots.
     """
     try:
-        # Not a device or a pipe, which could be read for ever.
+        # A device or a pipe could be read without end.
         if os.path.lexists(path) and not os.path.isfile(path):
             raise ResultProblem(path, "is not a file; give the file of a result")
         with open(path, "rb") as file:
             _verify(path, file)
             file.seek(0)
-            # The open file is handed on, so what is read is what was verified
-            # even if the path is replaced meanwhile.
+            # The open file is passed on: what is read is what was verified, even if
+            # the path is replaced meanwhile.
             data = xr.load_dataset(
                 file, engine="h5netcdf", decode_times=False, mask_and_scale=False
             )
@@ -192,7 +192,7 @@ def _verify(path: str | Path, file: BinaryIO) -> None:
 
 
 def _unsealed(file: BinaryIO) -> str:
-    """What a file without our block is, told without parsing it."""
+    """What a file without our block is, found without parsing it."""
     file.seek(0)
     start = file.read(len(_SIGNATURE))
     if not start:

@@ -1,4 +1,4 @@
-"""The labelled arrays of a result: what they may be, frozen, and as columns."""
+"""The labelled arrays of a result: checked and frozen, and as columns of a table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def frozen_dataset(data: xr.Dataset) -> xr.Dataset:
     increasing.
 
     Raises:
-        InvalidInput: naming the variable, and what it lacks.
+        InvalidInput: naming the variable and what is wrong with it.
     """
     if not isinstance(data, xr.Dataset):
         raise InvalidInput(f"data: must be an xarray.Dataset, got {type(data)}")
@@ -166,7 +166,7 @@ def _labels(data: xr.Dataset, dim: str) -> list[tuple[int, str]]:
     labels = [str(i) for i in range(size)]
     if dim in data.variables and data.variables[dim].dtype.kind == "U":
         own = data.variables[dim].values.tolist()
-        # A dot inside a label could make two columns alike.
+        # A dot inside a label could give two columns the same name.
         if len(set(own)) == size and not any("." in label for label in own):
             labels = own
     return list(enumerate(labels))

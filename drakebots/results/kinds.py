@@ -1,7 +1,7 @@
 """Kinds of results: "robot.what", one kind for one layout of data.
 
-Files written before kinds were unique say "simulation", "plan", ...; their data tell
-what they are, and :func:`unique_kind` is the only place that looks.
+Files written before kinds were unique say "simulation", "plan", ...; what they are
+follows from their data, and :func:`unique_kind` is the only place that looks there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OLD = {
     "gait search": "voxels.gait_search",
     "frame plan": "quads.frames",
 }
-"""Kinds of before; "" where several robots shared one."""
+"""Earlier kinds; "" where several robots shared one."""
 
 
 def unique_kind(
@@ -26,10 +26,10 @@ def unique_kind(
     """The unique kind of a stored result.
 
     Args:
-        kind: as stored.
-        model: the result's.
-        metrics: the result's.
-        variables: names in its dataset.
+        kind: the stored kind.
+        model: the model of the result.
+        metrics: the metrics of the result.
+        variables: names of the variables in its dataset.
     """
     if kind not in _OLD or not isinstance(metrics, Mapping):
         return kind

@@ -1,4 +1,4 @@
-"""Where a result comes from: files and their hashes, versions, options."""
+"""The provenance of a result: model files and their hashes, versions, options."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def provenance(
     """The record that makes a result reproducible.
 
     Args:
-        model_path: the model file, or all files the model is made of; None
+        model_path: the model file, or all files that the model consists of; None
             for a model made in code.
-        options: the options of the run; numbers, text, lists, mappings,
-            dataclasses.
-        seed: of the random numbers, if there are any.
+        options: the options of the run: numbers, texts, lists, mappings and
+            dataclasses of them.
+        seed: seed of the random numbers, if there are any.
 
     Returns:
         `files` (path -> SHA-256 in hexadecimal), `drakebots`, `drake`,

@@ -1,4 +1,4 @@
-"""Plain values: what a JSON text can hold, frozen, and its text."""
+"""Plain values, which a JSON text can hold: frozen, and as text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MAX_BITS = 1024
 
 
 def check_text(text: Any, where: str) -> str:
-    """The text, if a file of any reader can hold it.
+    """The text, if every reader of result files can read it.
 
     Raises:
-        InvalidInput: when it is no string, or holds NUL or half a character.
+        InvalidInput: when it is no string, holds NUL or is not valid Unicode.
     """
     if not isinstance(text, str):
         raise InvalidInput(f"{where}: must be text, got {type(text).__name__}")
@@ -41,9 +41,9 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
     NumPy scalars become Python numbers, paths text, dataclasses mappings.
 
     Raises:
-        InvalidInput: for a value JSON cannot hold.
+        InvalidInput: for a value that JSON cannot hold.
     """
-    # A limit on depth also ends a structure that holds itself.
+    # A limit on the depth also stops at a structure that contains itself.
     if depth > _MAX_DEPTH:
         raise InvalidInput(f"{where}: nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, Enum):

@@ -33,8 +33,8 @@ _MAPPINGS = ("residuals", "timings", "metrics", "provenance")
 class _SharedDataset:
     """A field that gives a new Dataset around the same read-only arrays.
 
-    A Dataset cannot be frozen: variables can be added to it and attributes
-    changed. Whoever does so changes a Dataset of their own.
+    A Dataset cannot be frozen: variables can be added to it and attributes changed.
+    That then changes a copy.
     """
 
     def __get__(self, owner: Any, kind: type) -> xr.Dataset:
@@ -49,26 +49,26 @@ class _SharedDataset:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a simulation or a plan came to; frozen, comparable, storable.
+    """The outcome of a simulation or a plan; frozen, comparable, storable.
 
     Attributes:
-        kind: "hamr.simulation", "quads.plan", ...: what made it, and so which data,
+        kind: what made it, "hamr.simulation", "quads.plan", ..., and so which data,
             plots and drawings it has.
-        model: the name of the model, e.g. "hamr".
+        model: name of the model, e.g. "hamr".
         verdict: how it ended; a :class:`Verdict` or its text.
-        message: one line: why it ended, how to go on.
+        message: one line: why it ended, and how to go on.
         data: the labelled arrays in SI. Every variable has an attribute
             `units` ("1" if it has none; text needs no units); the coordinate
             `time` (n,) [s] is finite and strictly increasing. Arrays are
             read-only; each access gives a new Dataset around them.
-        residuals: by name, worst (NaN, then largest magnitude) first.
-        timings: by phase [s].
-        metrics: by name; numbers, text, lists and mappings of them.
+        residuals: residuals by name, the worst (NaN, then largest magnitude) first.
+        timings: wall time by phase [s].
+        metrics: numbers, texts, lists and mappings of them by name.
         provenance: see :func:`drakebots.results.provenance`.
 
     Raises:
         InvalidInput: when a field cannot be stored or lacks units.
-        UnknownName: for a verdict that is none.
+        UnknownName: for an unknown verdict.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class Result:
     metrics: Mapping[str, Any]
     provenance: Mapping[str, Any]
 
-    # Arrays make a hash by content too dear.
+    # With arrays inside, a hash by content would be too expensive.
     __hash__ = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -112,7 +112,7 @@ class Result:
         return self.verdict is Verdict.SUCCESS
 
     def summary(self) -> str:
-        """One paragraph: the verdict, the time span, what is worst, the cost."""
+        """One paragraph: verdict, time span, worst residuals, wall time."""
         time = self.__dict__["data"]["time"].values
         count = f"{time.size} sample" + ("s" if time.size > 1 else "")
         parts = [
@@ -138,7 +138,7 @@ class Result:
             return NotImplemented
         return (
             all(getattr(self, name) == getattr(other, name) for name in _TEXTS)
-            # The text of a NaN equals that of another; the numbers would not.
+            # As texts NaNs are equal, as numbers they are not.
             and all(
                 to_json(getattr(self, name), sort=True)
                 == to_json(getattr(other, name), sort=True)
@@ -148,7 +148,7 @@ class Result:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Read-only mappings cannot be pickled; other processes need results.
+        # Read-only mappings cannot be pickled, and results go to other processes.
         values = {field.name: self.__dict__[field.name] for field in fields(self)}
         values |= {name: thaw(values[name]) for name in _MAPPINGS}
         return Result, tuple(values.values())
@@ -156,7 +156,7 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Writes one netCDF-4 file, atomically.
 
-        A file that is there is replaced at the end, or stays as it was.
+        An existing file is replaced at the end, or stays as it was.
 
         Args:
             path: of the file, usually "*.nc"; its folder must exist.
@@ -236,8 +236,8 @@ def _title(name: str, text: Any) -> str:
 
 
 def _message(text: Any) -> str:
-    # Messages quote solvers and the file system; an odd character in one is no
-    # reason to lose the result of a long run.
+    # Messages quote solvers and the file system: an odd character in one must not
+    # lose the result of a long run.
     storable = str(text).encode("utf-8", "replace").decode().replace("\0", " ")
     return one_line(storable)
 
