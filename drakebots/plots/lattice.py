@@ -25,11 +25,11 @@ ROD_COLOURS = {
     "red": "#d3292e",
     "green": "#1f944d",
 }
-"""Of the robot's actuators, by name; others get them in turn."""
+"""Colours of the walking robot's actuators by name; others get them in turn."""
 
 
 def rod_colour(name: str, index: int) -> str:
-    """Of an actuator, by its name or its place in the list."""
+    """Colour of an actuator, by its name or its index."""
     return ROD_COLOURS.get(name, list(ROD_COLOURS.values())[index % 4])
 
 
@@ -45,13 +45,13 @@ def plot_lattice(
 
     Args:
         spec: lattice and strut.
-        path: to write to.
-        displacement: of the nodes (N, 3) [m].
-        actuators: drawn as thick lines.
-        magnify: of the displacement as drawn.
+        path: file to write.
+        displacement: displacements of the nodes (N, 3) [m].
+        actuators: actuators, drawn as thick lines.
+        magnify: factor of the drawn displacement.
 
     Raises:
-        InvalidInput: for an ending that is no plot's, or a displacement of another
+        InvalidInput: for another ending of the file, or a displacement of another
             shape or not finite.
         FileProblem: when the file cannot be written.
     """
@@ -95,7 +95,7 @@ def draw_struts(
 ) -> None:
     """All struts of a lattice with its nodes at places (N, 3) [m], in mm.
 
-    What is far from the viewer is paler, and many struts are thinner.
+    Struts far from the viewer are paler; the more struts, the thinner they are.
     """
     ends = places[lattice.beams]
     elev, azim = np.radians([VIEW["elev"], VIEW["azim"]])
@@ -114,9 +114,9 @@ def draw_nodes(
     """All nodes at places (N, 3) [m] as dots, coloured by values (N,) if given.
 
     Args:
-        most: end of the colours' scale, the other is -most or, without negative
-            values, 0; by default the largest value.
-        size: of the dots [points^2].
+        most: upper end of the colour scale; the lower end is -most, or 0 without
+            negative values. By default the largest value.
+        size: area of the dots [points^2].
     """
     size = np.clip(4000 / len(lattice.nodes), 4, 45) if size is None else size
     if values is None:
@@ -145,7 +145,7 @@ def draw_rods(axis, lattice: Lattice, places, actuators: Sequence[Control]) -> N
 
 
 def frame(axis, places, *, labels: bool = True, zoom: float = 1.0) -> None:
-    """Equal scales, limits that hold all places (N, 3) [m], labels in mm."""
+    """Equal scales, limits that contain all places (N, 3) [m], labels in mm."""
     low, high = MM * places.min(axis=0), MM * places.max(axis=0)
     pad = 0.04 * float((high - low).max())
     for name, a, b in zip("xyz", low - pad, high + pad):

@@ -5,17 +5,20 @@ python scripts/bench/voxel.py --quick    # 4 x 4 x 4 only
 
 All solve the same block in this process, in turns: a pair of control nodes in its
 middle moved by +-5 mm along z, their other motions held. Times are from node
-coordinates to displacements: building, assembly, factorization, one load. Each
-program is run once before the clock starts. openseespy and PyNiteFEA are peers of
-the benchmark only; rows of what is not installed are left out, and said.
+coordinates to displacements: building, assembly, factorization, one load. Each program
+runs once before the clock starts. openseespy and PyNiteFEA are needed by this benchmark
+only; where one is not installed, its row says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import ctypes
 import gc
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,8 +33,9 @@ from drakebots.lattice.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape import Lattice, Strut, block
 
 STROKE = 5e-3
-"""Of each control node [m]."""
-FEM_TARGETS = {8: 1.0, 12: 8.0}  # [s], by edge of the block
+"""Displacement of each control node [m]."""
+FEM_TARGETS = {8: 1.0, 12: 8.0}
+"""Time that one load may take, by the edge of the block [s]."""
 POM_TARGET = 1e6
 
 
@@ -44,25 +48,37 @@ def controls(lattice: Lattice) -> tuple[int, int]:
 
 def ours(lattice: Lattice, pair: tuple[int, int]) -> np.ndarray:
     """Displacements and rotations of all nodes (N, 6) by drakebots."""
-    # Lattices and frames number nodes when first asked; a fresh one pays for it.
+    # A fresh lattice, so that numbering its nodes is part of the time.
     frame = lattice_frame(Lattice(lattice.voxels, lattice.pitch), Strut())
     supports, load = actuate(frame, [pair], [2 * STROKE], "sym")
     return FactoredFrame(frame, supports).solve(load)[0].displacement
 
 
 def opensees_module():
-    """openseespy; None when it is not installed or does not load."""
+    """The module of openseespy; None when it is not installed or does not load."""
     wheel = find_spec("openseespylinux")
     if wheel is not None:
         # The wheel carries BLAS beside LAPACK, where the loader does not look.
         for blas in Path(wheel.origin).parent.glob("lib/libblas.so*"):
             with suppress(OSError):
                 ctypes.CDLL(str(blas))
+    # At the interpreter's end its library prints a line of its own, which would come
+    # after the JSON object.
+    if "openseespy.opensees" not in sys.modules:
+        atexit.register(_silence)
     try:
         import openseespy.opensees as ops
     except (ImportError, RuntimeError):
         return None
     return ops
+
+
+def _silence() -> None:
+    """Sends to nowhere what libraries print after this."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        with suppress(OSError, ValueError):
+            stream.flush()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def opensees(frame: Frame, pair: tuple[int, int]) -> np.ndarray:
@@ -126,7 +142,7 @@ def pynite(frame: Frame, pair: tuple[int, int]) -> np.ndarray:
 
 
 def clocked(run: Callable[[], np.ndarray], rounds: int) -> tuple[np.ndarray, list]:
-    """Its answer, and wall seconds of each round."""
+    """The answer, and the wall time of each round [s]."""
     spent = []
     for _ in range(rounds):
         gc.collect()
@@ -143,7 +159,7 @@ def difference(answer: np.ndarray, other: np.ndarray) -> float:
 
 
 def beside_peers(edge: int, rounds: int, with_pynite: bool) -> dict:
-    """Our times and the peers' on one block, in turns."""
+    """Our times and those of the others on one block, in turns."""
     lattice = block(edge, edge, edge)
     frame, pair = lattice_frame(lattice, Strut()), controls(lattice)
     name = f"{edge} x {edge} x {edge}"
@@ -174,7 +190,7 @@ def beside_peers(edge: int, rounds: int, with_pynite: bool) -> dict:
 
 
 def further_loads(edge: int) -> float:
-    """Seconds for one load more, once factored."""
+    """Time of a further load on a factored frame [s]."""
     lattice = block(edge, edge, edge)
     frame = lattice_frame(lattice)
     supports, load = actuate(frame, [controls(lattice)], [2 * STROKE], "sym")
@@ -184,9 +200,9 @@ def further_loads(edge: int) -> float:
 
 
 def pom_rate(edge: int) -> float:
-    """Node displacements a second by planes of motion, one configuration at a time.
+    """Node displacements per second by planes of motion, one configuration at a time.
 
-    Every layer across x and y of the block is driven, every node asked for.
+    Every layer across x and y of the block is driven, every node evaluated.
     """
     lattice = block(edge, edge, edge)
     x = [Control((2 * i + 1, 2 * (edge // 2), 1)) for i in range(edge)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from drakebots.cli import main
-from drakebots.lattice.shape.io import save_lattice
+from drakebots.lattice.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape.io import load_lattice, save_lattice
 from drakebots.lattice.shape.lattice import block
 from drakebots.model.load import package_root
 from drakebots.results import load_result
@@ -111,3 +113,58 @@ def test_the_robot_walks(tmp_path, capsys):
     facts = last_json(capsys.readouterr().out)
     assert "travel_mm_per_cycle" in facts
     assert load_result(out).data.sizes["time"] > 10
+
+
+def measurements(lattice_file, gains):
+    """A recording of two actuators and three markers in mm, as text."""
+    lattice = load_lattice(lattice_file).lattice
+    controls = [Control((2, 1, 1), "z"), Control((1, 2, 1), "z")]
+    nodes = [(1, 3, 4), (1, 1, 4), (3, 1, 4)]
+    u = np.random.default_rng(0).uniform(-5e-3, 5e-3, (40, 2))
+    moved = PlanesOfMotion(lattice, controls, nodes).positions(u * gains)
+    heads = ["actuator 2 1 1 z [mm]", "actuator 1 2 1 z [mm]"]
+    heads += [f"marker {x} {y} {z} {a} [mm]" for x, y, z in nodes for a in "xy"]
+    rows = 1e3 * np.hstack([u, moved[..., :2].reshape(len(u), -1)])
+    return "\n".join(
+        [",".join(heads), *(",".join(map(repr, r)) for r in rows.tolist())]
+    )
+
+
+def test_calibration_finds_the_gains(lattice, tmp_path, capsys):
+    table, out = tmp_path / "walk.csv", tmp_path / "gains.json"
+    table.write_text(measurements(lattice, [0.9, 0.7]))
+    assert main(["calibrate", str(lattice), str(table), "-o", str(out), "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts == json.loads(out.read_text())
+    assert facts["gains"] == pytest.approx({"(2, 1, 1) z": 0.9, "(1, 2, 1) z": 0.7})
+    assert facts["residual_m"] < 1e-9 < facts["uncalibrated_m"]
+
+
+BAD_MEASUREMENTS = {
+    "actuator 2 1 1 z [mm],marker 1 3 4 x [mm]\n1,2\n": "no column for y",
+    "actuator 2 1 1 z [mm],marker 1 3 4 q\n1,2\n": "marker X Y Z AXIS",
+    "actuator 2 1 1 z,actuator 2 1 1 z\n1,2\n": "appears twice",
+    "actuator 2 1 1 z [kg]\n1\n": "unit of length",
+    "actuator 2 1 1 z\n1,2\n": "line 2 has 2 cells",
+    "actuator 2 1 1 z\n": "a line for each",
+    "actuator 2 1 1 z\nx\n": "not a number",
+    "marker 1 3 4 x,marker 1 3 4 y\n1,2\n": "at least one actuator",
+    "actuator 2 1 1 z,marker 1 3 4 x,marker 1 3 4 y\n1,1,2\n": "two markers",
+}
+
+
+@pytest.mark.parametrize("text", BAD_MEASUREMENTS)
+def test_bad_measurements_are_one_line_and_exit_2(text, lattice, tmp_path, capsys):
+    (tmp_path / "walk.csv").write_text(text)
+    argv = ["calibrate", str(lattice), str(tmp_path / "walk.csv")]
+    assert main([*argv, "-o", str(tmp_path / "gains.json")]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and BAD_MEASUREMENTS[text] in err
+    assert not (tmp_path / "gains.json").exists()
+
+
+def test_measurements_of_another_lattice(lattice, tmp_path, capsys):
+    table = tmp_path / "walk.csv"
+    table.write_text(measurements(lattice, [1, 1]).replace("2 1 1 z", "8 1 1 z"))
+    assert main(["calibrate", str(lattice), str(table)]) == 2
+    assert "no node at (8, 1, 1)" in capsys.readouterr().err

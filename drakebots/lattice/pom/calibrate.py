@@ -106,14 +106,14 @@ def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
         if place[1] in place[0]:
             raise InvalidInput(f"column {head!r} appears twice; keep one")
         place[0][place[1]] = column
-    if not actuators or not seen:
-        raise InvalidInput("needs at least one actuator and two markers")
     axes = "xyz" if any("z" in coordinates for coordinates in seen.values()) else "xy"
     for node, coordinates in seen.items():
         for axis in axes:
             if axis not in coordinates:
                 name = " ".join(map(str, node))
                 raise InvalidInput(f"marker {name} has no column for {axis}; add it")
+    if not actuators or len(seen) < 2:
+        raise InvalidInput("needs at least one actuator and two markers")
     markers = [[of_node[axis] for axis in axes] for of_node in seen.values()]
     return Measurements(
         tuple(actuators),

@@ -88,17 +88,17 @@ class VoxelSimulation:
         ramp: share of a pose's duration in which the actuators move to the pose.
         stroke: displacement of an actuator's lower node in either direction [m]: the
             amplitude of the gaits by name and the limit of a table; an actuator
-            changes its length by twice that. None for that of params.yaml.
+            changes its length by twice that. by default that of params.yaml.
         friction_front: friction coefficient of the front feet on the ground, the mean
-            of both directions; None for that of params.yaml.
+            of both directions; by default that of params.yaml.
         friction_back: friction coefficient of the back feet on the ground, the mean
-            of both directions; None for that of params.yaml.
+            of both directions; by default that of params.yaml.
         directional: share s by which the feet slide more easily forward: mu (1 - s)
             forward, mu (1 + s) backward.
         point_feet: whether the back feet are points, without heel and toe.
         joint_damping: damping of each ball joint beside that of the bushings in the
-            model file [N m s/rad], integrated implicitly by Drake; None for that of
-            params.yaml.
+            model file [N m s/rad], integrated implicitly by Drake; by default that
+            of params.yaml.
         settle: time at rest before the gait [s].
         stiction: slip speed below which a foot counts as sticking [m/s].
         time_step: time step of the plant [s].
