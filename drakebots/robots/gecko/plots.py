@@ -72,27 +72,16 @@ def draw_robot(
     solid = [held[0], held[1], True, held[2], held[3]]
     for curve, color, firm in zip(limb_curves(pose), LIMB_COLOURS, solid, strict=True):
         axis.plot(
-            *(CM * curve.T),
-            color=color,
-            lw=width,
-            ls="-" if firm else (0, (1.6, 1.0)),
-            alpha=alpha,
-            zorder=zorder,
-            solid_capstyle="round",
-        )
+            *(CM * curve.T), color=color, lw=width, ls="-" if firm else (0, (1.6, 1.0)),
+            alpha=alpha, zorder=zorder, solid_capstyle="round",
+        )  # fmt: skip
     if not feet:
         return
     for point, color, firm in zip(pose.feet, FOOT_COLOURS, held, strict=True):
         axis.plot(
-            *(CM * point),
-            "o",
-            ms=2.2 * width,
-            mec=color,
-            mfc=color if firm else "white",
-            mew=0.5 * width,
-            alpha=alpha,
-            zorder=zorder + 0.1,
-        )
+            *(CM * point), "o", ms=2.2 * width, mec=color, mew=0.5 * width,
+            mfc=color if firm else "white", alpha=alpha, zorder=zorder + 0.1,
+        )  # fmt: skip
 
 
 def draw_arrow(axis, start, end, color: str, width: float = 1.6, zorder=5.0) -> None:
@@ -131,10 +120,8 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     """
     data = check_motion(result)
     check_ending(path)
-    shown = np.vstack(
-        [data.marker_position.values.reshape(-1, 2), course_points(result)]
-    )
-    wide, high = np.ptp(shown, axis=0) + 0.05
+    walked = data.marker_position.values.reshape(-1, 2)
+    wide, high = np.ptp(np.vstack([walked, course_points(result)]), axis=0) + 0.05
     tall = 7.4 * float(np.clip(high / wide, 0.45, 1.3))
     figure = Figure(figsize=(8, tall + 2.4), layout="constrained")
     top, bottom = figure.subplots(2, gridspec_kw={"height_ratios": (tall, 1.9)})
@@ -143,10 +130,8 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     half = data.half_cycle.values
     ends = np.append(np.flatnonzero(np.diff(half) > 0), len(half) - 1)
     chosen = ends[np.unique(np.linspace(0, len(ends) - 1, poses).round().astype(int))]
-    for pose, held in zip(
-        stored_poses(data, chosen), data.fixation.values[chosen] > 0.5, strict=True
-    ):
-        draw_robot(top, pose, held=held, width=2.4, zorder=5)
+    for pose, held in zip(stored_poses(data, chosen), data.fixation.values[chosen]):
+        draw_robot(top, pose, held=held > 0.5, width=2.4, zorder=5)
     _draw_course(top, result)
     top.set_aspect("equal", adjustable="datalim")
     top.set(xlabel="x [cm]", ylabel="y [cm]")
@@ -182,12 +167,7 @@ def _draw_course(axis, result: Result) -> None:
         axis.add_patch(Polygon(CM * polygon, fc="0.75", ec="0.35", zorder=1))
         axis.plot(*(CM * polygon.T), alpha=0)
     if "path" in data:
-        axis.plot(
-            *(CM * data.path.values.T),
-            "--",
-            color=PATH_COLOUR,
-            label="path",
-        )
+        axis.plot(*(CM * data.path.values.T), "--", color=PATH_COLOUR, label="path")
     if "waypoint" in data:
         start = data.marker_position.sel(marker="front").values[:1]
         planned = CM * np.vstack([start, data.waypoint.values])
@@ -219,13 +199,11 @@ def _draw_gait_bars(axis, data, ends) -> None:
 
 
 def _course_title(result: Result) -> str:
-    m, parts = result.metrics, ["gecko"]
-    if "engine" in m:
-        parts.append(f"engine {m['engine']}")
-    parts.append(f"{int(result.data.half_cycle.values[-1])} half cycles")
+    m = result.metrics
+    parts = ["gecko", f"{int(result.data.half_cycle.values[-1])} half cycles"]
     if "targets" in m:
+        parts.insert(1, f"engine {m['engine']}")
         parts.append(f"{m['targets_reached']} of {m['targets']} targets reached")
-    if "final_distance_cm" in m:
         parts.append(f"{m['final_distance_cm']:.1f} cm from the last")
     if not result.ok:
         parts.append(str(result.verdict))
@@ -261,9 +239,9 @@ def plot_velocity_space(
     fit = motion_of(result)
     q1, q2 = result.data.q1.values, result.data.q2.values
     panels = [(fit, True, "simulated: moved (red), heading after (green), fit (blue)")]
-    table = MotionPolynomial.table_3()
     if paper:
-        panels.append((table, False, "Table 3 of the paper (fit to the robot)"))
+        title = "Table 3 of the paper (fit to the robot)"
+        panels.append((MotionPolynomial.table_3(), False, title))
     most = np.degrees(max(abs(_rotation(p, q1, q2)).max() for p, *_ in panels))
     width = 1.35 * len(q2) + 1.2
     figure = Figure(
@@ -277,9 +255,8 @@ def plot_velocity_space(
                 _draw_gait(axis, result, polynomial, i, j, simulated)
         axis.set_title(title, fontsize=11)
         _label_grid(axis, q1, q2)
-    figure.colorbar(
-        shown, ax=axes, shrink=0.6, label="rotation per cycle, polynomial [deg]"
-    )
+    label = "rotation per cycle, polynomial [deg]"
+    figure.colorbar(shown, ax=axes, shrink=0.6, label=label)
     return save(figure, path)
 
 
@@ -295,17 +272,11 @@ def _draw_rotation(axis, polynomial, q1, q2, most: float):
     rows, columns = np.arange(len(q1)), np.arange(len(q2))
     fine = [np.linspace(-0.6, len(q) - 0.4, 20 * len(q)) for q in (q1, q2)]
     a, b = np.interp(fine[0], rows, q1), np.interp(fine[1], columns, q2)
+    degrees = np.degrees(_rotation(polynomial, a, b))
     return axis.pcolormesh(
-        _COLUMN * fine[1],
-        _ROW * fine[0],
-        np.degrees(_rotation(polynomial, a, b)),
-        cmap="PuOr_r",
-        vmin=-most,
-        vmax=most,
-        alpha=0.55,
-        shading="nearest",
-        rasterized=True,
-    )
+        _COLUMN * fine[1], _ROW * fine[0], degrees, vmin=-most, vmax=most,
+        cmap="PuOr_r", alpha=0.55, shading="nearest", rasterized=True,
+    )  # fmt: skip
 
 
 def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> None:
@@ -331,13 +302,10 @@ def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> Non
         axis.plot(*np.transpose([end, end + 9 * ahead]), color=line, lw=thick, zorder=6)
         draw_arrow(axis, corner, end, arrow, thick, zorder=7)
     degrees = np.degrees(motions[0][0][0])
+    box = HEADING_COLOUR if simulated else FIT_COLOUR
     axis.text(
         *(corner - [0, 21]), f"{degrees:.0f}", ha="center", va="center", fontsize=8,
-        color="white", zorder=8,
-        bbox={
-            "boxstyle": "round,pad=0.2", "lw": 0,
-            "fc": HEADING_COLOUR if simulated else FIT_COLOUR,
-        },
+        color="white", zorder=8, bbox={"boxstyle": "round,pad=0.2", "lw": 0, "fc": box},
     )  # fmt: skip
 
 

@@ -227,10 +227,10 @@ def prepare(problem: GeckoSimulation) -> Course:
         points = path.sample(0.01)[0]
         return Course(generator, path.end[None], np.zeros(1, int), path=points)
     waypoints, target = np.array(problem.targets), np.arange(len(problem.targets))
-    arrivals, via = np.full(len(waypoints), problem.epsilon), None
+    via = np.zeros(len(target), bool)
     if problem.obstacles:
         waypoints, target, via = _around_obstacles(problem)
-        arrivals = np.where(via, max(problem.epsilon, VIA_ARRIVAL), problem.epsilon)
+    arrivals = np.where(via, max(problem.epsilon, VIA_ARRIVAL), problem.epsilon)
     generator = GaitPatternGenerator(waypoints, options, arrivals, via)
     return Course(generator, waypoints, target, motion=observer)
 
@@ -278,15 +278,14 @@ def simulate(
     verdict, message = result.verdict, result.message
     generator = course.generator
     # A generator that gives up on the final heading ends without an error.
-    if isinstance(generator, PathGenerator) and verdict is Verdict.SUCCESS:
-        missed = generator.final
-        if not generator.reached:
-            verdict, message = (
-                Verdict.FAILED,
-                f"the end was missed by {100 * missed.distance:.1f} cm and "
-                f"{np.degrees(missed.heading):.0f} deg in "
-                f"{generator.attempt + 1} attempts; try another heading",
-            )
+    gave_up = isinstance(generator, PathGenerator) and not generator.reached
+    if gave_up and verdict is Verdict.SUCCESS:
+        verdict, error = Verdict.FAILED, generator.final
+        message = (
+            f"the end was missed by {100 * error.distance:.1f} cm and "
+            f"{np.degrees(error.heading):.0f} deg in {generator.attempt + 1} attempts; "
+            "try another heading"
+        )
     return replace(
         result,
         verdict=verdict,

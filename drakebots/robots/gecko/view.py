@@ -117,21 +117,19 @@ def record_gecko(
     length = slow * float(data.time.values[-1] - data.time.values[0])
     motion = frames(data, int(np.clip(length * frames_per_second, 2, MAX_FRAMES)))
     shown = np.vstack([motion.markers.reshape(-1, 2), course_points(result)])
-    low, high = _bounds(shown)
+    low = np.append(shown.min(axis=0) - MARGIN, 0.0)
+    high = np.append(shown.max(axis=0) + MARGIN, MARGIN)
     stage = make_stage(low, high, ground_height=0.0, port=port)
     draw_grid(stage.meshcat, low, high)
     walked = motion.markers if in_half_cycles(data) else data.marker_position.values
     draw_course(stage.meshcat, result, walked[:, MARKERS.index("front")])
     body = _Body(stage.meshcat, motion.poses[0])
-    rate = len(motion.times) / length
-    body.forget()
-    poses = list(zip(motion.poses, motion.held, strict=True))
-    play(
-        stage.meshcat,
-        rate,
-        len(poses),
-        lambda frame, time: body.show(*poses[frame], time),
-    )
+    count = len(motion.times)
+
+    def show(k: int, time: float) -> None:
+        body.show(motion.poses[k], motion.held[k], time)
+
+    play(stage.meshcat, count / length, count, show)
     _look(stage)
     return stage
 
@@ -142,6 +140,7 @@ class _Body:
     def __init__(self, meshcat: Meshcat, first: Pose):
         self.meshcat, self.held = meshcat, [None] * len(FEET)
         self.radius = parameters().table("radius")
+        self.height = CUP_HEIGHT + self.radius["torso"]  # of the limbs' centre lines
         self.chains = []
         for i, name in enumerate(LIMBS):
             start = f"{ROBOT}/{'rear' if i > 2 else 'front'}/{name}"
@@ -155,6 +154,7 @@ class _Body:
             ball = Sphere(1.25 * self.radius["torso"])
             meshcat.SetObject(f"{ROBOT}/{end}/end", ball, color)
         self.show(first, np.ones(len(FEET), bool))
+        self.held = [None] * len(FEET)  # the recording sets all properties again
 
     def _draw_limb(self, pieces: list[str], length: float, torso: bool) -> None:
         radius = self.radius["torso" if torso else "leg"]
@@ -180,11 +180,6 @@ class _Body:
             self.meshcat.SetTransform(stem, RigidTransform([0, 0, tall / 2]))
         self.meshcat.SetTransform(path, RigidTransform([length, 0, low]))
 
-    @property
-    def height(self) -> float:
-        """Height of the limbs' centre lines above the ground [m]."""
-        return CUP_HEIGHT + self.radius["torso"]
-
     def show(self, pose: Pose, held: np.ndarray, time: float | None = None) -> None:
         """Sets all transforms, at `time` [s] of a recording."""
         directions, bends = limb_starts(pose.alpha, 0.0)
@@ -202,24 +197,14 @@ class _Body:
                 self._move(piece, [chord, 0, 0], bend, time)
         for i, foot in enumerate(self.feet):
             if held[i] != self.held[i]:  # properties stay until they are set again
-                self.meshcat.SetProperty(
-                    f"{foot}/holds", "visible", bool(held[i]), time
-                )
-                self.meshcat.SetProperty(f"{foot}/free", "visible", not held[i], time)
+                for name, visible in (("holds", bool(held[i])), ("free", not held[i])):
+                    path = f"{foot}/{name}"
+                    self.meshcat.SetProperty(path, "visible", visible, time)
         self.held = list(held)
-
-    def forget(self) -> None:
-        """Makes the next pose set all properties."""
-        self.held = [None] * len(FEET)
 
     def _move(self, path: str, place, yaw: float, time: float | None) -> None:
         turned = RotationMatrix.MakeZRotation(float(yaw))
         self.meshcat.SetTransform(path, RigidTransform(turned, place), time)
-
-
-def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    low, high = points.min(axis=0) - MARGIN, points.max(axis=0) + MARGIN
-    return np.append(low, 0.0), np.append(high, MARGIN)
 
 
 def _look(stage: Stage) -> None:
@@ -250,9 +235,8 @@ def draw_course(meshcat: Meshcat, result: Result, walked: np.ndarray) -> None:
     data, epsilon = result.data, epsilon_of(result)
     ribbon(meshcat, f"{COURSE}/walked", walked, 0.004, _LAYER["walked"], _WALKED)
     if "path" in data:
-        ribbon(
-            meshcat, f"{COURSE}/path", data.path.values, 0.006, _LAYER["path"], _PATH
-        )
+        path = data.path.values
+        ribbon(meshcat, f"{COURSE}/path", path, 0.006, _LAYER["path"], _PATH)
     for k, polygon in enumerate(obstacles_of(result)):
         prism(meshcat, f"{COURSE}/obstacle/{k}", polygon, OBSTACLE_HEIGHT, _OBSTACLE)
     if "waypoint" in data:
@@ -273,21 +257,17 @@ def draw_course(meshcat: Meshcat, result: Result, walked: np.ndarray) -> None:
 def draw_grid(meshcat: Meshcat, low: np.ndarray, high: np.ndarray) -> None:
     """Lines on the ground, one every GRID, over a box with corners (3,) [m]."""
     first, last = (np.round(c[:2] / GRID).astype(int) for c in (low, high))
-    ends = []
-    for a, b in ((0, 1), (1, 0)):
-        for k in range(first[a], last[a] + 1):
-            for side in (first[b], last[b]):
-                point = np.array([0.0, 0.0, _LAYER["grid"]])
-                point[[a, b]] = k * GRID, side * GRID
-                ends.append(point)
-    ends = np.array(ends)
-    meshcat.SetLineSegments(
-        f"{COURSE}/lines_every_{100 * GRID:g}_cm",
-        np.asfortranarray(ends[::2].T),
-        np.asfortranarray(ends[1::2].T),
-        1.0,
-        _LINES,
-    )
+    z = _LAYER["grid"] / GRID
+    columns = [
+        (x, y, z) for x in range(first[0], last[0] + 1) for y in (first[1], last[1])
+    ]
+    rows = [
+        (x, y, z) for y in range(first[1], last[1] + 1) for x in (first[0], last[0])
+    ]
+    ends = GRID * np.array(columns + rows)
+    starts, ends = (np.asfortranarray(part.T) for part in (ends[::2], ends[1::2]))
+    name = f"{COURSE}/lines_every_{100 * GRID:g}_cm"
+    meshcat.SetLineSegments(name, starts, ends, 1.0, _LINES)
 
 
 def _disc(meshcat: Meshcat, path: str, point, radius: float, color: Rgba) -> None:
@@ -342,9 +322,6 @@ def _solid(meshcat: Meshcat, path: str, outlines, corner, height: float, color) 
 
 
 def _mesh(meshcat: Meshcat, path: str, corners, faces, color: Rgba) -> None:
-    meshcat.SetTriangleMesh(
-        path,
-        np.asfortranarray(np.asarray(corners, float).T),
-        np.asfortranarray(np.asarray(faces, np.int32)),
-        color,
-    )
+    corners = np.asfortranarray(np.asarray(corners, float).T)
+    faces = np.asfortranarray(np.asarray(faces, np.int32))
+    meshcat.SetTriangleMesh(path, corners, faces, color)

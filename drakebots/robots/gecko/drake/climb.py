@@ -199,14 +199,8 @@ class _Guard:
         time = context.get_time()
         shear = np.linalg.norm(suction.shear(context), axis=1)
         centre = self._body.plant.CalcCenterOfMassPositionInWorld(context, self._robot)
-        pull = pulls(
-            suction.feet(context),
-            held,
-            centre[:2],
-            self._weight,
-            limits.height,
-            self._incline,
-        )
+        loads = self._weight, limits.height, self._incline
+        pull = pulls(suction.feet(context), held, centre[:2], *loads)
         used = np.where(held, limits.load(shear, pull), 0.0)
         self._over = np.where(used > 1, self._over + GUARD_PERIOD, 0.0)
         lost = held & (self._over > limits.patience)
@@ -223,15 +217,9 @@ class _Guard:
         return lost
 
     def _note(self, kind: str, time: float, foot: str, shear=0.0, pull=0.0) -> None:
-        self.events.append(
-            {
-                "event": kind,
-                "time_s": float(time),
-                "foot": foot,
-                "shear_N": float(shear),
-                "pull_N": float(pull),
-            }
-        )
+        forces = {"shear_N": float(shear), "pull_N": float(pull)}
+        event = {"event": kind, "time_s": float(time), "foot": foot, **forces}
+        self.events.append(event)
 
     def fallen(self, context) -> Stop | None:
         """Ends the climb after a fall; called after every step."""

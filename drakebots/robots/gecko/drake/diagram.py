@@ -21,9 +21,7 @@ import numpy as np
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 from pydrake.systems.primitives import (
-    Adder,
     ConstantVectorSource,
-    Gain,
     LogVectorOutput,
     MatrixGain,
 )
@@ -423,21 +421,18 @@ class _Parts:
 
     def cups(self, law: str, desired) -> None:
         """Connects the desired twists of the cups."""
-        body, add = self._body, self._builder.AddNamedSystem
+        body, connect = self._body, self._connect
         if law == "weighted":
-            weights, n = body.robot.weights, len(LIMBS)
-            cups = self._builder.AddSystem(
-                WeightedCups(weights.orientation / weights.angle)
-            )
-            error, minus = add("error", Adder(2, n)), add("minus", Gain(-1.0, n))
-            bent = self._of_state(body.limbs.sum_matrix, "bent")
+            weights = body.robot.weights
+            weight = weights.orientation / weights.angle
+            cups = self._builder.AddSystem(WeightedCups(weight))
+            alpha = self._of_state(body.limbs.sum_matrix, "bent")
             twists = self._of_state(body.suction.twist_matrix, "twists")
-            self._connect(desired, minus.get_input_port())
-            self._connect(bent, error.get_input_port(0))
-            self._connect(minus.get_output_port(), error.get_input_port(1))
-            self._connect(twists, cups.GetInputPort("twist"))
-            self._connect(error.get_output_port(), cups.GetInputPort("bend"))
+            connect(twists, cups.GetInputPort("twist"))
+            connect(alpha, cups.GetInputPort("alpha"))
+            connect(desired, cups.GetInputPort("alpha_ref"))
         else:
-            cups = add("springs", ConstantVectorSource(np.zeros(2 * len(FEET))))
+            springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
+            cups = self._builder.AddNamedSystem("springs", springs)
         port = body.plant.get_desired_state_input_port(body.suction.instance)
-        self._connect(cups.get_output_port(), port)
+        connect(cups.get_output_port(), port)

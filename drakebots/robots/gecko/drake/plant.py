@@ -171,12 +171,12 @@ class WeightedCups(Sampled):
     With gains k0 = TORSION K in the plant, a desired twist of (1 - r/TORSION)
     psi leaves the moment r K psi.
 
-                    ┌──────────────┐
-        twist (4) ─▶│ WeightedCups │──▶ desired (8) twists, zeros
-        bend (5) ──▶└──────────────┘
+                         ┌──────────────┐
+        twist (4) ──────▶│              │
+        alpha (5) ──────▶│ WeightedCups │──▶ desired (8) twists, zeros
+        alpha_ref (5) ──▶└──────────────┘
 
-    Inputs are the twists psi, zero for free feet [rad], and the errors of the limbs'
-    angles, alpha - alpha_ref [rad].
+    Inputs are the twists psi, zero for free feet, and the limbs' angles [rad].
 
     Args:
         weight: f_o/f_a.
@@ -194,12 +194,14 @@ class WeightedCups(Sampled):
         super().__init__("weighted_cups", [np.log(TORSION), *np.zeros(8)])
         self._weight, self._share = weight, 1 - np.exp(-period / lag)
         self.DeclareVectorInputPort("twist", 4)
-        self.DeclareVectorInputPort("bend", 5)
+        self.DeclareVectorInputPort("alpha", 5)
+        self.DeclareVectorInputPort("alpha_ref", 5)
         self._declare_update(self._update, period)
         self._declare_output("desired", slice(1, 9))
 
     def _update(self, context, x):
-        twist, bend = self._input(context, 0), self._input(context, 1)
+        twist = self._input(context)
+        bend = self._input(context, 1) - self._input(context, 2)
         size = max(float(np.linalg.norm(twist)), LEAST_TWIST)
         ratio = self._weight * float(np.linalg.norm(bend)) / size
         x[0] += self._share * (np.log(min(max(ratio, RATIOS[0]), RATIOS[1])) - x[0])

@@ -113,6 +113,9 @@ class GaitPatternGenerator:
         via: whether each target is a point of a path (k,) of bool, which is skipped
             as soon as a later point, up to the next target, is reached.
 
+    Attributes:
+        index: index of the present target; their number when all were reached.
+
     Raises:
         InvalidInput: for no target, another shape or values that are not finite.
     """
@@ -132,14 +135,9 @@ class GaitPatternGenerator:
         self.reset()
 
     @property
-    def index(self) -> int:
-        """Index of the present target; their number when all were reached."""
-        return self._index
-
-    @property
     def finished(self) -> bool:
         """Whether every target was reached."""
-        return self._index >= len(self.targets)
+        return self.index >= len(self.targets)
 
     def reset(self) -> None:
         """Starts over with the first target."""
@@ -162,19 +160,19 @@ class GaitPatternGenerator:
         while not self.finished:
             passed = self._passed(position)
             if passed is None:
-                gap = in_body_frame(self.targets[self._index], position, heading)
+                gap = in_body_frame(self.targets[self.index], position, heading)
                 return self._towards(gap, float(np.hypot(*gap)))
             self._next(passed + 1)
         return None
 
     def _next(self, index: int) -> None:
-        self._index, self._closest = index, np.inf
+        self.index, self._closest = index, np.inf
         self._waited = self._straight = 0
 
     def _passed(self, position: np.ndarray) -> int | None:
         """The last point, up to the next target, that counts as reached."""
         passed = None
-        for k in range(self._index, len(self.targets)):
+        for k in range(self.index, len(self.targets)):
             gap = self.targets[k] - position
             if np.hypot(*gap) < self.arrivals[k]:
                 passed = k
@@ -193,9 +191,9 @@ class GaitPatternGenerator:
         if self._straight > 0:
             self._straight -= 1
             q1 = self.options.motion.domain.q1[1]
-            return Decision(q1, 0.0, 0, d0, self._index, d0)
+            return Decision(q1, 0.0, 0, d0, self.index, d0)
         best = growing_horizon(gap, d0, self.options)
-        return Decision(best.q1, best.q2, best.n, best.distance, self._index, d0)
+        return Decision(best.q1, best.q2, best.n, best.distance, self.index, d0)
 
 
 def growing_horizon(gap, d0: float, options: GeneratorOptions, **heading) -> BestGait:

@@ -141,10 +141,17 @@ class MotionPolynomial:
             )
         object.__setattr__(self, "coefficients", np.ascontiguousarray(c))
 
-    @classmethod
-    def table_3(cls) -> MotionPolynomial:
+    @staticmethod
+    @cache
+    def table_3() -> MotionPolynomial:
         """The paper's polynomial, fitted to the small robot in experiment."""
-        return _table_3()
+        table = parameters().table("table_3")
+        c = np.zeros((3, 3, 3))
+        powers = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
+        for k, name in enumerate(COMPONENTS):
+            for (i, j), value in zip(powers, table[name], strict=True):
+                c[k, i, j] = value / si_factor("deg") ** i
+        return MotionPolynomial(c, gait_domain())
 
     @property
     def order(self) -> int:
@@ -212,14 +219,9 @@ class MotionPolynomial:
                 every monomial; for shapes that disagree; for values that are
                 not finite.
         """
-        q1, q2, motion = (np.asarray(value, float) for value in (q1, q2, motion))
-        if q1.ndim != 1 or q2.shape != q1.shape or motion.shape != (q1.size, 3):
-            raise InvalidInput(
-                "fit: q1, q2 must be (n,) and motion (n, 3), got "
-                f"{q1.shape}, {q2.shape}, {motion.shape}"
-            )
-        if not all(np.isfinite(value).all() for value in (q1, q2, motion)):
-            raise InvalidInput("fit: q1, q2 and motion must be finite; drop the others")
+        q1 = check_value("fit: q1", q1, array((None,)))
+        q2 = check_value("fit: q2", q2, array((q1.size,)))
+        motion = check_value("fit: motion", motion, array((q1.size, 3)))
         order = check_value("fit: order", order, whole(0))
         powers = [(i, t - i) for t in range(order + 1) for i in range(t, -1, -1)]
         if q1.size < len(powers):
@@ -293,17 +295,6 @@ class Fit:
     def left_out_rms(self) -> np.ndarray:
         """Root of the mean square leave-one-out residual (3,)."""
         return np.sqrt((self.left_out**2).mean(axis=0))
-
-
-@cache
-def _table_3() -> MotionPolynomial:
-    table = parameters().table("table_3")
-    c = np.zeros((3, 3, 3))
-    powers = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
-    for k, name in enumerate(COMPONENTS):
-        for (i, j), value in zip(powers, table[name], strict=True):
-            c[k, i, j] = value / si_factor("deg") ** i
-    return MotionPolynomial(c, gait_domain())
 
 
 def _monomial(i: int, j: int) -> str:

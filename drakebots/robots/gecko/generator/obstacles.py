@@ -176,12 +176,11 @@ def plan_route(
 
 
 def _blocked(ends, names, polygons, clearance: float) -> str:
-    near = [
-        str(k)
-        for k, p in enumerate(polygons)
-        if _segment_distance(ends[:1], ends[1:], p, np.roll(p, -1, axis=0)).min()
-        < clearance
-    ]
+    near = []
+    for k, p in enumerate(polygons):
+        gaps = _segment_distance(ends[:1], ends[1:], p, np.roll(p, -1, axis=0))
+        if gaps.min() < clearance:
+            near.append(str(k))
     line = f"; obstacles too near the straight line: {', '.join(near)}" if near else ""
     return (
         f"no path from {names[0]} to {names[1]} keeps the clearance {clearance:.3g} m"

@@ -270,43 +270,32 @@ class PathGenerator:
     Args:
         path: first path; its end is the pose to reach.
         options: how it is walked.
+
+    Attributes:
+        path: the present path.
+        attempt: index of the present path, 0 for the first one.
+        final: error of the pose at the end, after arrival or the last attempt; None
+            before.
     """
 
     def __init__(self, path: CartesianCubic, options: PathOptions | None = None):
-        self.options = options or PathOptions()
-        self._first = path
+        self.options, self._first = options or PathOptions(), path
         self.reset()
 
-    @property
-    def path(self) -> CartesianCubic:
-        """The present path."""
-        return self._path
-
-    @property
-    def attempt(self) -> int:
-        """Index of the present path, 0 for the first one."""
-        return self._attempt
+    def reset(self) -> None:
+        """Starts over with the first path."""
+        self.attempt, self.final = 0, None
+        self._walk(self._first)
 
     @property
     def finished(self) -> bool:
         """Whether the robot has arrived, or is out of attempts."""
-        return self._final is not None
-
-    @property
-    def final(self) -> PoseError | None:
-        """The error at the end; None before the end."""
-        return self._final
+        return self.final is not None
 
     @property
     def reached(self) -> bool:
         """Whether it ended within the arrival distance and the heading's tolerance."""
-        return self._final is not None and self._good(self._final)
-
-    def reset(self) -> None:
-        """Starts over with the first path."""
-        self._attempt = 0
-        self._final: PoseError | None = None
-        self._walk(self._first)
+        return self.final is not None and self._good(self.final)
 
     def error(self, position, heading: float) -> PoseError:
         """Difference between a pose and the path's end.
@@ -318,8 +307,8 @@ class PathGenerator:
         Raises:
             InvalidInput: for a pose that is not finite.
         """
-        gap = check_point(position, "position") - self._path.end
-        turn = _wrap(self._path.end_heading - check_heading(heading))
+        gap = check_point(position, "position") - self.path.end
+        turn = _wrap(self.path.end_heading - check_heading(heading))
         return PoseError(float(np.hypot(*gap)), turn)
 
     def decide(self, position, heading: float) -> Decision | None:
@@ -336,19 +325,19 @@ class PathGenerator:
             InvalidInput: for a pose that is not finite.
         """
         error = self.error(position, heading)
-        if self.finished:
+        if self.final is not None:
             return None
         position = np.asarray(position, float)
         if self._good(error):
-            self._final = error
+            self.final = error
             return None
         self._advance(position)
         if self._lost(position):
-            if self._attempt + 1 >= self.options.attempts:
-                self._final = error
+            if self.attempt + 1 >= self.options.attempts:
+                self.final = error
                 return None
-            self._attempt += 1
-            end, end_heading = self._path.end, self._path.end_heading
+            self.attempt += 1
+            end, end_heading = self.path.end, self.path.end_heading
             limits = self.options.limits
             self._walk(plan_cubic(position, heading, end, end_heading, limits))
         aim = min(
@@ -364,7 +353,7 @@ class PathGenerator:
             heading=_wrap(self._headings[aim] - heading),
             heading_weight=self.options.heading_weight,
         )
-        return Decision(best.q1, best.q2, best.n, best.distance, self._attempt, d0)
+        return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
 
     def _good(self, error: PoseError) -> bool:
         return (
@@ -373,7 +362,7 @@ class PathGenerator:
         )
 
     def _walk(self, path: CartesianCubic) -> None:
-        self._path = path
+        self.path = path
         self._points, self._headings = path.sample(_SPACING)
         self._near = self._waited = 0
 

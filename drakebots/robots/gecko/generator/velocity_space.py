@@ -177,11 +177,11 @@ def motion_of(result: Result, order: int | None = None) -> MotionPolynomial:
 
 
 def _in_paper_units(values: np.ndarray, title: str) -> dict[str, float]:
-    rotation, forward, left = map(float, values)
+    """Numbers by component in the paper's units; the keys begin with a title."""
+    units = (("deg", np.degrees(1.0)), ("cm", 100.0), ("cm", 100.0))
     return {
-        f"{title}_rotation_deg": float(np.degrees(rotation)),
-        f"{title}_forward_cm": 100 * forward,
-        f"{title}_left_cm": 100 * left,
+        f"{title}_{name}_{unit}": float(factor * value)
+        for name, (unit, factor), value in zip(COMPONENTS, units, values)
     }
 
 

@@ -166,12 +166,7 @@ def foot_headings(alpha, heading) -> np.ndarray:
 def limb_curves(pose: Pose, points: int = 24) -> np.ndarray:
     """Centre lines of the limbs (5, points, 2) [m], each from its start."""
     directions, bends = limb_starts(pose.alpha, pose.heading)
-    corners = pose.markers
-    starts = corners[[1, 1, 1, 4, 4]]
+    starts = pose.markers[[1, 1, 1, 4, 4], None]
     share = np.linspace(0, 1, points)
-    return np.array(
-        [
-            arc_end(starts[i], directions[i], share * bends[i], share * pose.ell[i])
-            for i in range(5)
-        ]
-    )
+    parts = np.outer(bends, share), np.outer(pose.ell, share)
+    return arc_end(starts, directions[:, None], *parts)

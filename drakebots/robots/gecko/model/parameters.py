@@ -43,13 +43,8 @@ class Weights:
     angle: float = 5.9
 
     def __post_init__(self):
-        check(
-            self,
-            "weights",
-            length=positive("1/cm"),
-            orientation=positive("1/deg"),
-            angle=positive("1/deg"),
-        )
+        per_cm, per_deg = positive("1/cm"), positive("1/deg")
+        check(self, "weights", length=per_cm, orientation=per_deg, angle=per_deg)
 
 
 @dataclass(frozen=True)

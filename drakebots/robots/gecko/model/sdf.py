@@ -113,57 +113,35 @@ def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
     return model_sdf(model)
 
 
+def _visual(name: str, shape: str, rgba, at=(0.0, 0.0, 0.0), **values) -> SdfGeometry:
+    return SdfGeometry("visual", name, SdfPose(np.array(at)), shape, values, rgba)
+
+
 def _front() -> SdfLink:
+    """The torso's front end with a head."""
     mass = 0.2 * parameters().table("mass")["torso"]
     radius = parameters().table("radius")["torso"]
-    head = SdfGeometry(
-        "visual",
-        "head",
-        SdfPose(np.array([0.022, 0, 0.002])),
-        "ellipsoid",
-        {"radii": np.array([0.026, 0.015, 0.012])},
-        _GREEN,
-    )
-    eyes = [
-        SdfGeometry(
-            "visual",
-            f"eye_{side}",
-            SdfPose(np.array([0.034, y, 0.010])),
-            "sphere",
-            {"radius": 0.0035},
-            _DARK,
-        )
-        for side, y in (("left", 0.008), ("right", -0.008))
-    ]
+    radii = np.array([0.026, 0.015, 0.012])
+    head = [_visual("head", "ellipsoid", _GREEN, (0.022, 0, 0.002), radii=radii)]
+    for side, y in (("left", 0.008), ("right", -0.008)):
+        at = (0.034, y, 0.010)
+        head.append(_visual(f"eye_{side}", "sphere", _DARK, at, radius=0.0035))
     inertia = 0.4 * mass * radius**2 * np.eye(3)
-    return SdfLink(FRONT, mass, SdfPose(), inertia, [head, *eyes])
+    return SdfLink(FRONT, mass, SdfPose(), inertia, head)
 
 
 def _draw_foot(link: SdfLink) -> None:
     """Adds a suction cup below the end of a leg."""
     radii = parameters().table("radius")
     cup, stem = radii["foot"], radii["leg"]
+    size = {"radius": cup, "length": 0.5 * cup}
+    stem_size = {"radius": 0.9 * stem, "length": 2.2 * stem}
     link.geometries[:] = [
-        SdfGeometry(
-            "visual",
-            f"{link.name}_cup",
-            SdfPose(np.array([0, 0, -stem])),
-            "cylinder",
-            {"radius": cup, "length": 0.5 * cup},
-            _DARK,
-        ),
-        SdfGeometry(
-            "visual",
-            f"{link.name}_stem",
-            SdfPose(),
-            "cylinder",
-            {"radius": 0.9 * stem, "length": 2.2 * stem},
-            _ORANGE,
-        ),
+        _visual(f"{link.name}_cup", "cylinder", _DARK, (0, 0, -stem), **size),
+        _visual(f"{link.name}_stem", "cylinder", _ORANGE, **stem_size),
     ]
     # The inertia of a disc: with a point mass, welds and chains would vibrate.
-    mass = link.mass
-    link.inertia = mass * cup**2 * np.diag([0.25, 0.25, 0.5])
+    link.inertia = link.mass * cup**2 * np.diag([0.25, 0.25, 0.5])
 
 
 def gecko_sidecar() -> str:

@@ -150,8 +150,12 @@ def _within_bounds(start, lo, hi, target, weights, fixed, anchors, most):
         for share in np.arange(1, shares + 1) / shares:
             here = target.copy()
             here[9:] += weights[2] * (share - 1) * (reference - start[:5])
-            x, n, stationarity, drift = _around(
-                x, lo, hi, here, weights, fixed, anchors, most
+            # Bounds of the angles wide enough to include x.
+            edge, lower, upper = _edge(lo, hi), lo.copy(), hi.copy()
+            lower[:5] = np.minimum(lo, x[:10] - 2 * edge)[:5]
+            upper[:5] = np.maximum(hi, x[:10] + 2 * edge)[:5]
+            x, n, stationarity, drift = _solve_inside(
+                x, lower, upper, here, weights, fixed, anchors, most
             )
             iterations += n
             if not _solved(stationarity, drift):
@@ -166,14 +170,6 @@ def _within_bounds(start, lo, hi, target, weights, fixed, anchors, most):
         )
         iterations += n
     return x, iterations, stationarity, drift
-
-
-def _around(x, lo, hi, *problem):
-    """Solves with bounds of the angles wide enough to include x."""
-    edge, lower, upper = _edge(lo, hi), lo.copy(), hi.copy()
-    lower[:5] = np.minimum(lo, x[:10] - 2 * edge)[:5]
-    upper[:5] = np.maximum(hi, x[:10] + 2 * edge)[:5]
-    return _solve_inside(x, lower, upper, *problem)
 
 
 def _solve_inside(x, lower, upper, target, weights, fixed, anchors, most):
