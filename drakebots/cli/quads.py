@@ -29,6 +29,7 @@ _OPTIONS = {
     for name, text in attribute_texts(quads.Problem).items()
     if name not in ("model", "motion", "more")
 }
+_SHARED = set(attribute_texts(quads.Alternation)) - {"friction"}
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +39,11 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         default="walk",
         help=f"{', '.join(quads.MOTIONS)}, or a file (.yaml, .csv) (default walk)",
     )
-    field_options(parser, quads.Problem, _OPTIONS)
+    own = {name: text for name, text in _OPTIONS.items() if name not in _SHARED}
+    field_options(parser, quads.Problem, own)
+    group = parser.add_argument_group("alternation of both plans")
+    shared = {name: text for name, text in _OPTIONS.items() if name in _SHARED}
+    field_options(group, quads.Problem, shared)
     output_arguments(parser)
 
 

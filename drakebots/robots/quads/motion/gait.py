@@ -84,7 +84,8 @@ def com_path(
     slack = prog.NewContinuousVariables(K, "slack")
     prog.AddBoundingBoxConstraint(0, np.inf, slack)
     prog.AddLinearCost(np.full(K, 1e3 / K), 0.0, slack)
-    inner = D2.tocsr()[2:-2]
+    D2 = D2.tocsr()
+    inner = D2[2:-2]
     bend = acceleration * inner.T @ inner + jerk * D3.T @ D3
     target = nominal.ravel()
     Q = 2 * (sp.eye(2 * K) + bend).toarray()
@@ -94,9 +95,9 @@ def com_path(
         A = np.hstack([-R, np.eye(2)])
         gap = nominal[-1] - R @ nominal[0]
         prog.AddLinearEqualityConstraint(A, gap, np.concatenate([x[:2], x[-2:]]))
-    at_knot, tip = _knot_rows(D2, K), height / GRAVITY
+    tip = height / GRAVITY
     for k, corners in enumerate(polygons):
-        bending = at_knot[k]
+        bending = D2[2 * (k + 1) : 2 * (k + 1) + 2]
         used = np.unique(np.concatenate([bending.indices, [2 * k, 2 * k + 1]]))
         dense = bending[:, used].toarray()
         if corners is None:
@@ -119,12 +120,6 @@ def com_path(
             f"({result.get_solution_result()}); lengthen the contacts or the period"
         )
     return result.GetSolution(x).reshape(K, 2)
-
-
-def _knot_rows(D2: sp.spmatrix, K: int) -> list[sp.csr_matrix]:
-    """Rows (2, 2 K) of the second differences at each knot."""
-    D2 = D2.tocsr()
-    return [D2[2 * (k + 1) : 2 * (k + 1) + 2] for k in range(K)]
 
 
 def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:

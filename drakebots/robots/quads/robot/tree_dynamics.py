@@ -77,7 +77,7 @@ class TreeDynamics(Twin):
         )
         return p[0], p[1:4], I_o
 
-    def _joint(self, link, q: ca.SX):
+    def _pose_and_axis(self, link, q: ca.SX):
         """X_PB, and the axis S = (S_w, S_u) in B; None for a weld."""
         kind, (a, _) = link.joint.type_name(), joint_slices(link.joint)
         R_BM, p_MB = link.X_MB.R.T, link.X_MB.p
@@ -116,7 +116,7 @@ class TreeDynamics(Twin):
         joints, force = {}, {}
         for link in self.links:
             w_P, u_P, dw_P, du_P = motion[link.inboard]
-            X, S = self._joint(link, q)
+            X, S = self._pose_and_axis(link, q)
             R_BP = X.R.T
             R_W[link.body] = R_W[link.inboard] @ X.R
             w, u = R_BP @ w_P, R_BP @ (u_P + ca.cross(w_P, X.p))

@@ -55,13 +55,11 @@ class Poses:
         frames: the steps of the motion (k,).
         q: poses (k, nv).
         miss: distance of each foot from its requested place (k, feet) [m].
-        com_miss: distance of the COM from its requested place (k,) [m].
     """
 
     frames: np.ndarray
     q: np.ndarray
     miss: np.ndarray
-    com_miss: np.ndarray
 
 
 def nearest_poses(
@@ -94,21 +92,20 @@ def nearest_poses(
     for name in motion.reference:
         posture[quad.coordinates.index(name)] = 0.1
     rest_com = quad.com(quad.rest, d.reshape(1, -1, 10))[0]
-    q, last, poses = None, 0, []
-    miss, com_miss = [], []
+
+    def evaluate(q):
+        value, J = function(q, d)
+        return value.full().ravel(), J.full()
+
+    q, last, poses, miss = None, 0, [], []
     for i in frames:
         nominal = quad.rest.copy()
         nominal[3] += motion.heading[i]
         nominal[:3] += motion.com[i] - rest_com
         for name, values in motion.reference.items():
             nominal[quad.coordinates.index(name)] = values[i]
-        target = np.concatenate(
-            [
-                motion.feet[i, order].ravel(),
-                np.tile([0.0, 0.0, 1.0], nf),
-                motion.com[i],
-            ]
-        )
+        feet, normals = motion.feet[i, order].ravel(), np.tile([0.0, 0.0, 1.0], nf)
+        target = np.concatenate([feet, normals, motion.com[i]])
         if q is None:
             q = np.clip(nominal, low, high)
         else:
@@ -117,25 +114,22 @@ def nearest_poses(
             q[:3] += motion.com[i] - motion.com[last]
             q[3] += motion.heading[i] - motion.heading[last]
         last = i
-        q, value = _solve(
-            function,
-            d,
-            q,
-            target,
-            weights,
-            nominal,
-            posture,
-            (low, high),
-            FIRST if i == frames[0] else ITERATIONS,
-        )
+        most = FIRST if i == frames[0] else ITERATIONS
+        targets = ((weights, target), (posture, nominal))
+        q, value = _solve(evaluate, q, targets, (low, high), most)
         off = (value - target)[: 3 * nf].reshape(nf, 3)
         poses.append(q)
         miss.append(np.linalg.norm(off, axis=1))
-        com_miss.append(np.linalg.norm((value - target)[-3:]))
-    return Poses(frames, np.array(poses), np.array(miss), np.array(com_miss))
+    return Poses(frames, np.array(poses), np.array(miss))
 
 
-def _solve(function, d, q, target, weights, nominal, posture, bounds, most):
+def _solve(evaluate, q, targets, bounds, most: int):
+    """Minimizes |w (value(q) - target)|^2 + |p (q - nominal)|^2 within bounds.
+
+    Returns:
+        q and value(q).
+    """
+    (weights, target), (posture, nominal) = targets
     low, high = bounds
 
     def cost(q, value):
@@ -143,14 +137,10 @@ def _solve(function, d, q, target, weights, nominal, posture, bounds, most):
             (posture * (q - nominal)) ** 2
         )
 
-    def evaluate(q):
-        value, J = function(q, d)
-        return value.full().ravel(), J
-
     value, J = evaluate(q)
     best, damping = cost(q, value), 1e-8
     for _ in range(most):
-        A = weights[:, None] * J.full()
+        A = weights[:, None] * J
         gradient = A.T @ (weights * (value - target)) + posture**2 * (q - nominal)
         held = ((q <= low) & (gradient > 0)) | ((q >= high) & (gradient < 0))
         free = ~held

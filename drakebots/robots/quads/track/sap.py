@@ -22,6 +22,7 @@ from pydrake.common.value import AbstractValue
 from pydrake.geometry import (
     AddContactMaterial,
     CollisionFilterDeclaration,
+    GeometryId,
     GeometrySet,
     ProximityProperties,
     Sphere,
@@ -52,143 +53,6 @@ from drakebots.robots.quads.track.reference import (
     plan_reference,
 )
 
-RADIUS = 1e-3
-"""Radius of the sphere at a patch [m]."""
-
-
-class SapSkeleton:
-    """A skeleton in SAP, with servos, patches and wrenches on the links.
-
-    Args:
-        robot: the robot.
-        time_step: time step of SAP [s].
-        friction: coefficient of friction of the ground and the patches.
-        stiffness: stiffness of the contact of a patch with the ground [N/m].
-
-    Attributes:
-        plant: the finalized plant, in SI units.
-    """
-
-    def __init__(
-        self,
-        robot: PlannedRobot,
-        *,
-        time_step: float,
-        friction: float,
-        stiffness: float,
-    ):
-        skinned, builder = robot.skinned, DiagramBuilder()
-        config = MultibodyPlantConfig(
-            time_step=time_step,
-            discrete_contact_approximation="sap",
-            contact_model="point",
-        )
-        plant, scene = AddMultibodyPlant(config, builder)
-        skinned.model.add_to(plant)
-        attach_base(plant, "quaternion")
-        gains = skinned.skin.servos
-        for k in range(plant.num_actuators()):
-            plant.get_joint_actuator(JointActuatorIndex(k)).set_controller_gains(
-                PdControllerGains(p=gains.stiffness, d=gains.damping)
-            )
-        # Two bodies of stiffness 2 k in series have the stiffness k.
-        Ground(friction, stiffness=2 * stiffness, dissipation=1.0).add_to(plant)
-        self._number = self._add_patches(plant, robot, friction, 2 * stiffness)
-        plant.Finalize()
-        # Links may overlap within the skin; they collide with the ground only.
-        bodies = [plant.get_body(i) for i in plant.GetBodyIndices(_instance(plant))]
-        own = GeometrySet()
-        for body in bodies:
-            own.Add(plant.GetCollisionGeometriesForBody(body))
-        scene.collision_filter_manager().Apply(
-            CollisionFilterDeclaration().ExcludeWithin(own)
-        )
-        self.plant, self.diagram = plant, builder.Build()
-        self.simulator = Simulator(self.diagram)
-        self.root = self.simulator.get_mutable_context()
-        self.context = plant.GetMyMutableContextFromRoot(self.root)
-        self._patches = sum(len(p.p_BC) for p in skinned.skin.patches)
-        self._targets = plant.get_desired_state_input_port(_instance(plant))
-        self._wrenches = plant.get_applied_spatial_force_input_port()
-        self.set_wrenches([], np.zeros((0, 6)))
-
-    def _add_patches(self, plant, robot, friction, stiffness) -> dict:
-        """Adds spheres whose lowest points are the patches; numbers by geometry id."""
-        number = {}
-        for patches, sole in zip(robot.skinned.skin.patches, robot.quad.soles):
-            body = find_body(plant, patches.body)
-            up = RADIUS * sole.R_BS[:, 2]
-            for p in patches.p_BC:
-                properties = ProximityProperties()
-                AddContactMaterial(
-                    friction=CoulombFriction(friction, friction),
-                    dissipation=1.0,
-                    point_stiffness=stiffness,
-                    properties=properties,
-                )
-                key = plant.RegisterCollisionGeometry(
-                    body,
-                    RigidTransform(p + up),
-                    Sphere(RADIUS),
-                    f"patch_{len(number)}",
-                    properties,
-                )
-                number[key] = len(number)
-        return number
-
-    def start(self, q: np.ndarray, v: np.ndarray, angles: np.ndarray) -> None:
-        """Sets positions and velocities at time 0, and the targets of the servos."""
-        self.plant.SetPositions(self.context, q)
-        self.plant.SetVelocities(self.context, v)
-        self.set_targets(angles, np.zeros(len(angles)))
-        self.simulator.Initialize()
-
-    def set_targets(self, angles: np.ndarray, speeds: np.ndarray) -> None:
-        """Sets the targets of the servos (m,) [rad], [rad/s]."""
-        self._targets.FixValue(self.context, np.concatenate([angles, speeds]))
-
-    def set_wrenches(self, links: Sequence[str], wrenches: np.ndarray) -> None:
-        """Sets wrenches [moment, force] on links about their origins, world (L, 6)."""
-        applied = []
-        for name, row in zip(links, wrenches):
-            one = ExternallyAppliedSpatialForce()
-            one.body_index = find_body(self.plant, name).index()
-            one.p_BoBq_B = np.zeros(3)
-            one.F_Bq_W = SpatialForce(tau=row[:3], f=row[3:])
-            applied.append(one)
-        self._wrenches.FixValue(
-            self.context, AbstractValue.Make(applied) if applied else applied
-        )
-
-    def advance(self, time: float) -> None:
-        """Simulates up to a time [s]."""
-        self.simulator.AdvanceTo(time)
-
-    def row(self, target: np.ndarray) -> dict[str, np.ndarray]:
-        """Present state, torques and contact forces."""
-        plant, context = self.plant, self.context
-        force = np.zeros((self._patches, 3))
-        contacts = plant.get_contact_results_output_port().Eval(context)
-        for k in range(contacts.num_point_pair_contacts()):
-            info = contacts.point_pair_contact_info(k)
-            pair = info.point_pair()
-            # The contact force is that on body B.
-            for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
-                if key in self._number:
-                    force[self._number[key]] += sign * info.contact_force()
-        return {
-            "position": plant.GetPositions(context).copy(),
-            "velocity": plant.GetVelocities(context).copy(),
-            "target": np.array(target, float),
-            "torque": plant.get_net_actuation_output_port().Eval(context).copy(),
-            "patch_force": force,
-        }
-
-
-def _instance(plant):
-    """Model instance of the first actuated joint."""
-    return plant.get_joint_actuator(JointActuatorIndex(0)).model_instance()
-
 
 @dataclass(frozen=True)
 class SapTracking(OpenLoop):
@@ -218,12 +82,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
     began = clock.perf_counter()
     robot, plan = problem.robot, problem.plan.data
     reference = plan_reference(problem.plan, robot)
-    skeleton = SapSkeleton(
-        robot,
-        time_step=problem.time_step,
-        friction=problem.friction,
-        stiffness=problem.stiffness,
-    )
+    skeleton = _Skeleton(problem)
     skeleton.start(reference.q[0], reference.v[0], reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
     loaded = clock.perf_counter() - began
@@ -265,6 +124,127 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         metrics={"system": "skinned", "motion": reference.name} | metrics,
         provenance=provenance(robot.files, options),
     )
+
+
+RADIUS = 1e-3
+"""Radius of the sphere at a patch [m]."""
+
+
+class _Skeleton:
+    """The skeleton of a problem in SAP, with servos, patches and wrenches on links.
+
+    Attributes:
+        plant: the finalized plant, in SI units.
+    """
+
+    def __init__(self, problem: SapTracking):
+        skinned, builder = problem.robot.skinned, DiagramBuilder()
+        # Two bodies of stiffness 2 k in series have the stiffness k.
+        friction, stiffness = problem.friction, 2 * problem.stiffness
+        config = MultibodyPlantConfig(
+            time_step=problem.time_step,
+            discrete_contact_approximation="sap",
+            contact_model="point",
+        )
+        plant, scene = AddMultibodyPlant(config, builder)
+        skinned.model.add_to(plant)
+        attach_base(plant, "quaternion")
+        gains = skinned.skin.servos
+        for k in range(plant.num_actuators()):
+            plant.get_joint_actuator(JointActuatorIndex(k)).set_controller_gains(
+                PdControllerGains(p=gains.stiffness, d=gains.damping)
+            )
+        Ground(friction, stiffness=stiffness, dissipation=1.0).add_to(plant)
+        self._number = _add_patches(plant, problem.robot, friction, stiffness)
+        plant.Finalize()
+        # Links may overlap within the skin; they collide with the ground only.
+        bodies = [plant.get_body(i) for i in plant.GetBodyIndices(_instance(plant))]
+        own = GeometrySet()
+        for body in bodies:
+            own.Add(plant.GetCollisionGeometriesForBody(body))
+        scene.collision_filter_manager().Apply(
+            CollisionFilterDeclaration().ExcludeWithin(own)
+        )
+        self.plant, self.simulator = plant, Simulator(builder.Build())
+        root = self.simulator.get_mutable_context()
+        self.context = plant.GetMyMutableContextFromRoot(root)
+        self._targets = plant.get_desired_state_input_port(_instance(plant))
+        self._wrenches = plant.get_applied_spatial_force_input_port()
+        self.set_wrenches([], np.zeros((0, 6)))
+
+    def start(self, q: np.ndarray, v: np.ndarray, angles: np.ndarray) -> None:
+        """Sets positions and velocities at time 0, and the targets of the servos."""
+        self.plant.SetPositions(self.context, q)
+        self.plant.SetVelocities(self.context, v)
+        self.set_targets(angles, np.zeros(len(angles)))
+        self.simulator.Initialize()
+
+    def set_targets(self, angles: np.ndarray, speeds: np.ndarray) -> None:
+        """Sets the targets of the servos (m,) [rad], [rad/s]."""
+        self._targets.FixValue(self.context, np.concatenate([angles, speeds]))
+
+    def set_wrenches(self, links: Sequence[str], wrenches: np.ndarray) -> None:
+        """Sets wrenches [moment, force] on links about their origins, world (L, 6)."""
+        applied = []
+        for name, row in zip(links, wrenches):
+            one = ExternallyAppliedSpatialForce()
+            one.body_index = find_body(self.plant, name).index()
+            one.p_BoBq_B = np.zeros(3)
+            one.F_Bq_W = SpatialForce(tau=row[:3], f=row[3:])
+            applied.append(one)
+        self._wrenches.FixValue(
+            self.context, AbstractValue.Make(applied) if applied else applied
+        )
+
+    def advance(self, time: float) -> None:
+        """Simulates up to a time [s]."""
+        self.simulator.AdvanceTo(time)
+
+    def row(self, target: np.ndarray) -> dict[str, np.ndarray]:
+        """Present state, torques and contact forces."""
+        plant, context = self.plant, self.context
+        force = np.zeros((len(self._number), 3))
+        contacts = plant.get_contact_results_output_port().Eval(context)
+        for k in range(contacts.num_point_pair_contacts()):
+            info = contacts.point_pair_contact_info(k)
+            pair = info.point_pair()
+            # The contact force is that on body B.
+            for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
+                if key in self._number:
+                    force[self._number[key]] += sign * info.contact_force()
+        return {
+            "position": plant.GetPositions(context).copy(),
+            "velocity": plant.GetVelocities(context).copy(),
+            "target": np.array(target, float),
+            "torque": plant.get_net_actuation_output_port().Eval(context).copy(),
+            "patch_force": force,
+        }
+
+
+def _add_patches(
+    plant, robot: PlannedRobot, friction: float, stiffness: float
+) -> dict[GeometryId, int]:
+    """Adds spheres whose lowest points are the patches; their numbers."""
+    properties, number = ProximityProperties(), {}
+    AddContactMaterial(
+        friction=CoulombFriction(friction, friction),
+        dissipation=1.0,
+        point_stiffness=stiffness,
+        properties=properties,
+    )
+    for patches, sole in zip(robot.skinned.skin.patches, robot.quad.soles):
+        body, up = find_body(plant, patches.body), RADIUS * sole.R_BS[:, 2]
+        for p in patches.p_BC:
+            name, pose = f"patch_{len(number)}", RigidTransform(p + up)
+            sphere = Sphere(RADIUS)
+            key = plant.RegisterCollisionGeometry(body, pose, sphere, name, properties)
+            number[key] = len(number)
+    return number
+
+
+def _instance(plant):
+    """Model instance of the first actuated joint."""
+    return plant.get_joint_actuator(JointActuatorIndex(0)).model_instance()
 
 
 def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:

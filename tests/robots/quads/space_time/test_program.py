@@ -1,4 +1,5 @@
-"""Blocks of the space-time program: derivatives, and dynamics against Drake."""
+"""The space-time program: derivatives of its functions, dynamics against Drake,
+heights of the soles."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots.model.loops import find_body
+from drakebots.robots.quads.motion.library import library_motion
 from drakebots.robots.quads.space_time import program
+from drakebots.robots.quads.space_time.problem import SpaceTime
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -113,3 +116,32 @@ def test_momentum_rows_are_the_rate_of_momentum(beetle):
     rows = program.dynamics_block(quad).value_function(w, data).full().ravel()
     weight = quad.mass * np.array([0, 0, -9.81])
     assert rows[:3] == pytest.approx(rate - weight - F.sum(axis=0), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sprawled", "upright"])
+def test_heights_of_corners_are_drakes(quads, name):
+    """In random poses, against the plant's own kinematics."""
+    quad = quads[name]
+    block = program.clearance_block(quad)
+    plant, rng = quad.robot.plant, np.random.default_rng(2)
+    context, world = plant.CreateDefaultContext(), plant.world_frame()
+    for _ in range(5):
+        q = quad.rest + rng.normal(0, 0.3, quad.nv)
+        plant.SetPositions(context, q)
+        expected = []
+        for sole in quad.soles:
+            corners = np.pad(sole.corners, ((0, 0), (0, 1)))
+            p_B = sole.p_BF[:, None] + sole.R_BS @ corners.T
+            frame = plant.GetBodyByName(sole.body).body_frame()
+            p = plant.CalcPointsPositions(context, frame, p_B, world)
+            expected += list(p[2])
+        assert np.allclose(block.value_function(q, []).full().ravel(), expected)
+
+
+def test_soles_in_the_air_have_rows(cow):
+    """Corners of feet in the air are bounded below, those of others are not."""
+    problem = SpaceTime(cow, library_motion("walk", cow))
+    low = program.space_time_program(problem).rows["clear"].lower
+    up = ~np.repeat(problem.contact, [len(s.corners) for s in cow.soles], axis=1)
+    assert up.any() and np.array_equal(low == 0, up)
+    assert np.isneginf(low[~up]).all()
