@@ -36,3 +36,12 @@ def tip(frame, supports, R, force=(0, 0, 0), moment=(0, 0, 0)):
     solution = solve_frame(frame, supports, load)
     u = solution.displacement[-1]
     return R.T @ u[:3], R.T @ u[3:], solution
+
+
+def pair_forces(frame, pairs, force) -> np.ndarray:
+    """Forces (N, 6) that push node pairs apart with given forces [N]."""
+    forces = np.zeros((len(frame), 6))
+    for (first, second), push in zip(pairs, force, strict=True):
+        forces[first, :3] -= push * frame.axis(first, second)
+        forces[second, :3] += push * frame.axis(first, second)
+    return forces

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         CONVENTIONS,
         FrameSolution,
         actuate,
-        pair_forces,
     )
     from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
 

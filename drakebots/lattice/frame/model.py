@@ -8,11 +8,10 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame.element import Elements, elements
-from drakebots.lattice.shape import Lattice, Strut
+from drakebots.lattice.shape import Lattice, Strut, pieces
 
 MOTIONS = ("x", "y", "z", "rotation about x", "rotation about y", "rotation about z")
 """The six motions of a node, in the order of arrays (N, 6)."""
@@ -42,8 +41,7 @@ class Frame:
     shear: bool = False
 
     def __post_init__(self):
-        positions = np.array(self.positions, dtype=float)
-        beams = np.array(self.beams)
+        positions, beams = np.array(self.positions, float), np.array(self.beams)
         if positions.ndim != 2 or positions.shape[1] != 3:
             raise InvalidInput(f"positions must be (N, 3), got {positions.shape}")
         if beams.ndim != 2 or beams.shape[1] != 2 or not len(beams):
@@ -87,9 +85,7 @@ class Frame:
     @cached_property
     def pieces(self) -> np.ndarray:
         """The number of the connected piece that each node belongs to (N,)."""
-        n, ones = len(self), np.ones(len(self.beams))
-        graph = scipy.sparse.coo_array((ones, self.beams.T), shape=(n, n))
-        return connected_components(graph, directed=False)[1]
+        return pieces(len(self), self.beams)
 
     def assemble(self, of_beams: np.ndarray) -> scipy.sparse.csc_matrix:
         """The sparse sum (6 N, 6 N) of the beams' matrices (B, 12, 12)."""

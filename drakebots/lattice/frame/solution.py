@@ -64,23 +64,6 @@ def actuate(
     return supports, Load(displacement=moved, extension=extension)
 
 
-def pair_forces(
-    frame: Frame, pairs: Sequence[tuple[int, int]], force: Sequence[float]
-) -> np.ndarray:
-    """Forces (N, 6) of actuators that push node pairs apart with given forces [N].
-
-    Raises:
-        InvalidInput: when counts differ, or a node is not there.
-    """
-    forces, pairs = np.zeros((len(frame), 6)), node_pairs(pairs)
-    if len(force) != len(pairs):
-        raise InvalidInput(f"{len(pairs)} actuators need as many forces")
-    for (first, second), push in zip(pairs, force):
-        forces[first, :3] -= push * frame.axis(first, second)
-        forces[second, :3] += push * frame.axis(first, second)
-    return forces
-
-
 @dataclass(frozen=True)
 class StrainEnergy:
     """The strain energy of a frame by kind of deformation [J]."""

@@ -14,6 +14,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.sparse.linalg import splu
 
+from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.frame.model import MOTIONS, Frame, Load, Supports
 from drakebots.lattice.frame.solution import FrameSolution
@@ -130,7 +131,7 @@ class FactoredFrame:
             applied[:, k] = nodal_forces(frame, load)
             u[:, k] = self._given(load).ravel()
             if load.extension is not None:
-                prescribed[:, k] = _array(load.extension, (len(pairs),), "extension")
+                prescribed[:, k] = _finite(load.extension, (len(pairs),), "extension")
         if self._floating.size:
             _require_balance(self._floating, applied)
         pushing = self._pushing
@@ -164,7 +165,7 @@ class FactoredFrame:
         shape = (len(self.frame), 6)
         if load.displacement is None:
             return np.zeros(shape)
-        given = _array(load.displacement, shape, "displacement")
+        given = _finite(load.displacement, shape, "displacement")
         loose = (given != 0) & ~self.supports.held
         if loose.any():
             node, motion = np.argwhere(loose)[0]
@@ -204,10 +205,10 @@ def nodal_forces(frame: Frame, load: Load) -> np.ndarray:
     """
     forces = np.zeros((len(frame), 6))
     if load.force is not None:
-        forces += _array(load.force, forces.shape, "force")
+        forces += _finite(load.force, forces.shape, "force")
     if load.gravity is not None:
         elements = frame.elements
-        weight = elements.weight(_array(load.gravity, (3,), "gravity"))
+        weight = elements.weight(_finite(load.gravity, (3,), "gravity"))
         ends = elements.to_world(weight).reshape(-1, 6)
         np.add.at(forces, frame.beams.ravel(), ends)
     return forces.ravel()
@@ -276,11 +277,5 @@ def _require_extension(got, prescribed, loads) -> None:
             )
 
 
-def _array(values, shape: tuple[int, ...], name: str) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise InvalidInput(
-            f"load: {name} must be {shape}, finite; got {array.shape}"
-            + ("" if np.isfinite(array).all() else " with non-finite values")
-        )
-    return array
+def _finite(values, shape: tuple[int, ...], name: str) -> np.ndarray:
+    return check_value(f"load: {name}", values, array(shape))

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         block,
     )
     from drakebots.lattice.shape.mechanisms import Mechanisms, find_mechanisms
-    from drakebots.lattice.shape.planes import AXES, Plane, Planes, axis_number
+    from drakebots.lattice.shape.planes import (
+        AXES,
+        Plane,
+        Planes,
+        axis_number,
+        pieces,
+    )
     from drakebots.lattice.shape.rigidity import rigid_motions, rotations
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

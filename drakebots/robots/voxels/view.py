@@ -24,16 +24,11 @@ from drakebots.view import (
     play,
     positions_in_order,
 )
+from drakebots.view.lattice import rod_colours
 
 MAX_FRAMES = 600
 """Largest number of frames in a recording; Meshcat interpolates between them."""
 
-COLORS = {
-    "blue": Rgba(0.10, 0.35, 0.90),
-    "yellow": Rgba(0.95, 0.78, 0.10),
-    "red": Rgba(0.85, 0.12, 0.12),
-    "green": Rgba(0.12, 0.62, 0.25),
-}
 _ROD = Rgba(0.75, 0.77, 0.80)
 _LOADED = Rgba(0.95, 0.25, 0.08)
 
@@ -103,14 +98,15 @@ class _Actuators:
         places = {tuple(p): k for k, p in enumerate(data.node_place.values.tolist())}
         self.ends, nodes = [], data.node_position.values
         self.parts = []
-        for actuator in ACTUATORS:
+        colours = rod_colours([actuator.name for actuator in ACTUATORS])
+        for actuator, colour in zip(ACTUATORS, colours):
             ends = [nodes[:, places[p]] for p in (actuator.node, actuator.other)]
             self.ends.append(ends)
             shortest = np.linalg.norm(ends[1] - ends[0], axis=1).min()
             housing, rod = 0.68 * shortest, 0.55 * shortest
             path = f"{ROOT}/actuators/{actuator.name}"
             self.meshcat.SetObject(
-                f"{path}/housing", Cylinder(3.6e-3, housing), COLORS[actuator.name]
+                f"{path}/housing", Cylinder(3.6e-3, housing), Rgba(*colour)
             )
             self.meshcat.SetObject(f"{path}/rod", Cylinder(1.8e-3, rod), _ROD)
             self.parts.append((path, housing, rod))

@@ -82,7 +82,7 @@ class RobotTemplates:
         return agreement(self.planes[:, rows], self.frame[:, rows])
 
     def path(self, row: int, model: str) -> np.ndarray:
-        """Of a node through the poses and back to the first (K + 1, 3) [m]."""
+        """Path of a node through the poses and back to the first (K + 1, 3) [m]."""
         path = getattr(self, model)[:, row]
         return np.vstack([path, path[:1]])
 

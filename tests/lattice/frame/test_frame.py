@@ -12,7 +12,6 @@ from drakebots.lattice.frame import (
     Supports,
     actuate,
     lattice_frame,
-    pair_forces,
 )
 from drakebots.lattice.frame.element import elements
 from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
@@ -196,8 +195,6 @@ def test_bad_supports_and_loads_are_named():
         actuate(frame, [pair], [0.01, 0.02])
     with pytest.raises(InvalidInput, match="pairs of node numbers"):
         Supports(held, [0, 1, 2])
-    with pytest.raises(InvalidInput, match="as many forces"):
-        pair_forces(frame, [pair], [1.0, 2.0])
     apart = Lattice(np.array([[0, 0, 0], [5, 5, 5]]))
     both = lattice_frame(apart)
     held = np.zeros((12, 6), bool)

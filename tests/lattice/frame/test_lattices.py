@@ -14,11 +14,11 @@ from drakebots.lattice.frame import (
     Supports,
     actuate,
     lattice_frame,
-    pair_forces,
 )
 from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.lattice import Lattice, block
+from tests.helpers.beam_frames import pair_forces
 from tests.helpers.random_lattices import grown
 
 shapes = st.builds(grown, st.integers(0, 10**6), st.integers(1, 14), within=st.just(11))

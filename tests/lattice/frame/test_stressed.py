@@ -12,10 +12,10 @@ from drakebots.lattice.frame import (
     Supports,
     actuate,
     lattice_frame,
-    pair_forces,
     solve_frame,
 )
 from drakebots.lattice.shape import Strut, block
+from tests.helpers.beam_frames import pair_forces
 from tests.helpers.stressed_frames import geometric, solve_stressed, stressed
 
 
