@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         plot_lattice,
         rod_colour,
     )
-    from drakebots.plots.plan import plot_convergence, plot_gaits, plot_jump
+    from drakebots.plots.plan import plot_convergence
     from drakebots.plots.skin import plot_skin
     from drakebots.plots.summary import plot_motion
 

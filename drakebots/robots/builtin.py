@@ -96,7 +96,7 @@ KINDS = (
     Kind("hamr.simulation", _MOTION, _RECORD),
     Kind(
         "hamr.plan",
-        f"{_HAMR}:plot_plan",
+        _MOTION,
         _RECORD,
         track=Task(
             f"{_HAMR}:Tracking",

@@ -103,7 +103,7 @@ BAD = [
     (["simulate", "hamr", "--frequency", "0"], "must be > 0 Hz"),
     (["simulate", "hamr", "--frequency", "nan"], "must be > 0 Hz"),
     (["simulate", "hamr", "--frequency", "-3"], "must be > 0 Hz"),
-    (["simulate", "hamr", "--swing-voltage", "200"], "0..225 V"),
+    (["simulate", "hamr", "--swing-voltage", "200"], "0..112.5 V"),
     (["simulate", "hamr", "--friction", "nan"], "friction"),
     (["simulate", "hamr", "--friction", "-1"], "friction"),
     (["simulate", "hamr", "--cycles", "0"], "cycles"),

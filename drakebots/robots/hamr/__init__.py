@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
     from drakebots.robots.hamr.model import MODEL
     from drakebots.robots.hamr.plan import GaitProblem, JumpProblem, plan
-    from drakebots.robots.hamr.plots import plot_plan, plot_track
+    from drakebots.robots.hamr.plots import plot_track
     from drakebots.robots.hamr.reference import Reference, export_voltages
     from drakebots.robots.hamr.simulate import HamrSimulation as Simulation
     from drakebots.robots.hamr.simulate import build, hamr_ground, simulate

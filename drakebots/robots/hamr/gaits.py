@@ -1,4 +1,4 @@
-"""Open-loop gaits of HAMR-VI: tables, waveforms, and a source of voltages."""
+"""Open-loop gaits of HAMR-VI: `models/hamr/gaits.yaml` as waveforms of voltages."""
 
 from __future__ import annotations
 
@@ -9,37 +9,28 @@ import numpy as np
 import yaml
 from pydrake.systems.framework import LeafSystem
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import between, check_value, one_of, positive
+from drakebots.core.errors import InvalidInput
 from drakebots.model import package_root
-from drakebots.robots.hamr.model import (
-    FORWARD,
-    LEGS,
-    MODEL,
-    UP,
-    Bender,
-    check_voltages,
-    hamr_benders,
-)
+from drakebots.robots.hamr.model import BIAS, FORWARD, LEGS, MODEL, UP, hamr_benders
 
 
 @dataclass(frozen=True)
 class Waveform:
     """Voltages over time.
 
-    Periodic gaits: foot commands z = lift sin(w t + phase) and x = -swing
-    cos(w t + phase + lead), the amplitude growing linearly over `ramp` cycles. Moves:
-    z is interpolated between the knots of `times` and `heights`.
+    Periodic gaits: foot commands z = sin(w t + phase) and x = -cos(w t + phase +
+    lead), with amplitudes that grow linearly over `ramp` cycles. Moves: z is
+    interpolated between the knots of `times` and `heights`, and x is 0.
 
     Attributes:
-        name: of the gait or move.
-        frequency: [Hz]; of a move, one over its duration.
-        phase: of each leg (4,) [rad].
-        lead: of the fore-aft motion [rad].
+        name: name of the gait or move.
+        frequency: frequency [Hz]; of a move, one over its duration.
+        phase: phase of each leg (4,) [rad].
+        lead: phase lead of the fore-aft motion [rad].
         swing, lift: voltage amplitudes about half the bias [V].
-        ramp: [cycles].
+        ramp: number of cycles over which the amplitudes grow.
         times, heights: knots of a move [s], [-1..1]; empty for a gait.
-        bias: V_b [V].
-        orientation: of the actuators (8,).
     """
 
     name: str
@@ -51,8 +42,6 @@ class Waveform:
     ramp: float
     times: np.ndarray
     heights: np.ndarray
-    bias: float
-    orientation: np.ndarray
 
     @property
     def periodic(self) -> bool:
@@ -61,11 +50,11 @@ class Waveform:
 
     @property
     def period(self) -> float:
-        """Of one cycle, or of the whole move [s]."""
+        """Duration of one cycle, or of the whole move [s]."""
         return 1.0 / self.frequency
 
     def commands(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """(x, z) of the feet (4,), in -1..1."""
+        """Commands (x, z) of the feet (4,), each within -1..1, at a time [s]."""
         if not self.periodic:
             z = np.full(4, np.interp(time, self.times, self.heights))
             return np.zeros(4), z
@@ -80,7 +69,7 @@ class Waveform:
         force = np.empty(8)
         force[0::2] = self.swing * FORWARD * x
         force[1::2] = self.lift * UP * z
-        return 0.5 * self.bias - self.orientation * force
+        return 0.5 * BIAS - hamr_benders().orientation * force
 
 
 @cache
@@ -89,7 +78,7 @@ def _tables() -> dict:
 
 
 def gait_names() -> list[str]:
-    """The gaits and moves there are."""
+    """The names of all gaits and moves."""
     tables = _tables()
     return [*tables["gaits"], *tables["moves"]]
 
@@ -100,62 +89,49 @@ def make_waveform(
     *,
     swing_voltage: float | None = None,
     lift_voltage: float | None = None,
-    benders: Bender | None = None,
 ) -> Waveform:
     """The waveform of a gait or move from its table.
 
     Args:
         gait: a name from :func:`gait_names`.
         frequency: stride frequency [Hz], 10 by default; moves have their own.
-        swing_voltage, lift_voltage: amplitudes [V] instead of the table's.
+        swing_voltage, lift_voltage: amplitudes about half the bias [V] instead of the
+            table's.
 
     Raises:
         UnknownName: for an unknown gait.
-        InvalidInput: for a frequency <= 0 or not finite, or an amplitude
-            beyond half the bias.
+        InvalidInput: for a frequency that is not > 0, or an amplitude that is not
+            within 0 and half the bias.
     """
-    tables, law = _tables(), benders or hamr_benders()
-    if gait not in gait_names():
-        raise UnknownName("gait", gait, gait_names())
+    check_value("gait", gait, one_of("gait", gait_names()))
+    tables = _tables()
     move = tables["moves"].get(gait)
     row = move or tables["gaits"][gait]
     if move is not None:
         if frequency is not None:
             raise InvalidInput(f"{gait} is not periodic; leave the frequency out")
         frequency = 1e3 / row["time"][-1]
-    frequency = 10.0 if frequency is None else float(frequency)
-    if not (np.isfinite(frequency) and frequency > 0):
-        raise InvalidInput(f"frequency must be > 0 Hz, got {frequency}")
+    frequency = 10.0 if frequency is None else frequency
+    check_value("frequency", frequency, positive("Hz"))
     # At rest F = C0 (V_b - 2 V): an amplitude F takes F / (2 C0) volts.
-    per_newton = 0.5 / law.force_per_volt[:2]
-    swing, lift = (
-        float(row[name] * volts) if given is None else float(given)
-        for name, volts, given in zip(
-            ("swing", "lift"), per_newton, (swing_voltage, lift_voltage)
-        )
-    )
-    for name, size in (("swing", swing), ("lift", lift)):
-        if not (np.isfinite(size) and size >= 0):
-            raise InvalidInput(f"{name} voltage amplitude must be >= 0 V, got {size}")
-        try:
-            check_voltages([0.5 * law.bias - size, 0.5 * law.bias + size], law.bias)
-        except InvalidInput as error:
-            raise InvalidInput(
-                f"{name} amplitude {size:g} V: {error}; at most {law.bias / 2:g} V"
-            ) from error
+    swing_per_newton, lift_per_newton = 0.5 / hamr_benders().force_per_volt[:2]
+    if swing_voltage is None:
+        swing_voltage = row["swing"] * swing_per_newton
+    if lift_voltage is None:
+        lift_voltage = row["lift"] * lift_per_newton
+    check_value("swing_voltage", swing_voltage, between(0, BIAS / 2, "V"))
+    check_value("lift_voltage", lift_voltage, between(0, BIAS / 2, "V"))
     phase = row.get("phase", dict.fromkeys(LEGS, 0.0))
     return Waveform(
         name=gait,
-        frequency=frequency,
+        frequency=float(frequency),
         phase=np.radians([phase[leg] for leg in LEGS]),
         lead=np.radians(row.get("lead", 0.0)),
-        swing=swing,
-        lift=lift,
+        swing=float(swing_voltage),
+        lift=float(lift_voltage),
         ramp=float(row.get("ramp", 0)),
         times=1e-3 * np.array(row.get("time", []), float),
         heights=np.array(row.get("height", []), float),
-        bias=law.bias,
-        orientation=law.orientation,
     )
 
 
@@ -168,7 +144,7 @@ class GaitSource(LeafSystem):
 
     Args:
         waveform: what to play.
-        time_unit: of the diagram's clock [s].
+        time_unit: unit of the diagram's clock [s].
     """
 
     def __init__(self, waveform: Waveform, time_unit: float = 1.0):

@@ -1,4 +1,4 @@
-"""Plots of HAMR's plans and of their executions."""
+"""Plots of executed plans: legs and body beside the plan, over all cycles."""
 
 from __future__ import annotations
 
@@ -12,42 +12,6 @@ from drakebots.plots import write_figure
 from drakebots.results import Result
 
 _PLAN, _RUN, _ESTIMATE = "#f28e2b", "#4e79a7", "#76b7b2"
-
-
-def plot_plan(plan: Result, path: str | Path) -> Path:
-    """Chassis, feet, contact forces and voltages of a plan over time, and the energy
-    in the springs of a jump.
-
-    Raises:
-        InvalidInput: for a result that is not a plan of HAMR.
-    """
-    if plan.kind != "hamr.plan":
-        raise InvalidInput(f"needs a plan of HAMR, got a {plan.kind}")
-    data, facts = plan.data, plan.metrics
-    rows = {
-        "chassis z [mm]": {"": 1e3 * data.base_position.values[:, 2]},
-        "chassis [deg]": {
-            name: np.degrees(data.base_rpy.values[:, i])
-            for i, name in enumerate(("roll", "pitch", "yaw"))
-        },
-        "feet z [mm]": _by_name(data.foot, 1e3 * data.foot_position.values[..., 2]),
-        "normal force [mN]": _by_name(data.foot, 1e3 * data.foot_force.values[..., 2]),
-        "voltage [V]": _by_name(data.actuator, data.voltage.values),
-    }
-    if "spring_energy_mJ" in facts:
-        rows["energy in springs [mJ]"] = {"": facts["spring_energy_mJ"]}
-    figure = Figure(figsize=(8, 1.9 * len(rows)), layout="constrained")
-    panels = figure.subplots(len(rows), sharex=True)
-    for panel, (label, lines) in zip(panels, rows.items()):
-        for name, values in lines.items():
-            panel.plot(1e3 * data.time.values, values, label=name, lw=1.2)
-        panel.set_ylabel(label)
-        panel.grid(alpha=0.3)
-        if len(lines) > 1:
-            panel.legend(fontsize=7, ncols=4)
-    panels[-1].set_xlabel("time [ms]")
-    figure.suptitle(f"{plan.model}: plan of a {facts['gait']}, {plan.verdict}")
-    return write_figure(figure, path)
 
 
 def plot_track(run: Result, path: str | Path) -> Path:
@@ -102,10 +66,6 @@ def plot_track(run: Result, path: str | Path) -> Path:
         title += f", {1 / fold.period:g} Hz"
     figure.suptitle(f"{title}: executed ({facts['contact']}) beside the plan")
     return write_figure(figure, path)
-
-
-def _by_name(names, values: np.ndarray) -> dict[str, np.ndarray]:
-    return dict(zip(names.values.tolist(), values.T))
 
 
 class _Fold:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
-from drakebots.plots import plot_gaits
+from drakebots.plots import write_figure
 from drakebots.robots.hamr import GaitProblem, Tracking, plan, plot_track, track
 from drakebots.robots.hamr.plan import gait_program
 from drakebots.trajopt.program import save_checkpoint
@@ -136,6 +138,30 @@ def table(rows: list[dict]) -> Table:
 
 def _number(value) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def plot_gaits(rows: Sequence[dict], path: str | Path) -> Path:
+    """Planned, executed and published strides of several gaits, as bars."""
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    axis = figure.subplots()
+    bars = {
+        "planned": ("stride_mm", "#f28e2b"),
+        "executed (SAP)": ("executed_stride_mm", "#4e79a7"),
+        "executed (own stepping)": ("stepped_stride_mm", "#76b7b2"),
+        "paper, executed, mean of surfaces": ("paper_executed_stride_mm", "#bab0ac"),
+    }
+    place = np.arange(len(rows))
+    for i, (label, (key, color)) in enumerate(bars.items()):
+        heights = [row.get(key) or np.nan for row in rows]
+        axis.bar(place + 0.2 * (i - 1.5), heights, 0.2, label=label, color=color)
+    axis.set_xticks(
+        place, [f"{r['frequency_hz']:g} Hz\n{r['surface']}" for r in rows], fontsize=8
+    )
+    axis.set_ylabel("stride [mm a cycle]")
+    axis.set_title("HAMR-VI: planned and executed gaits")
+    axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+    axis.grid(axis="y", alpha=0.3)
+    return write_figure(figure, path)
 
 
 def main(argv: list[str] | None = None) -> list[dict]:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
-from drakebots.plots import plot_jump
+from drakebots.plots import write_figure
+from drakebots.results import Result
 from drakebots.robots.hamr import JumpProblem, Tracking, plan, track
 from drakebots.robots.hamr.plan import jump_program
 from drakebots.trajopt.program import save_checkpoint
@@ -53,6 +56,34 @@ def run(
             done.save(folder / f"run_jump_{contact}.nc")
         plot_jump(result, runs, folder / "jump.png")
     return facts
+
+
+def plot_jump(planned: Result, runs: Mapping[str, Result], path: str | Path) -> Path:
+    """Height of the base and energy in the springs over a jump.
+
+    Args:
+        planned: plan of the jump.
+        runs: executions of the plan by name.
+    """
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    top, bottom = figure.subplots(2, sharex=True)
+    start = planned.data.base_position.values[0, 2]
+    for name, result in {"planned": planned, **runs}.items():
+        data = result.data
+        rise = 1e3 * (data.base_position.values[:, 2] - start)
+        top.plot(1e3 * data.time.values, rise, label=name, lw=1.4)
+    top.set_ylabel("base above standing [mm]")
+    top.axhline(9.96, color="#bab0ac", ls="--", lw=1, label="paper, executed, best")
+    top.legend(fontsize=8)
+    energy = planned.metrics.get("spring_energy_mJ")
+    if energy:
+        bottom.plot(1e3 * planned.data.time.values, energy, color="#59a14f")
+    bottom.set_ylabel("energy in springs [mJ]")
+    bottom.set_xlabel("time [ms]")
+    for axis in (top, bottom):
+        axis.grid(alpha=0.3)
+    top.set_title(f"{planned.model}: jump")
+    return write_figure(figure, path)
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -93,7 +93,7 @@ def test_time_limit():
         ({"surface": "sandpapr"}, UnknownName, "did you mean 'sandpaper'"),
         ({"gait": "trott"}, UnknownName, "did you mean 'trot'"),
         ({"frequency": 0.0}, InvalidInput, "frequency"),
-        ({"swing_voltage": 200.0}, InvalidInput, "swing"),
+        ({"swing_voltage": 200.0}, InvalidInput, "swing_voltage"),
     ],
 )
 def test_cannot_be_built(problem, kind, match):

@@ -1,8 +1,8 @@
 """HAMR-VI's model: its parameters, SDF, piezoelectric actuators and encoders.
 
-`parameters` reads `models/hamr/params.yaml`; `sdf` writes the model files from it, and
-variants of the robot with other springs; `piezo` has the actuators' law and `encoder`
-the measurement of their velocities.
+`parameters` reads `models/hamr/params.yaml`, `sdf` writes the model files from it and
+makes variants of the robot with other springs, and `piezo` has the actuators and the
+encoders that sense their velocity.
 """
 
 from typing import TYPE_CHECKING
@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.hamr.model.encoder import (
-        Encoder,
-        EncoderCircuit,
-        hamr_encoder,
-    )
     from drakebots.robots.hamr.model.parameters import (
         ACTUATORS,
         FORWARD,
@@ -28,10 +23,14 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.hamr.model.piezo import (
         BIAS,
-        Bender,
+        DriveLaw,
+        Encoder,
         PiezoDrive,
+        actuated_joints,
         check_voltages,
+        declare_held_output,
         hamr_benders,
+        hamr_encoder,
     )
     from drakebots.robots.hamr.model.sdf import (
         hamr_sdf,

@@ -1,20 +1,30 @@
-"""The piezoelectric bending actuators of HAMR-VI.
+"""The piezoelectric actuators of HAMR-VI, and the encoders that sense their velocity.
 
-Simplified from Jafferis et al. (2015) as the authors do: with both plates
+Actuators, simplified from Jafferis et al. (2015) as the authors do: with both plates
 biased at V_b and the centre driven at V, an actuator whose tip is at q pushes
 
     F = o C0 (V_b - 2 V) - V_b dC q          (on top of its spring -k q)
 
-where o = +-1 is how it is mounted. The law is affine in V and in q exactly.
+where o = +-1 is how it is mounted. The law is exactly affine in V and in q.
+
+Encoders: an actuator is a capacitor C, a resistor R and a current source i_m (the
+"mechanical" current, proportional to tip velocity) in parallel, behind a shunt
+R_s (RSS 2018, Fig. 6 and eq. (18)):
+
+    i_m = (u_sig - u_act)/R_s - zeta C du_act/dt - u_act/R,     qdot = X i_m
+
+The circuit's constants are not published; those in `params.yaml` are ours.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
-from pydrake.systems.framework import LeafSystem
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.multibody import Robot
@@ -27,16 +37,21 @@ from drakebots.robots.hamr.model.parameters import (
 BIAS = 225.0
 """The bias voltage V_b of HAMR's actuators [V]: voltages are within 0..V_b."""
 
+_KINDS = {"s": "swing", "l": "lift"}
+
+
+# --- actuators --------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Bender:
-    """One bending actuator.
+    """One bending actuator, or several as arrays.
 
     Attributes:
-        stiffness: k [N/m]; the model file carries it as a joint spring.
+        stiffness: k [N/m]; the model file has it as a joint spring.
         force_per_volt: C0 [N/V].
         softening: dC [N/(V m)].
-        free_deflection: of the tip at the bias voltage [m].
+        free_deflection: deflection of the free tip at the bias voltage [m].
         bias: V_b [V].
         orientation: o, +1 or -1.
     """
@@ -97,28 +112,18 @@ def bender(
     blocked, free = value("f31_blocked"), value("f31_free")
     modulus_p, modulus_c = value("modulus_piezo"), value("modulus_carbon")
     bias = value("bias")
-    geometry = (
-        8
-        * (1 - wr) ** 3
-        * (1 + 2 * r)
-        / (
-            -6 * (wr - 1) * (-3 + 4 * r * (wr - 1) + 2 * wr)
-            + 3 * (-2 + 2 * r * (wr - 1) + wr) ** 2 * math.log((2 - wr) / wr)
-        )
-    )
+    slope = -6 * (wr - 1) * (-3 + 4 * r * (wr - 1) + 2 * wr)
+    curve = 3 * (-2 + 2 * r * (wr - 1) + wr) ** 2 * math.log((2 - wr) / wr)
+    geometry = 8 * (1 - wr) ** 3 * (1 + 2 * r) / (slope + curve)
     rigidity = (
         modulus_p * tp * (1.5 * tc**2 + 3 * tc * tp + 2 * tp**2) / 3
         + modulus_c * tc**3 / 12
     )
     deflection = 0.25 * (1 + 2 * r) * free * length**2 * bias * (tp + tc) / rigidity
     lever = 0.75 / length * width * (tp + tc) * geometry
+    stiffness = 3 * (blocked / free) * (width / length**3) * geometry * rigidity
     return Bender(
-        stiffness=3
-        * (blocked / free)
-        * (width / length**3)
-        * geometry
-        * rigidity
-        / (1 + 2 * r),
+        stiffness=stiffness / (1 + 2 * r),
         force_per_volt=lever * blocked,
         softening=lever * (free - blocked) / deflection,
         free_deflection=deflection,
@@ -127,31 +132,25 @@ def bender(
     )
 
 
-def hamr_benders(table: HamrParameters | None = None) -> Bender:
+@cache
+def hamr_benders() -> Bender:
     """The eight actuators of HAMR-VI as one `Bender` of arrays (8,)."""
-    table = table or parameters()
+    table = parameters()
     signs = table.table("actuator", "orientation")
     kinds = {
         kind: bender(table, table.number("actuator", f"thickness_carbon_{name}"))
-        for kind, name in (("s", "swing"), ("l", "lift"))
+        for kind, name in _KINDS.items()
     }
-    each = [kinds[name[-1]] for name in ACTUATORS]
-
-    def stack(field: str) -> np.ndarray:
-        return np.array([getattr(b, field) for b in each])
-
-    return Bender(
-        stiffness=stack("stiffness"),
-        force_per_volt=stack("force_per_volt"),
-        softening=stack("softening"),
-        free_deflection=stack("free_deflection"),
-        bias=each[0].bias,
-        orientation=np.array([signs[name] for name in ACTUATORS]),
-    )
+    stacked = {
+        entry.name: np.array([getattr(kinds[a[-1]], entry.name) for a in ACTUATORS])
+        for entry in fields(Bender)
+    }
+    orientation = np.array([signs[name] for name in ACTUATORS])
+    return Bender(**stacked | {"bias": BIAS, "orientation": orientation})
 
 
-def check_voltages(voltages, bias: float = BIAS) -> np.ndarray:
-    """The voltages as an array, if all are within 0..bias.
+def check_voltages(voltages) -> np.ndarray:
+    """The voltages as an array, if all are within 0..V_b.
 
     Raises:
         InvalidInput: naming the worst voltage.
@@ -160,12 +159,40 @@ def check_voltages(voltages, bias: float = BIAS) -> np.ndarray:
     if not np.isfinite(voltages).all():
         raise InvalidInput("a voltage is not finite")
     low, high = voltages.min(initial=0.0), voltages.max(initial=0.0)
-    if low < -1e-9 or high > bias + 1e-9:
+    if low < -1e-9 or high > BIAS + 1e-9:
         worst = low if low < -1e-9 else high
         raise InvalidInput(
-            f"voltage {worst:.1f} V is outside 0..{bias:g} V; reduce the amplitude"
+            f"voltage {worst:.1f} V is outside 0..{BIAS:g} V; reduce the amplitude"
         )
     return voltages
+
+
+def actuated_joints(plant: MultibodyPlant) -> list:
+    """The prismatic joints of the actuators' tips, in the order of the actuators."""
+    return [
+        plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
+    ]
+
+
+class DriveLaw:
+    """The actuators' forces in a plant's coordinates and units:
+
+        force = offset - per_volt V - slope q[tips]
+
+    Attributes:
+        tips: indices of the tips in q (8,).
+        per_volt: force lost per volt (8,).
+        offset: force at 0 V and q = 0 (8,).
+        slope: force lost per unit of deflection (8,).
+    """
+
+    def __init__(self, robot: Robot):
+        law, unit = hamr_benders(), robot.scaling
+        joints = actuated_joints(robot.plant)
+        self.tips = np.array([joint.position_start() for joint in joints])
+        self.per_volt = 2 * law.orientation * law.force_per_volt / unit.force
+        self.offset = law.orientation * law.force_per_volt * law.bias / unit.force
+        self.slope = law.bias * law.softening * unit.length / unit.force
 
 
 class PiezoDrive(LeafSystem):
@@ -177,30 +204,159 @@ class PiezoDrive(LeafSystem):
         state (nq+nv)  ──▶│            │
                           └────────────┘
 
-    `state` is the plant's, in the plant's units. The drive electronics cannot
-    leave 0..V_b: voltages are clipped there.
+    `state` is the plant's, in the plant's units. Voltages are clipped to 0..V_b, as the
+    drive electronics do.
     """
 
-    def __init__(self, robot: Robot, benders: Bender | None = None):
+    def __init__(self, robot: Robot):
         super().__init__()
         self.set_name("piezo_drive")
-        plant, unit = robot.plant, robot.scaling
-        law = benders or hamr_benders()
-        joints = [
-            plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
-        ]
-        self._tips = np.array([joint.position_start() for joint in joints])
-        # F/unit = offset - gain V - slope q, with q in plant units.
-        self._bias = law.bias
-        self._gain = 2 * law.orientation * law.force_per_volt / unit.force
-        self._offset = law.orientation * law.force_per_volt * law.bias / unit.force
-        self._slope = law.bias * law.softening * unit.length / unit.force
-        self.DeclareVectorInputPort("voltages", len(joints))
-        self.DeclareVectorInputPort("state", plant.num_multibody_states())
-        self.DeclareVectorOutputPort("actuation", len(joints), self._calc)
+        self._law = DriveLaw(robot)
+        n = len(self._law.tips)
+        self.DeclareVectorInputPort("voltages", n)
+        self.DeclareVectorInputPort("state", robot.plant.num_multibody_states())
+        self.DeclareVectorOutputPort("actuation", n, self._calc)
 
     def _calc(self, context, output):
+        law = self._law
         voltages = self.EvalVectorInput(context, 0).value()
-        tips = self.EvalVectorInput(context, 1).value()[self._tips]
-        voltages = np.minimum(np.maximum(voltages, 0.0), self._bias)
-        output.SetFromVector(self._offset - self._gain * voltages - self._slope * tips)
+        tips = self.EvalVectorInput(context, 1).value()[law.tips]
+        voltages = np.minimum(np.maximum(voltages, 0.0), BIAS)
+        output.SetFromVector(law.offset - law.per_volt * voltages - law.slope * tips)
+
+
+# --- encoders ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EncoderCircuit:
+    """Constants of the measurement circuit.
+
+    Attributes:
+        shunt: R_s [Ohm].
+        resistance: R [Ohm].
+        capacitance: zeta C [F].
+        velocity_per_current: X of each actuator (8,) [m/s/A].
+        period: sampling period [s].
+    """
+
+    shunt: float
+    resistance: float
+    capacitance: float
+    velocity_per_current: np.ndarray
+    period: float
+
+    @property
+    def conductance(self) -> float:
+        """1/R_s + 1/R [S]."""
+        return 1 / self.shunt + 1 / self.resistance
+
+    def settle(self, u_act, u_sig, current):
+        """u_act one period later, for held u_sig [V] and i_m [A]; exact.
+
+        Solves zeta C du/dt = (u_sig - u)/R_s - u/R - i_m.
+        """
+        rest = (u_sig / self.shunt - current) / self.conductance
+        decay = np.exp(-self.conductance * self.period / self.capacitance)
+        return rest + (u_act - rest) * decay
+
+    def current(self, u_sig, u_act, u_before):
+        """i_m [A] by eq. (18), the derivative by a backward difference.
+
+        The currents through the shunt and the resistor are averaged over the period.
+        """
+        decay_time = self.capacitance / self.conductance
+        weight = decay_time / self.period
+        # Mean of the exponential between the samples, exact for held inputs.
+        rest = (u_act - u_before * np.exp(-1 / weight)) / (1 - np.exp(-1 / weight))
+        mean = rest + (u_before - rest) * weight * (1 - np.exp(-1 / weight))
+        slope = (u_act - u_before) / self.period
+        return (
+            (u_sig - mean) / self.shunt
+            - self.capacitance * slope
+            - mean / self.resistance
+        )
+
+
+@cache
+def hamr_encoder() -> EncoderCircuit:
+    """The circuit with the constants of `params.yaml`."""
+
+    def value(name: str) -> float:
+        return parameters().number("encoder", name)
+
+    velocity = {
+        kind: value(f"velocity_per_current_{name}") for kind, name in _KINDS.items()
+    }
+    return EncoderCircuit(
+        shunt=value("shunt_resistance"),
+        resistance=value("resistance"),
+        capacitance=value("capacitance") * value("blocking_factor"),
+        velocity_per_current=np.array([velocity[name[-1]] for name in ACTUATORS]),
+        period=1 / value("sample_rate"),
+    )
+
+
+class Encoder(LeafSystem):
+    """Measures the tip velocities of the actuators.
+
+                          ┌─────────┐
+        voltages (8) V ──▶│         │──▶ velocity (8) m/s, sampled and held
+                          │ Encoder │
+        state (nq+nv)  ──▶│         │──▶ actuator_voltage (8) V
+                          └─────────┘
+
+    `state` is the plant's, in the plant's units. The discrete state, u_act and the
+    estimated velocity, is updated once per period of :func:`hamr_encoder`.
+
+    Args:
+        robot: the plant and its units.
+        noise: standard deviation of the measured current [A].
+        seed: seed of the noise.
+    """
+
+    def __init__(self, robot: Robot, *, noise: float = 0.0, seed: int = 0):
+        super().__init__()
+        self.set_name("encoder")
+        plant, unit, circuit = robot.plant, robot.scaling, hamr_encoder()
+        joints = actuated_joints(plant)
+        n = self._size = len(joints)
+        self._rates = plant.num_positions() + np.array(
+            [joint.velocity_start() for joint in joints]
+        )
+        self._current_per_rate = unit.velocity / circuit.velocity_per_current
+        self._noise, self._random = noise, np.random.default_rng(seed)
+        self.DeclareVectorInputPort("voltages", n)
+        self.DeclareVectorInputPort("state", plant.num_multibody_states())
+        self.DeclareDiscreteState(2 * n)
+        # Unrestricted as the plant's own step is: Drake runs those before the
+        # discrete ones, which would see the plant a step ahead.
+        self.DeclarePeriodicUnrestrictedUpdateEvent(
+            circuit.period / unit.time, 0.0, self._update
+        )
+        declare_held_output(self, "velocity", n, n)
+        declare_held_output(self, "actuator_voltage", 0, n)
+
+    def _update(self, context, state):
+        n, circuit = self._size, hamr_encoder()
+        before = context.get_discrete_state_vector().value()[:n]
+        u_sig = self.EvalVectorInput(context, 0).value()
+        rates = self.EvalVectorInput(context, 1).value()[self._rates]
+        u_act = circuit.settle(before, u_sig, self._current_per_rate * rates)
+        measured = circuit.current(u_sig, u_act, before)
+        if self._noise:
+            measured = measured + self._noise * self._random.standard_normal(n)
+        velocity = circuit.velocity_per_current * measured
+        discrete = state.get_mutable_discrete_state()
+        discrete.set_value(np.concatenate([u_act, velocity]))
+
+
+def declare_held_output(system: LeafSystem, name: str, start: int, size: int) -> None:
+    """Declares an output that is a part of the system's discrete state."""
+
+    def calc(context, output):
+        values = context.get_discrete_state_vector().value()
+        output.SetFromVector(values[start : start + size])
+
+    held = {system.discrete_state_ticket(DiscreteStateIndex(0))}
+    system.DeclareVectorOutputPort(name, size, calc, held)

@@ -45,7 +45,7 @@ def joint_origin(leg: str, name: str, table: HamrParameters) -> np.ndarray:
     return mirror(leg) * p
 
 
-def _link_positions(table: HamrParameters) -> dict[str, np.ndarray]:
+def link_positions(table: HamrParameters) -> dict[str, np.ndarray]:
     """p_ML (3,) of every link's origin in the model frame at q = 0 [m]."""
     p_ML = {"Chassis": np.zeros(3)}
     for leg in LEGS:
@@ -94,7 +94,7 @@ def hamr_sdf(
 
 def _add_links(model: ET.Element, table: HamrParameters, visuals) -> None:
     foot_link, p_LF = table.foot
-    for name, p in _link_positions(table).items():
+    for name, p in link_positions(table).items():
         mass, com, inertia = table.links[name]
         link = _child(model, "link", name=name)
         _pose(link, p)
@@ -239,7 +239,7 @@ def hamr_variant(
 
 def _with_twists(text: str, table: HamrParameters, stiffness: float) -> str:
     root = ET.fromstring(text.encode())
-    tree, p_ML = root.find("model"), _link_positions(table)
+    tree, p_ML = root.find("model"), link_positions(table)
     leg_joint = next(row for row in table.joints if row.name == "qfb3")
     hinge = next(row for row in table.loops if row.name == "ql3")
     p_L3A = np.r_[leg_joint.p_PJ[0], hinge.p_B[1:]]

@@ -16,7 +16,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import GRAVITY, LOADED, slip
-from drakebots.robots.hamr.model import ACTUATORS
+from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
     JumpProblem,
@@ -183,7 +183,7 @@ def _dataset(contact: ContactImplicit, solution: Solution) -> xr.Dataset:
     """A plan's dataset with voltages by actuator [V]."""
     data = plan_dataset(contact, solution)
     data = data.rename(input="voltage", input_name="actuator")
-    voltage = np.clip(data.voltage.values, 0.0, contact.system.inputs.bias)
+    voltage = np.clip(data.voltage.values, 0.0, BIAS)
     data["voltage"] = (("time", "actuator"), voltage, {"units": "V"})
     return data.assign_coords(actuator=list(ACTUATORS))
 

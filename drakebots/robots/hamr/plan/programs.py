@@ -43,7 +43,7 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
 from drakebots.robots.hamr.gaits import make_waveform
-from drakebots.robots.hamr.model import ACTUATORS, BIAS, OnSurface, hamr_benders
+from drakebots.robots.hamr.model import ACTUATORS, BIAS, DriveLaw, OnSurface
 from drakebots.robots.hamr.reference import reference_robot
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -249,43 +249,20 @@ class JumpProblem(OnSurface):
 # --- the robot --------------------------------------------------------------
 
 
-class PiezoInputs:
-    """The actuators' law as a generalized force, exactly affine in voltage.
-
-    F = o C0 (V_b - 2 V) - V_b dC q on each actuator's tip; see
-    :class:`drakebots.robots.hamr.model.piezo.Bender`.
-
-    Attributes:
-        tips: indices of the tips in q (8,).
-        per_volt: force lost per volt, in plant units (8,).
-        bias: V_b [V].
-    """
-
-    def __init__(self):
-        robot, law = reference_robot(), hamr_benders()
-        unit, plant = robot.scaling, robot.plant
-        self.tips = [
-            plant.get_joint_actuator(i).joint().position_start()
-            for i in plant.GetJointActuatorIndices()
-        ]
-        self.per_volt = 2 * law.orientation * law.force_per_volt / unit.force
-        self.bias = float(law.bias)
-        self._offset = self.per_volt * law.bias / 2
-        slope = law.bias * law.softening * unit.length / unit.force
-        self._slope = np.broadcast_to(slope, (8,)).copy()
+class PiezoInputs(DriveLaw):
+    """The actuators' law as a generalized force, exactly affine in voltage."""
 
     def __call__(self, twin, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        force = ca.SX(self._offset) - ca.SX(self.per_volt) * u
-        force -= ca.SX(self._slope) * q[self.tips]
+        force = ca.SX(self.offset) - ca.SX(self.per_volt) * u
+        force -= ca.SX(self.slope) * q[self.tips.tolist()]
         return ca.SX(twin.actuation_matrix()) @ force
 
 
 @cache
 def hamr_system() -> ContactSystem:
     """HAMR-VI on flat ground, driven by voltages; mm, g, ms."""
-    return ContactSystem(
-        reference_robot(), inputs=PiezoInputs(), input_names=tuple(ACTUATORS)
-    )
+    robot = reference_robot()
+    return ContactSystem(robot, inputs=PiezoInputs(robot), input_names=ACTUATORS)
 
 
 def _base_coordinates() -> dict[str, str]:
@@ -316,7 +293,7 @@ def gait_program(
         problem.knots,
         (step * (1 - free), step * (1 + free)),
         problem.mu,
-        input_bounds=(0.0, system.inputs.bias),
+        input_bounds=(0.0, BIAS),
         periodic=(base["x"],),
         loops_at_start=False,
         slack=SLACK,
@@ -357,7 +334,7 @@ def jump_program(
         problem.knots,
         (0.5 * step, 1.5 * step),
         problem.mu,
-        input_bounds=(0.0, system.inputs.bias),
+        input_bounds=(0.0, BIAS),
         slack=SLACK,
         slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
         scales=SCALES,
@@ -371,8 +348,7 @@ def jump_program(
     q, h = b["q"].indices, b["h"].indices
     # At rest for an interval with the actuators in the middle, so that the first
     # knot is the equilibrium of standing and no energy is stored yet.
-    middle = system.inputs.bias / 2
-    b.bound("u", 0, middle, middle)
+    b.bound("u", 0, BIAS / 2, BIAS / 2)
     rest = b.add_rows("at_rest", 1, system.coordinates, lower=0.0, upper=0.0)
     b.difference(q[1:2], q[:1], rest.indices)
     rise = problem.rise / unit.length
@@ -381,7 +357,6 @@ def jump_program(
         {"a": q[:1, 2:3], "b": q[-1:, 2:3]},
         lambda a, b: weights.goal * (b - a - rise) ** 2,
     )
-    swings = [tip for i, tip in enumerate(system.inputs.tips) if i % 2 == 0]
     b.cost(
         "level",
         {"q": q[1:, 3:6], "h": h},
@@ -389,7 +364,7 @@ def jump_program(
     )
     b.cost(
         "swing",
-        {"q": q[1:, swings], "h": h},
+        {"q": q[1:, system.inputs.tips[::2]], "h": h},
         lambda q, h: weights.swing * h * ca.sumsqr(q) / 100,
     )
     _shared_costs(b, weights)
@@ -411,12 +386,12 @@ def _shared_costs(b: ContactImplicitBuilder, weights: GaitWeights | JumpWeights)
 def _mirror_inputs(b: ContactImplicitBuilder) -> None:
     """V_left + V_right = V_b: mirrored actuators are mounted alike, so that the
     mirror image of a motion needs the opposite force."""
-    u, bias = b["u"].indices, b.system.inputs.bias
+    u = b["u"].indices
     b.constraint(
         "symmetric",
         {"left": u[:, :4], "right": u[:, 4:]},
         lambda left, right: left + right,
-        lower=bias,
-        upper=bias,
+        lower=BIAS,
+        upper=BIAS,
         scale=100.0,
     )

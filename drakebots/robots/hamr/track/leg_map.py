@@ -1,11 +1,11 @@
-"""The map from actuator velocities to leg velocities, by where the leg is.
+"""The map from actuator velocities to leg velocities, as a function of leg position.
 
 With q_i the actuators, q_d the flexures, c the loops and f the position of the
 leg's marker in the chassis frame (RSS 2018, eq. (19)):
 
     H(x, z) = df/dq_i - df/dq_d (dc/dq_d)^-1 dc/dq_i
 
-tabulated over the marker's x and z from its neutral place (actuators at 0).
+tabulated over the marker's x and z from its neutral position (actuators at 0).
 Range and size of the table are the authors'.
 """
 
@@ -21,19 +21,19 @@ from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.model import Model, find_body, load
 from drakebots.multibody import ClosedChain, build_robot
-from drakebots.robots.hamr.model import ACTUATORS
+from drakebots.robots.hamr.model import MODEL, actuated_joints
 from drakebots.robots.hamr.reference import CHASSIS
 
 GRID_X = np.linspace(-3e-3, 3e-3, 21)
 GRID_Z = np.linspace(-1.5e-3, 3e-3, 21)
-"""Of the table: marker from its neutral place [m]."""
+"""Grid of the table: marker from its neutral position [m]."""
 
-REACHED = 1e-9
-"""A marker this close [m] to where it should be is there."""
+_REACHED = 1e-9
+"""Largest distance [m] of a marker from its grid point that counts as reached."""
 
 _ITERATIONS = 30
 _CLOSED = 1e-9
-"""Of what is left of loops and markers, in the unit of length inside."""
+"""Largest residual of loops and markers, in the unit of length inside."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class LegMap:
     """H(x, z) of the four legs as tables, bilinear between their entries.
 
     Attributes:
-        x, z: grid (nx,), (nz,) [m], from the neutral place.
-        neutral: marker in the chassis frame with the actuators at 0 (4, 3) [m].
-        H: (4, nx, nz, 3, 2), d(marker)/d(swing, lift); m/m.
+        x, z: grid (nx,), (nz,) [m], from the neutral position.
+        neutral: markers in the chassis frame with the actuators at 0 (4, 3) [m].
+        H: d(marker)/d(swing, lift) at the entries (4, nx, nz, 3, 2) [m/m].
         actuators: tip positions (swing, lift) at the entries (4, nx, nz, 2) [m].
-        reachable: (4, nx, nz); an entry out of reach within the actuators'
-            travel holds the values of the nearest place that was found.
+        reachable: (4, nx, nz); an entry out of reach of the actuators' travel has
+            the values of the nearest position that was found.
     """
 
     x: np.ndarray
@@ -59,7 +59,7 @@ class LegMap:
     def __call__(self, legs: np.ndarray) -> np.ndarray:
         """H (4, 3, 2) with the markers at `legs` (4, 3) [m], chassis frame.
 
-        Outside the table its edge counts.
+        Outside the table the nearest point of its edge counts.
         """
         away = legs - self.neutral
         i, a = _cell(self.x, away[:, 0])
@@ -70,12 +70,13 @@ class LegMap:
         return (1 - a) * low + a * high
 
     def velocities(self, legs: np.ndarray, tips: np.ndarray) -> np.ndarray:
-        """Of the markers in the chassis frame (4, 3), for those of the tips (8,)."""
+        """Velocities of the markers (4, 3) in the chassis frame from those of the
+        tips (8,)."""
         return np.einsum("lij,lj->li", self(legs), np.reshape(tips, (4, 2)))
 
 
 def _cell(grid: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index of the cell, and the place in it, 0..1."""
+    """Index of the cell, and the position in it, 0..1."""
     place = (value - grid[0]) / (grid[1] - grid[0])
     place = np.minimum(np.maximum(place, 0.0), len(grid) - 1.0)
     index = np.minimum(place.astype(int), len(grid) - 2)
@@ -85,7 +86,7 @@ def _cell(grid: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def hamr_leg_map() -> LegMap:
     """The map of the standard HAMR-VI, computed once."""
-    return build_leg_map(load("hamr"))
+    return build_leg_map(load(MODEL))
 
 
 def build_leg_map(
@@ -96,8 +97,8 @@ def build_leg_map(
     The four legs do not touch each other, so one Newton iteration moves all.
 
     Args:
-        model: HAMR-VI or one with its joints.
-        x, z: the grid [m], increasing, evenly spaced, with 0 within.
+        model: HAMR-VI, or a model with its joints.
+        x, z: grid [m], increasing, evenly spaced, with 0 within.
     """
     solver = _InverseKinematics(model)
     shape = (4, len(x), len(z))
@@ -117,7 +118,7 @@ def build_leg_map(
             if j == middle - 1:
                 solver.reset()
             miss = solver.move(x[i] / MM_G_MS.length, z[j] / MM_G_MS.length)
-            table.reachable[:, i, j] = miss * MM_G_MS.length < REACHED
+            table.reachable[:, i, j] = miss * MM_G_MS.length < _REACHED
             table.H[:, i, j] = solver.columns()
             table.actuators[:, i, j] = solver.tips() * MM_G_MS.length
     return table
@@ -129,10 +130,7 @@ class _InverseKinematics:
     def __init__(self, model: Model):
         self._robot = build_robot(model, base="fixed", time_step=0, scaling=MM_G_MS)
         plant, unit = self._robot.plant, self._robot.scaling
-        joints = [
-            plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
-        ]
-        assert len(joints) == len(ACTUATORS)
+        joints = actuated_joints(plant)
         self._chain = ClosedChain(self._robot, tuple(j.name() for j in joints))
         self._tips = np.array([j.position_start() for j in joints])
         self._travel = np.array([j.position_upper_limits()[0] for j in joints])
@@ -140,19 +138,20 @@ class _InverseKinematics:
             (find_body(plant, p.body).body_frame(), p.p_BF / unit.length)
             for p in model.points
         ]
-        self._body = plant.GetFrameByName(CHASSIS)
+        self._chassis = plant.GetFrameByName(CHASSIS)
         self._context = plant.CreateDefaultContext()
-        self.neutral = self._places()
+        self.neutral = self._positions()
 
     def reset(self) -> None:
+        """All coordinates to zero."""
         plant = self._robot.plant
         plant.SetPositions(self._context, np.zeros(plant.num_positions()))
 
     def move(self, x: float, z: float) -> np.ndarray:
-        """Brings every marker to x, z from its neutral place; |miss| (4,).
+        """Brings every marker to x, z from its neutral position; |miss| (4,).
 
-        Newton's method on loops and markers together; where that asks for more
-        than the tips' travel, on the tips alone, stopped at their ends.
+        Newton's method on loops and markers together; where that exceeds the tips'
+        travel, on the tips alone, stopped at the ends of their travel.
         """
         plant, closure = self._robot.plant, self._robot.closure
         q = plant.GetPositions(self._context).copy()
@@ -160,9 +159,10 @@ class _InverseKinematics:
         for _ in range(_ITERATIONS):
             plant.SetPositions(self._context, q)
             c, C = closure.evaluate(self._context)
-            rest = np.concatenate([c, (self._places()[:, [0, 2]] - goal).ravel()])
+            miss = self._positions()[:, [0, 2]] - goal
+            rest = np.concatenate([c, miss.ravel()])
             if np.abs(rest).max() < _CLOSED:
-                return np.linalg.norm(self._places()[:, [0, 2]] - goal, axis=1)
+                return np.linalg.norm(miss, axis=1)
             rows = np.vstack([C, *(J[[0, 2]] for J in self._jacobians())])
             q = q - np.linalg.solve(rows, rest)
             if np.any(np.abs(q[self._tips]) > self._travel):
@@ -175,7 +175,7 @@ class _InverseKinematics:
         travel = self._travel.reshape(4, 2)
         for _ in range(_ITERATIONS):
             self._close(tips)
-            away = goal - self._places()[:, [0, 2]]
+            away = goal - self._positions()[:, [0, 2]]
             step = np.linalg.solve(self.columns()[:, [0, 2]], away[:, :, None])
             further = np.clip(tips + step[:, :, 0], -travel, travel)
             if np.abs(further - tips).max() < _CLOSED:
@@ -189,7 +189,7 @@ class _InverseKinematics:
                 self._context, dict(zip(self._chain.joints, tips.ravel()))
             )
         except NoSolution as error:
-            # Far out its tolerance is below what rounding lets it reach.
+            # Far out its tolerance is finer than rounding allows.
             if max(error.worst.values()) > _CLOSED:
                 raise
 
@@ -201,28 +201,24 @@ class _InverseKinematics:
         )
 
     def tips(self) -> np.ndarray:
-        """The tips (4, 2)."""
+        """Positions of the tips (4, 2)."""
         q = self._robot.plant.GetPositions(self._context)
         return q[self._tips].reshape(4, 2)
 
-    def _places(self) -> np.ndarray:
-        plant = self._robot.plant
+    def _positions(self) -> np.ndarray:
+        plant, context = self._robot.plant, self._context
         return np.array(
             [
-                plant.CalcPointsPositions(self._context, frame, p, self._body).ravel()
+                plant.CalcPointsPositions(context, frame, p, self._chassis).ravel()
                 for frame, p in self._markers
             ]
         )
 
     def _jacobians(self) -> list[np.ndarray]:
+        plant, context, chassis = self._robot.plant, self._context, self._chassis
         return [
-            self._robot.plant.CalcJacobianTranslationalVelocity(
-                self._context,
-                JacobianWrtVariable.kV,
-                frame,
-                p,
-                self._body,
-                self._body,
+            plant.CalcJacobianTranslationalVelocity(
+                context, JacobianWrtVariable.kV, frame, p, chassis, chassis
             )
             for frame, p in self._markers
         ]

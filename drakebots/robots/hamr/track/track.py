@@ -64,14 +64,7 @@ from drakebots.robots.hamr.simulate import (
     run_result,
     sample_period,
 )
-from drakebots.robots.hamr.track.controller import (
-    KD,
-    KF,
-    KP,
-    Command,
-    Gains,
-    LegController,
-)
+from drakebots.robots.hamr.track.controller import KD, KP, Command, LegController
 from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
 
 CONTACTS = {"sap": 1e-4, "stepping": 1e-4}
@@ -128,7 +121,7 @@ class Tracking:
     contact: str = "sap"
     kp: float = KP
     kd: float = KD
-    kf: float = KF
+    kf: float = 1.0
     friction_scale: float = 1.0
     stiffness_scale: float = 1.0
     serial_stiffness: float | None = None
@@ -251,8 +244,9 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     robot, mover, contact = _build_robot(problem, builder)
     unit, plan = robot.scaling, problem.reference
     command = Command(plan, problem.ramp_cycles * plan.duration)
-    gains = Gains(problem.kp, problem.kd, problem.kf)
-    controller = LegController(command, gains, time_unit=unit.time)
+    controller = LegController(
+        command, kp=problem.kp, kd=problem.kd, kf=problem.kf, time_unit=unit.time
+    )
     drive, estimator = PiezoDrive(robot), LegEstimator(robot)
     encoder = Encoder(robot, noise=problem.encoder_noise, seed=problem.seed)
     # The frames' noise must differ from the encoders'.

@@ -10,8 +10,8 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots import build_robot, load
 from drakebots.core.units import MM_G_MS
-from drakebots.robots.hamr.model.encoder import Encoder, hamr_encoder
 from drakebots.robots.hamr.model.parameters import ACTUATORS
+from drakebots.robots.hamr.model.piezo import Encoder, hamr_encoder
 from drakebots.robots.hamr.simulate import HamrSimulation, build, run_dataset
 
 CIRCUIT = hamr_encoder()
