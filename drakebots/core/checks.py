@@ -44,7 +44,7 @@ def check(owner: Any, what: str, **rules: Rule) -> None:
 
     Raises:
         InvalidInput: naming the first field that breaks its rule.
-        UnknownName: for a name that is none of the choices.
+        UnknownName: for a name that is not among the choices.
     """
     for name, rule in rules.items():
         value = getattr(owner, name)
@@ -63,7 +63,7 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
 
     Raises:
         InvalidInput: "name must be ..., got ...".
-        UnknownName: for a name that is none of the choices.
+        UnknownName: for a name that is not among the choices.
     """
     try:
         return rule(value)

@@ -1,7 +1,7 @@
 """Checks of a model file before Drake reads it.
 
-Drake drops unknown `drake:` tags without a word, and some values that are no numbers
-reach its assertions. Here they get a message that names the element.
+Drake ignores unknown `drake:` tags silently, and values that are no finite numbers
+reach its assertions. Here they are refused with a message that names the element.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def check_model_file(path: Path) -> tuple[str, ...]:
     Raises:
         ModelProblem: for a file that is unreadable, too large, not XML (or
             YAML), has a number that is not finite, a negative mass, or a tag
-            that Drake would ignore without a word.
+            that Drake would ignore silently.
     """
     if path.stat().st_size > MAX_BYTES:
         raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
@@ -78,7 +78,7 @@ def check_model_file(path: Path) -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         raise ModelProblem(path, "is not text in UTF-8") from error
     if "\0" in text:
-        raise ModelProblem(path, "holds a NUL character: not a text file")
+        raise ModelProblem(path, "has a NUL character: not a text file")
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
         return ()

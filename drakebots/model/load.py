@@ -280,7 +280,7 @@ def parse_model(
     if unknown:
         raise ModelProblem(path, unknown[0] + "; remove or correct the tag")
     if not instances:
-        raise ModelProblem(path, "holds no model")
+        raise ModelProblem(path, "has no model")
     return instances
 
 
@@ -356,13 +356,13 @@ def inspect_model(
 
 
 def _normalised(C: np.ndarray) -> np.ndarray:
-    """Columns scaled so that metres and radians do not decide the rank."""
+    """Columns scaled, so that the rank does not depend on metres or radians."""
     norms = np.linalg.norm(C, axis=0)
     return C / np.where(norms > 0, norms, 1.0)
 
 
 def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
-    """Collision spheres on bodies that hold no further joint."""
+    """Collision spheres on bodies that are no joint's parent."""
     inspector = scene_graph.model_inspector()
     parents = {
         plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()

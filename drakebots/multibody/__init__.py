@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.core.run import Progress
     from drakebots.multibody.base import EULER_JOINTS, attach_base, root_bodies
     from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.plant import Ground, Robot, build_robot

@@ -1,4 +1,4 @@
-"""How the base of a robot is attached to the world.
+"""How the base of a robot is attached to the world: four kinds of base.
 
 quaternion  Drake's default for a free body: 7 positions, 6 velocities
 rpy         RpyFloatingJoint: 6 positions, velocities [w_WB, v_WB]

@@ -1,7 +1,7 @@
-"""A model made into a Drake plant ready to simulate.
+"""Build a Drake plant of a model, ready to simulate.
 
-The plant may be in other units than SI (`Robot.scaling`); everything that
-leaves it goes through :class:`Robot`, which knows the units.
+The plant may be in other units than SI (`Robot.scaling`); :class:`Robot` converts what
+leaves it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from drakebots.multibody.scaled import copy_scaled
 
 
 def _not_about_half_spaces(record: logging.LogRecord) -> bool:
-    """Mutes Drake's word that half spaces do not touch its deformables."""
+    """Mutes Drake's warning that half spaces do not touch its deformables."""
     return "half spaces are not currently supported" not in record.getMessage()
 
 
@@ -53,10 +53,13 @@ class Ground:
     """The half-space z <= 0.
 
     Attributes:
-        friction: static and dynamic coefficient.
-        stiffness: of point contact [N/m]; None for Drake's default.
-        dissipation: Hunt-Crossley's [s/m]; None for Drake's default. A large
-            one makes impacts inelastic.
+        friction: static and dynamic friction coefficient.
+        stiffness: stiffness of point contact [N/m]; None for Drake's default.
+        dissipation: Hunt-Crossley dissipation [s/m]; None for Drake's default. A
+            large one makes impacts inelastic.
+
+    Raises:
+        InvalidInput: for a negative value.
     """
 
     friction: float
@@ -97,7 +100,7 @@ class Robot:
     Attributes:
         model: the model.
         plant: finalized, in the units of `scaling`.
-        scene_graph: beside it in the builder, or None.
+        scene_graph: the scene graph in the same builder, or None.
         scaling: the plant's units.
         closure: c(q) and C(q) of the model's loops.
     """
@@ -109,11 +112,11 @@ class Robot:
     closure: LoopClosure
 
     def position_units(self) -> np.ndarray:
-        """SI value of one unit of each position (nq,): m for lengths, else 1."""
+        """SI value of one unit of each position (nq,): a length [m], or 1 [rad]."""
         return np.where(self.length_positions()[0], self.scaling.length, 1.0)
 
     def velocity_units(self) -> np.ndarray:
-        """SI value of one unit of each velocity (nv,): m/s, or rad/s."""
+        """SI value of one unit of each velocity (nv,) [m/s] or [rad/s]."""
         return np.where(
             self.length_positions()[1], self.scaling.velocity, 1 / self.scaling.time
         )
@@ -182,7 +185,7 @@ def _body_frame(plant: MultibodyPlant, body: str) -> Frame:
 
 
 def _lengths(kind: str, positions: bool) -> np.ndarray:
-    """Which coordinates of a joint are lengths, from its first one."""
+    """Indices of the coordinates of a joint that are lengths."""
     return np.array(
         {
             "prismatic": [0],
@@ -211,7 +214,7 @@ def build_robot(
         model: from :func:`drakebots.load`.
         builder: to add plant and scene graph to; None gives a plant alone,
             without contact.
-        time_step: of the discrete plant [s]; 0 gives a continuous plant,
+        time_step: time step of the discrete plant [s]; 0 gives a continuous plant,
             which cannot close loops.
         scaling: the units to compute in.
         base: see :mod:`drakebots.multibody.base`.
@@ -246,7 +249,7 @@ def build_robot(
 
 
 def _add_scaled(model, plant, scaling, close_loops) -> None:
-    # A diagram of its own owns the SI original while it is copied.
+    # A second diagram owns the original in SI while it is copied.
     original_builder = DiagramBuilder()
     original, geometry = AddMultibodyPlant(
         MultibodyPlantConfig(time_step=1e-3), original_builder

@@ -30,7 +30,7 @@ def advance(
     far stays in the simulator's context.
 
     Args:
-        simulator: of a diagram that holds the robot's plant, at time 0.
+        simulator: of a diagram with the robot's plant, at time 0.
         robot: the plant whose state is checked for divergence, and its unit of time.
         duration: end time [s].
         progress: called as progress("simulate", time, duration) after each chunk [s].

@@ -1,15 +1,12 @@
-"""The YAML beside a model, and the checks of a model file before Drake reads it."""
-
-import os
+"""The YAML beside a model: feet, points and loops."""
 
 import numpy as np
 import pytest
 
 from drakebots.core.errors import ModelProblem, UnknownName
-from drakebots.model import check_file
-from drakebots.model.check_file import MAX_BYTES, check_model_file, drake_tags
 from drakebots.model.description import Point, Sidecar, parse_sidecar, read_sidecar
 from drakebots.model.find import model_stem, sidecar_path
+from tests.helpers.model_files import assert_problem, write
 
 GOOD = """
 feet:
@@ -30,20 +27,6 @@ loops:
     in_file: true
 """
 LOOP = "loops: {l: {A: a, p_A: [0, 0, 0], B: b, p_B: [0, 0, 0]"
-
-
-def assert_problem(caught, path, *words):
-    message = str(caught.value)
-    assert "\n" not in message and caught.value.path == path
-    assert message.startswith(f"{path}: ")
-    for word in words:
-        assert word in message.removeprefix(str(path)), message
-
-
-def write(folder, text, name="robot.drakebots.yaml"):
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 def test_good_sidecar(tmp_path):
@@ -152,117 +135,3 @@ def test_points_are_frozen():
     point = Point("a", "b", [1, 2, 3])
     with pytest.raises(ValueError):
         point.p_BF[0] = 5
-
-
-# ------------------------------------------------------------------ model files
-def urdf(inside="", mass="1", root="robot"):
-    return f"""<{root} name="m"><link name="a"><inertial><mass value="{mass}"/>
-      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-      {inside}</{root}>"""
-
-
-def sdf(inside="", mass="1"):
-    return f"""<sdf version="1.9" xmlns:drake="http://drake.mit.edu"><model name="m">
-      <link name="a"><inertial><mass>{mass}</mass></inertial></link>
-      {inside}</model></sdf>"""
-
-
-JOINT = '<joint name="j"><origin xyz="{}"/></joint>'
-
-
-@pytest.mark.parametrize(
-    "name, text",
-    [
-        ("m.urdf", urdf(JOINT.format("0 -1e-3 2."))),
-        ("m.sdf", sdf("<drake:joint/>")),
-        ("m.sdf", sdf("<lower>-inf</lower>")),
-        ("m.sdf", sdf(mass="0")),
-        ("m.urdf", urdf(f"<!-- nan --><gazebo>{'x ' * 5}</gazebo>")),
-        ("m.xml", "<mujoco><worldbody/></mujoco>"),
-        ("m.dmd.yaml", "directives:\n- add_model: {name: a, file: b}\n"),
-        ("m.dmd.yaml", "directives:\n- x: !Rpy {deg: [0, 0, 90]}\n"),
-    ],
-)
-def test_good_files_pass(tmp_path, name, text):
-    """Good models pass, infinite joint limits and comments included."""
-    check_model_file(write(tmp_path, text, name))
-
-
-@pytest.mark.parametrize(
-    "name, text, words",
-    [
-        ("m.urdf", urdf(JOINT.format("0 nan 0")), ["<origin> xyz", "nan"]),
-        ("m.urdf", urdf(JOINT.format("0 -inf 0")), ["<origin> xyz", "-inf"]),
-        ("m.urdf", urdf(JOINT.format("0 1e999 0")), ["<origin> xyz", "too large"]),
-        ("m.sdf", sdf("<pose>0 0 NaN 0 0 0</pose>"), ["<pose>", "NaN"]),
-        ("m.sdf", sdf("<lower>nan</lower>"), ["<lower>", "nan"]),
-        ("m.urdf", urdf(mass="-1"), ["<mass>", "-1", ">= 0"]),
-        ("m.urdf", urdf(mass="nan"), ["<mass>", "nan"]),
-        ("m.urdf", urdf(mass="heavy"), ["<mass>", "heavy"]),
-        ("m.sdf", sdf(mass="-0.5"), ["<mass>", "-0.5"]),
-        ("m.sdf", sdf(mass="inf"), ["<mass>", "inf"]),
-        ("m.sdf", sdf("<drake:gear_ration>1</drake:gear_ration>"), ["gear_ration"]),
-        ("m.urdf", urdf("<transmision/>"), ["transmision"]),
-        ("m.urdf", "<!DOCTYPE robot>" + urdf(), ["DOCTYPE"]),
-        (
-            "m.urdf",
-            '<!DOCTYPE robot [<!ENTITY x "y">]>' + urdf("&x;"),
-            ["DOCTYPE"],
-        ),
-        ("m.urdf", urdf() + "\0", ["NUL"]),
-        ("m.urdf", urdf(root="sdf"), ["<sdf>", "<robot>"]),
-        ("m.sdf", urdf(), ["<robot>", "<sdf>"]),
-        ("m.xml", urdf(), ["<robot>", "<mujoco>"]),
-        ("m.urdf", "", ["well-formed"]),
-        ("m.sdf", "<sdf><model>", ["well-formed"]),
-        ("m.dmd.yaml", "", ["is empty"]),
-        ("m.dmd.yaml", "directives: [", ["is not YAML"]),
-        ("m.urdf", b"\xff\xfe\x00", ["UTF-8"]),
-        ("m.urdf", urdf("<link>" * 300 + "</link>" * 300), ["nested"]),
-    ],
-)
-def test_bad_files_are_refused(tmp_path, name, text, words):
-    """What Drake would choke on, or silently drop, gets one line naming it."""
-    path = write(tmp_path, text, name)
-    with pytest.raises(ModelProblem) as caught:
-        check_model_file(path)
-    assert_problem(caught, path, *words)
-
-
-def test_the_tags_of_the_installed_drake():
-    assert {"ball_constraint", "gear_ratio", "linear_bushing_rpy"} <= drake_tags()
-    assert not {"gear_ration", ""} & drake_tags()
-
-
-NEWER = "<drake:distance_constraint/>"
-
-
-def test_a_tag_of_a_newer_drake(tmp_path, monkeypatch):
-    """It is good exactly where the installed Drake reads it."""
-    path = write(tmp_path, sdf(NEWER), "m.sdf")
-    (tmp_path / "libdrake.so").write_bytes(b"\0drake:distance_constraint\0")
-    newer, unknown = drake_tags(tmp_path), drake_tags(tmp_path / "none")
-    monkeypatch.setattr(check_file, "drake_tags", lambda: newer)
-    assert check_model_file(path) == ()
-    monkeypatch.setattr(check_file, "drake_tags", lambda: unknown)
-    (note,) = check_model_file(path)
-    assert "<drake:distance_constraint> is passed on" in note
-    monkeypatch.setattr(check_file, "drake_tags", lambda: frozenset({"joint"}))
-    with pytest.raises(ModelProblem, match="installed Drake would ignore"):
-        check_model_file(path)
-
-
-def test_a_tag_without_its_prefix(tmp_path):
-    path = write(tmp_path, urdf("<ball_constraint/>"), "m.urdf")
-    with pytest.raises(ModelProblem, match=r"write <drake:ball_constraint>, or"):
-        check_model_file(path)
-
-
-def test_huge_file_is_refused(tmp_path):
-    """A file larger than any model is not read at all."""
-    path = tmp_path / "m.urdf"
-    with path.open("wb") as file:
-        os.truncate(file.fileno(), MAX_BYTES + 1)
-    with pytest.raises(ModelProblem) as caught:
-        check_model_file(path)
-    assert_problem(caught, path, "larger than 50 MB")

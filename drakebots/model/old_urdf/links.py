@@ -18,11 +18,12 @@ radius of zero as 1 m."""
 _MESHES = (".obj", ".gltf", ".vtk", ".stl")
 _MIN_MESH_SCALE = 1e-8  # Drake refuses smaller ones
 _ROUNDING = 1e-12
-"""How far, relative to its trace, an inertia may miss the conditions of a rigid
-body; it is then raised by as much, since libsdformat allows only 1e-15."""
+"""How far an inertia may violate the conditions of a rigid body, relative to its trace;
+it is then raised by that amount, since libsdformat allows only 1e-15."""
 
 _THIN = 1e-6
-"""Moments nearer than this to the limit, relative to the trace: a rod, a plate."""
+"""Moments of a thin rod or plate are nearer than this to the limit of what is physical,
+relative to the trace."""
 
 
 def pose(element: Element | None, units: Scaling) -> SdfPose:
@@ -45,13 +46,14 @@ class LinkReader:
     """Collects the links of one file.
 
     Args:
-        path: of the file; meshes are looked for beside it.
+        path: the file; its meshes are relative to it.
         units: of the file's numbers.
 
     Attributes:
         links: by name.
-        feet: by name, the link and the point (3,) in it [m].
-        notes: what was left out.
+        feet: the link and the point (3,) in it [m], by name.
+        notes: what was left out, one line each.
+        colors: the rgba (4,) of each named material.
     """
 
     def __init__(self, path: Path, units: Scaling):
@@ -216,7 +218,7 @@ def _is_foot(geometry: SdfGeometry) -> bool:
 
 
 def _physical(inertia: np.ndarray, element: Element, link: str) -> np.ndarray:
-    """Checks a (3, 3) inertia, and lifts it over rounding errors."""
+    """A (3, 3) inertia, checked, and raised above rounding errors."""
     moments = np.linalg.eigvalsh(inertia)
     slack = _ROUNDING * abs(np.trace(inertia))
     if moments[0] < -slack:

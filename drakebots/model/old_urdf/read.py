@@ -35,10 +35,10 @@ class OldUrdf:
     """A model read from an old URDF, in SI.
 
     Attributes:
-        name: of the robot.
-        sdf: SDF 1.9 text for `Parser.AddModelsFromString(sdf, "sdf")`, strict
-            parsing included; joints with springs, damping and limits, and
-            actuators named by their joints, in the order of the joints.
+        name: name of the robot.
+        sdf: SDF 1.9 text, which Drake parses strictly too; joints with springs,
+            damping and limits, and actuators named by their joints, in the order
+            of the joints.
         loops: the `<loop_joint>`s, as hinges that the SDF does not close.
         feet: by name, the body and the point p_BF (3,) [m] of every collision
             sphere of radius zero; named by the link, with the suffix _0, _1,
@@ -88,16 +88,16 @@ def read_old_urdf(path: str | Path, *, units: Scaling = SI) -> OldUrdf:
     """Reads a URDF with old Drake tags.
 
     Args:
-        path: of the file; meshes are looked for beside it.
-        units: the system that the file's numbers are in, e.g.
-            :data:`~drakebots.core.units.MM_G_MS`; angles are radians in all.
+        path: the file; its meshes are relative to it.
+        units: the units of the file's numbers, e.g.
+            :data:`~drakebots.core.units.MM_G_MS`; angles are always in radians.
 
     Returns:
-        The model in SI; see :class:`OldUrdf`. It has been loaded in Drake once.
+        The model in SI, which Drake has loaded once.
 
     Raises:
         ModelProblem: for a file that cannot be read, an unknown tag or
-            attribute, a number that is none, or a model that is not physical;
+            attribute, an invalid number, or a model that is not physical;
             one line with the element, its line in the file and the remedy.
     """
     return _Reader(Path(path), units).read()

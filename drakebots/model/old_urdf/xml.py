@@ -33,8 +33,8 @@ class Element:
     Attributes:
         path: of the file.
         line: of the start tag, from 1.
-        namespace: of the tag, "" for none; a tag of a namespace other than the
-            one that is read keeps it, as "uri}tag", and so is unknown.
+        namespace: of the tag, "" for none; a tag of another namespace than the
+            expected one keeps it, as "uri}tag", and is therefore unknown.
         stray: the start of the text directly inside the element.
     """
 
@@ -68,7 +68,7 @@ class Element:
                 )
 
     def walk(self):
-        """This element and all below it, in the order of the file."""
+        """This element and all its descendants, in the order of the file."""
         stack = [self]
         while stack:
             element = stack.pop()
@@ -224,7 +224,7 @@ def read_xml(path: str | Path, namespace: str = "") -> Element:
     Raises:
         ModelProblem: for a file that is missing, no regular file, larger than
             50 MB, not UTF-8, not well-formed, nested deeper than 50 elements,
-            or that has a DOCTYPE (which could hold entities that explode).
+            or that has a DOCTYPE (whose entities could expand without limit).
     """
     path = Path(path)
     try:
@@ -264,7 +264,7 @@ class _Builder:
             self.parser.Parse(text.encode(), True)
         except expat.ExpatError as error:
             raise ModelProblem(
-                self.path, f"is not well-formed XML ({error}); mend that line"
+                self.path, f"is not well-formed XML ({error}); correct that line"
             ) from error
         assert self.root is not None
         return self.root

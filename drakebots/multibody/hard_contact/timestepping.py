@@ -11,8 +11,8 @@ for a plant whose velocities are the rates of its positions):
     0 <= mu gam - E beta      _|_  psi >= 0
     0 <= l(q) + h L v+        _|_  zeta >= 0          joint limits in reach
 
-The loops are eliminated first; what is left is a linear complementarity
-problem, solved by Drake's Lemke solver.
+The loops are eliminated first; a linear complementarity problem remains, which Drake's
+Lemke solver solves.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.files import replacing
+from drakebots.core.run import Progress
 from drakebots.design import SERVOS, Design, write_compressed_mesh
 from drakebots.design.skeleton import skeleton_sdf, write_plates
 from drakebots.fem.mesh import TetMesh
-from drakebots.multibody import Progress
 from drakebots.results import Result
 from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
 from drakebots.skin.file import SkinDescription, write_skin
