@@ -10,9 +10,13 @@ import argparse
 import numpy as np
 
 from drakebots.cli.command import Variant
-from drakebots.cli.generic import attribute_texts
 from drakebots.cli.inputs import CM, numbers, points
-from drakebots.cli.options import field_options, given, output_arguments
+from drakebots.cli.options import (
+    attribute_texts,
+    field_options,
+    given,
+    output_arguments,
+)
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
@@ -22,11 +26,7 @@ from drakebots.robots import gecko
 
 # Fields whose options have another unit or form than the problem's.
 _CONVERTED = ("targets", "obstacles", "epsilon", "start", "heading", "final_heading")
-_SIMULATE = {
-    name: text
-    for name, text in attribute_texts(gecko.Simulation).items()
-    if name not in _CONVERTED
-}
+_SIMULATE = attribute_texts(gecko.Simulation, but=_CONVERTED)
 _SIMULATE["motion"] = "motion model of the generator: " + ", ".join(gecko.MOTIONS)
 
 
@@ -102,11 +102,7 @@ GECKO_SIMULATE = Variant(
 
 # --- plan -------------------------------------------------------------------
 
-_SPACE = {
-    name: text
-    for name, text in attribute_texts(gecko.VelocitySpace).items()
-    if name not in ("q1", "q2")
-}
+_SPACE = attribute_texts(gecko.VelocitySpace, but=("q1", "q2"))
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:

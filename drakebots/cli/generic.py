@@ -7,13 +7,16 @@ those of the problem's docstring, under "Attributes:".
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 from collections.abc import Callable
 from dataclasses import fields
 
 from drakebots.cli.inputs import stored
-from drakebots.cli.options import field_options, given, output_arguments
+from drakebots.cli.options import (
+    attribute_texts,
+    field_options,
+    given,
+    output_arguments,
+)
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
 from drakebots.robots import Task, resolve
@@ -61,28 +64,3 @@ def task_variant(
 
     example = task.example or f"drakebots {command} {subject} -o run.nc"
     return task.help, example, arguments, run
-
-
-_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
-
-
-def attribute_texts(problem: type) -> dict[str, str]:
-    """Texts of a dataclass's fields, from "Attributes:" of its docstring and bases'."""
-    texts: dict[str, str] = {}
-    for kind in reversed(problem.__mro__):
-        doc = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-        _, found, section = doc.partition("Attributes:\n")
-        if not found:
-            continue
-        names: tuple[str, ...] = ()
-        for line in section.splitlines():
-            if line and not line.startswith("    "):
-                break
-            entry = _ENTRY.match(line.strip()) if line[4:5] != " " else None
-            if entry:
-                names = tuple(entry[1].split(", "))
-                texts |= dict.fromkeys(names, entry[2])
-            elif line.strip():
-                for name in names:
-                    texts[name] += " " + line.strip()
-    return {name: text.rstrip(".") for name, text in texts.items()}

@@ -7,6 +7,7 @@ import argparse
 from drakebots.cli.command import Variant
 from drakebots.cli.inputs import load_model, model_argument, stored
 from drakebots.cli.options import (
+    attribute_texts,
     field_options,
     given,
     output_argument,
@@ -15,34 +16,19 @@ from drakebots.cli.options import (
     switch,
 )
 from drakebots.cli.output import finish, tell
-from drakebots.cli.plan import COMMON, solver_arguments, solver_options
+from drakebots.cli.plan import solver_arguments, solver_options
 from drakebots.cli.progress import progress_bar
 from drakebots.model import load
 from drakebots.robots.hamr import (
     GaitProblem,
     JumpProblem,
     Simulation,
-    Tracking,
     export_voltages,
     plan,
     simulate,
-    track,
 )
 
-_SIMULATE = {
-    "gait": "trot, pronk, bound, pace or jump",
-    "frequency": "stride frequency [Hz], 10 for a gait",
-    "surface": "teflon, card or sandpaper",
-    "cycles": "number of cycles after the gait's ramp",
-    "swing_voltage": "swing amplitude about 112.5 V [V]",
-    "lift_voltage": "lift amplitude about 112.5 V [V]",
-    "encoder_noise": "standard deviation of the encoders' current [A]",
-    "seed": "seed of the encoder noise",
-    "friction": "friction coefficient of the ground",
-    "time_step": "time step of the plant [s]",
-    "log_period": "period of the stored samples [s]",
-    "time_limit": "limit of wall time [s]; what was reached is kept",
-}
+_SIMULATE = attribute_texts(Simulation, but=("model",))
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,35 +54,36 @@ SIMULATE = Variant(
     _simulate,
 )
 
-_GAIT = {
-    "gait": "gait whose waveform starts the search",
-    "frequency": "stride frequency [Hz]",
-    "stride": "desired stride of a cycle [m]",
-    "symmetric": "right legs mirror the left ones",
-}
-_JUMP = {"rise": "desired rise of the jump [m]"}
+_SOLVER = ("time_limit", "checkpoint", "resume")
+_GAIT = attribute_texts(GaitProblem, but=_SOLVER)
+_JUMP = attribute_texts(JumpProblem, but=_SOLVER)
+_BOTH = ("surface", "friction", "knots")
+
+
+def _only(texts: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if name not in _BOTH}
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     gait = parser.add_argument_group("a gait")
-    field_options(gait, GaitProblem, _GAIT)
+    field_options(gait, GaitProblem, _only(_GAIT))
     jump = parser.add_argument_group("the jump")
     switch(jump, "--jump", "jump", "plan the jump instead of a gait")
-    field_options(jump, JumpProblem, _JUMP)
+    field_options(jump, JumpProblem, _only(_JUMP))
     both = parser.add_argument_group("both")
-    field_options(both, GaitProblem, {"surface": "teflon, card or sandpaper"} | COMMON)
+    field_options(both, GaitProblem, {name: _GAIT[name] for name in _BOTH})
     solver_arguments(parser)
 
 
 def _plan(args: argparse.Namespace) -> int:
-    common = solver_options(args) | given(args, ("surface", *COMMON))
+    kind, other, what = GaitProblem, _only(_JUMP), "a gait"
     if args.jump:
-        refuse(args, _GAIT, "a jump")
-        problem = JumpProblem(**common, **given(args, _JUMP))
-    else:
-        refuse(args, _JUMP, "a gait")
-        problem = GaitProblem(**common, **given(args, _GAIT))
+        kind, other, what = JumpProblem, _only(_GAIT), "a jump"
+    own = _JUMP if args.jump else _GAIT
+    refuse(args, [n for n in other if n not in own and hasattr(args, n)], what)
+    options = given(args, [name for name in own if hasattr(args, name)])
+    problem = kind(**solver_options(args), **options)
     with progress_bar(f"hamr {problem.name}") as progress:
         result = plan(problem, progress=progress)
     return finish(args, result, load("hamr"))
@@ -107,43 +94,6 @@ PLAN = Variant(
     "drakebots plan hamr --gait trot --frequency 10 --surface card -o plan.nc",
     _plan_arguments,
     _plan,
-)
-
-_TRACK = {
-    "cycles": "number of cycles to execute",
-    "contact": "contact model: sap or stepping",
-    "kp": "feedback gain of leg positions [V/m]",
-    "kd": "feedback gain of leg velocities [V s/m]",
-    "kf": "share of the planned voltages that is fed forward",
-    "friction_scale": "factor on the plan's friction coefficient",
-    "stiffness_scale": "factor on the stiffness of the flexures",
-    "serial_stiffness": "stiffness of a twist in series with the legs [N m/rad]",
-    "mocap_noise": "standard deviation of the motion capture [m]",
-    "encoder_noise": "standard deviation of the encoders' current [A]",
-    "seed": "seed of the noise",
-    "time_step": "time step of the simulation [s]",
-    "time_limit": "limit of wall time [s]; what was reached is kept",
-}
-
-
-def _track_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", help="a plan of HAMR (.nc)")
-    field_options(parser, Tracking, _TRACK)
-    output_arguments(parser)
-
-
-def _track(args: argparse.Namespace) -> int:
-    problem = Tracking(stored(args.plan), **given(args, _TRACK))
-    with progress_bar(f"track {problem.reference.name}") as progress:
-        result = track(problem, progress=progress)
-    return finish(args, result, load("hamr"))
-
-
-TRACK = Variant(
-    "execute a plan of HAMR under its leg estimator and controller",
-    "drakebots track plan.nc --cycles 15 -o run.nc",
-    _track_arguments,
-    _track,
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -19,6 +21,39 @@ if TYPE_CHECKING:
     from drakebots.results import Result
 
 # --- fields and switches ----------------------------------------------------
+
+_ROLE = re.compile(r":\w+:`~?([^`]+)`")
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
+
+
+def attribute_texts(problem: type, *, but: Iterable[str] = ()) -> dict[str, str]:
+    """Texts of a dataclass's fields, from "Attributes:" of the docstrings.
+
+    Args:
+        problem: the dataclass.
+        but: fields to leave out.
+    """
+    texts: dict[str, str] = {}
+    for kind in reversed(problem.__mro__):
+        doc = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+        _, found, section = doc.partition("Attributes:\n")
+        if not found:
+            continue
+        names: tuple[str, ...] = ()
+        for line in section.splitlines():
+            if line and not line.startswith("    "):
+                break
+            entry = _ENTRY.match(line.strip()) if line[4:5] != " " else None
+            if entry:
+                names = tuple(entry[1].split(", "))
+                texts |= dict.fromkeys(names, entry[2])
+            elif line.strip():
+                for name in names:
+                    texts[name] += " " + line.strip()
+    left = set(texts) - set(but)
+    plain = {name: _ROLE.sub(r"\1", text).rstrip(".") for name, text in texts.items()}
+    return {name: plain[name] for name in texts if name in left}
+
 
 _TYPES = {"int": int, "str": str, "float": float}
 

@@ -20,7 +20,7 @@ from drakebots.trajopt.program import read_checkpoint
 
 # --- plan -------------------------------------------------------------------
 
-COMMON = {
+_COMMON = {
     "friction": "friction coefficient of the ground",
     "knots": "number of knots of the trajectory",
 }
@@ -65,8 +65,8 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser, feet=True)
     for name, text in _MOTION.items():
         parser.add_argument("--" + name, type=float, help=text)
-    parser.add_argument("--friction", type=float, help=COMMON["friction"])
-    parser.add_argument("--knots", type=int, help=COMMON["knots"])
+    parser.add_argument("--friction", type=float, help=_COMMON["friction"])
+    parser.add_argument("--knots", type=int, help=_COMMON["knots"])
     solver_arguments(parser)
 
 
@@ -96,7 +96,7 @@ def locomotion_problem(args: argparse.Namespace, model: Model) -> LocomotionProb
         "hop": ("hop", "height"),
         "turn": ("turn", "turn"),
     }[option]
-    others = given(args, ("duration", *COMMON))
+    others = given(args, ("duration", *_COMMON))
     return LocomotionProblem(model, kind, **{field: value}, **others)
 
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from drakebots.cli.command import Variant
-from drakebots.cli.generic import attribute_texts
 from drakebots.cli.inputs import numbers, skinned_argument, stored
 from drakebots.cli.options import (
+    attribute_texts,
     field_options,
     given,
     output_argument,
@@ -24,11 +24,7 @@ from drakebots.robots.quads.track import PULSE, UNITS
 
 # --- plan -------------------------------------------------------------------
 
-_OPTIONS = {
-    name: text
-    for name, text in attribute_texts(quads.Problem).items()
-    if name not in ("model", "motion", "more")
-}
+_OPTIONS = attribute_texts(quads.Problem, but=("model", "motion", "more"))
 _SHARED = set(attribute_texts(quads.Alternation)) - {"friction"}
 
 

@@ -6,19 +6,17 @@ import argparse
 
 from drakebots.cli.command import Command, Variant, robot_forms
 from drakebots.cli.inputs import find_input, load_model, model_argument
-from drakebots.cli.options import field_options, given, output_arguments
+from drakebots.cli.options import (
+    attribute_texts,
+    field_options,
+    given,
+    output_arguments,
+)
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
 from drakebots.robots import PassiveSimulation, simulate_passive
 
-_OPTIONS = {
-    "duration": "duration of the motion [s]",
-    "height": "initial height of the base [m]",
-    "friction": "friction coefficient of the ground",
-    "time_step": "time step of the plant [s]",
-    "log_period": "period of the stored samples [s]",
-    "time_limit": "limit of wall time [s]; what was reached is kept",
-}
+_OPTIONS = attribute_texts(PassiveSimulation, but=("model",))
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from drakebots.cli.command import Command, Variant
 from drakebots.cli.inputs import length, skinned_argument
-from drakebots.cli.options import field_options, given, option, output_arguments, switch
+from drakebots.cli.options import (
+    attribute_texts,
+    field_options,
+    given,
+    option,
+    output_arguments,
+    switch,
+)
 from drakebots.cli.output import finish, model_table, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -27,24 +34,12 @@ from drakebots.skin.file import (
 
 # --- simulate ---------------------------------------------------------------
 
-_SIMULATE = {
-    "duration": "of the motion [s]",
-    "time_step": "of the coupled frame [s]",
-    "amplitude": "of a motion by name [rad]",
-    "period": "of a motion by name [s]",
-    "friction": "of the ground",
-    "youngs_modulus": "of the skin in place of the file's [Pa]; the paper prints 9e7",
-    "poisson_ratio": "in place of the file's",
-    "unlimited": "leave the servos' effort limits out",
-    "threads": "of the sparse solver",
-    "skin_period": "between stored shapes of the skin [s]",
-    "time_limit": "of wall time [s]; the best is kept",
-}
 _OFF = {
     "self_collision": "the skin passes through itself",
     "link_collision": "the skin passes through links",
     "ground": "no ground",
 }
+_SIMULATE = attribute_texts(SkinSimulation, but=("model", "motion", "material", *_OFF))
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from drakebots.cli.command import Command, Variant
-from drakebots.cli.generic import attribute_texts
 from drakebots.cli.inputs import length
 from drakebots.cli.options import (
+    attribute_texts,
     field_options,
     given,
     output_argument,
@@ -43,11 +43,7 @@ _STROKE = "largest displacement of an actuator's lower node, e.g. 5mm"
 
 # --- simulate ---------------------------------------------------------------
 
-_FIELDS = {
-    name: text
-    for name, text in attribute_texts(Simulation).items()
-    if name not in ("gait", "stroke")
-}
+_FIELDS = attribute_texts(Simulation, but=("gait", "stroke"))
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:

@@ -102,7 +102,7 @@ KINDS = (
             f"{_HAMR}:Tracking",
             f"{_HAMR}:track",
             "execute a plan of HAMR under its leg estimator and controller",
-            options="drakebots.cli.hamr:TRACK",
+            "drakebots track plan.nc --cycles 15 -o run.nc",
         ),
         export="drakebots.cli.hamr:EXPORT",
     ),
