@@ -30,10 +30,11 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
+from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
 from drakebots.core.files import TOP, Fields, number, parse_yaml, replacing
 from drakebots.core.units import quantity
-from drakebots.lattice.shape.lattice import Lattice, Strut, from_array, preset
+from drakebots.lattice.shape.lattice import PRESETS, Lattice, Strut, from_array
 
 ENDINGS = (".json", ".yaml", ".yml", ".vxa", ".vxc", ".vxd")
 """Endings of a lattice's file."""
@@ -87,7 +88,8 @@ def parse_lattice(raw: Any) -> LatticeSpec:
     if strut is None:
         return LatticeSpec(lattice)
     if isinstance(strut, str):
-        return LatticeSpec(lattice, preset(strut))
+        name = check_value("strut", strut, one_of("strut", PRESETS))
+        return LatticeSpec(lattice, PRESETS[name])
     given = Fields(strut, "strut", [f.name for f in fields(Strut)])
     sizes = {name: _quantity(given.get(name), f"strut {name}") for name in given}
     return LatticeSpec(lattice, Strut(**sizes))

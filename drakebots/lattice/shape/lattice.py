@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.checks import between, check, positive
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,6 @@ PRESETS = {
 }
 """Struts by name: FERVOR's (from the authors' scripts), and two of ours with round
 numbers, for 3-D printed and for moulded voxels."""
-
-
-def preset(name: str) -> Strut:
-    """A strut by its name.
-
-    Raises:
-        UnknownName: listing the names.
-    """
-    if name not in PRESETS:
-        raise UnknownName("strut", name, PRESETS)
-    return PRESETS[name]
 
 
 # --- voxels -----------------------------------------------------------------

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
 from pydrake.geometry import Meshcat, Rgba
+from scipy.spatial import ConvexHull
+from scipy.spatial.distance import cdist
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
@@ -250,23 +252,6 @@ def _mesh(stage: Stage, path: str, corners, faces, rgba: Rgba, rgb=None) -> None
 
 # --- triangles --------------------------------------------------------------
 
-_GOLDEN = (1 + 5**0.5) / 2
-_ICOSAHEDRON = np.array(
-    [
-        *([-1, _GOLDEN, 0], [1, _GOLDEN, 0], [-1, -_GOLDEN, 0], [1, -_GOLDEN, 0]),
-        *([0, -1, _GOLDEN], [0, 1, _GOLDEN], [0, -1, -_GOLDEN], [0, 1, -_GOLDEN]),
-        *([_GOLDEN, 0, -1], [_GOLDEN, 0, 1], [-_GOLDEN, 0, -1], [-_GOLDEN, 0, 1]),
-    ]
-) / np.hypot(1, _GOLDEN)
-_ICOSAHEDRON_FACES = np.array(
-    [
-        *([0, 11, 5], [0, 5, 1], [0, 1, 7], [0, 7, 10], [0, 10, 11]),
-        *([1, 5, 9], [5, 11, 4], [11, 10, 2], [10, 7, 6], [7, 1, 8]),
-        *([3, 9, 4], [3, 4, 2], [3, 2, 6], [3, 6, 8], [3, 8, 9]),
-        *([4, 9, 5], [2, 4, 11], [6, 2, 10], [8, 6, 7], [9, 8, 1]),
-    ]
-)
-
 
 def tubes(
     starts: np.ndarray, ends: np.ndarray, radius: float, sides: int
@@ -307,15 +292,6 @@ def tubes(
     return corners, (offset[:, None, None] + quads).reshape(-1, 3)
 
 
-_OCTAHEDRON = np.vstack([np.eye(3), -np.eye(3)])
-_OCTAHEDRON_FACES = np.array(
-    [
-        *([0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2]),
-        *([1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]),
-    ]
-)
-
-
 def balls(
     centres: np.ndarray, radius: float, fine: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -324,21 +300,19 @@ def balls(
     Returns:
         Corners (N, C, 3) and triangles (F, 3) of the corners counted in that order.
     """
-    corners, faces = _OCTAHEDRON, _OCTAHEDRON_FACES
+    corners = np.vstack([np.eye(3), -np.eye(3)])
     if fine:
-        corners, faces = _cut(_ICOSAHEDRON, _ICOSAHEDRON_FACES)
+        # An icosahedron and the middles of its edges.
+        third = np.array(
+            [[0, a, b * (1 + 5**0.5) / 2] for a in (-1, 1) for b in (-1, 1)]
+        )
+        corners = np.vstack([np.roll(third, k, axis=1) for k in range(3)])
+        edges = np.argwhere(np.triu(np.isclose(cdist(corners, corners), 2)))
+        corners = np.vstack([corners, corners[edges].sum(axis=1)])
+        corners /= np.linalg.norm(corners, axis=1, keepdims=True)
+    faces = ConvexHull(corners).simplices
+    inward = np.linalg.det(corners[faces]) < 0
+    faces[inward] = faces[inward, ::-1]
     placed = centres[:, None] + radius * corners
     offset = len(corners) * np.arange(len(centres))
     return placed, (offset[:, None, None] + faces).reshape(-1, 3)
-
-
-def _cut(corners: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    edges = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=2)
-    unique, which = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
-    middles = corners[unique].sum(axis=1)
-    middles /= np.linalg.norm(middles, axis=1, keepdims=True)
-    a, b, c = faces.T
-    ab, bc, ca = (len(corners) + which.reshape(-1, 3)).T
-    small = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
-    cut = np.vstack([np.stack(face, axis=1) for face in small])
-    return np.vstack([corners, middles]), cut

@@ -130,7 +130,10 @@ def test_empty_voxcad(tmp_path):
         ('{"voxels": [[0,0,0]], "pitch": 0}', "pitch must be > 0"),
         ('{"voxels": [[0,0,0]], "pitch": {"value": 1, "unit": "inch"}}', "inch"),
         ('{"voxels": [[0,0,0]], "pitch": NaN}', "pitch: nan must be"),
-        ('{"voxels": [[0,0,0]], "strut": "balsa"}', "unknown strut 'balsa'"),
+        (
+            '{"voxels": [[0,0,0]], "strut": "ultem20gf"}',
+            "did you mean 'ultem20gf_1p27'",
+        ),
         ('{"voxels": [[0,0,0]], "strut": {"d3": 1}}', "unknown entry of strut"),
         ('{"voxels": [[0,0,0]], "strut": {"d1": -1}}', "d1 must be > 0"),
         ('{"voxels": [[0,0,0]], "strut": 5}', "strut: needs"),
