@@ -3,10 +3,10 @@
 python scripts/design_from_surface.py dog.stl -o out/dog --unit mm --template cow
 python scripts/design_from_surface.py dog.stl --forward z --up y -o out/dog
 
-x forward, z up unless said otherwise; feet lowest. A picture of each stage lands in
-the folder: the surface, the skeleton in it with the glue, the wall, the skin. Then
-the robot stands for 2 s in simulation. `--self-test` draws an animal of its own and
-stores it in millimetres, y up.
+The file's x points forward and its z up unless other axes are given; its feet are
+lowest. The folder gets a picture of each stage: the surface, the skeleton in it with
+the glue, the wall, the skin. Then the robot stands for 2 s in simulation. `--self-test`
+makes an animal of its own by formulas and stores it in millimetres, y up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from drakebots.skin import SkinSimulation, simulate_skinned
 
 
 def stout_dog() -> Surface:
-    """An animal that none of the templates was drawn for."""
+    """An animal for which none of the templates was made."""
     legs = []
     for x in (0.17, -0.15):
         legs += [
@@ -71,19 +71,31 @@ def stout_dog() -> Surface:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("surface", nargs="?", type=Path, help=".stl, .obj, .ply")
+    parser.add_argument(
+        "surface", nargs="?", type=Path, help="surface file (.stl, .obj, .ply)"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("out/surface"))
-    parser.add_argument("--template", default="cow")
-    parser.add_argument("--unit", help="m, cm or mm")
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--forward", default="x", help="the file's axis: x, =-y, ...")
-    parser.add_argument("--up", default="z", help="the file's axis")
-    parser.add_argument("--vertices", type=int, default=12000)
-    parser.add_argument("--fold-depth", type=float, default=6e-3, help="[m]")
-    parser.add_argument("--stand", type=float, default=2.0, help="[s]")
-    parser.add_argument("--frame", type=float, default=0.02, help="[s]")
-    parser.add_argument("--self-test", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--template", default="cow", help="start of the fit")
+    parser.add_argument("--unit", help="unit of the file: m, cm or mm")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="factor on the surface"
+    )
+    parser.add_argument(
+        "--forward",
+        default="x",
+        help="axis of the file that points forward: x, =-y, ...",
+    )
+    parser.add_argument("--up", default="z", help="axis of the file that points up")
+    parser.add_argument(
+        "--vertices", type=int, default=12000, help="vertices of the skin"
+    )
+    parser.add_argument(
+        "--fold-depth", type=float, default=6e-3, help="depth of the teeth [m]"
+    )
+    parser.add_argument("--stand", type=float, default=2.0, help="time to stand [s]")
+    parser.add_argument("--frame", type=float, default=0.02, help="time step [s]")
+    parser.add_argument("--self-test", action="store_true", help="design a stout dog")
+    parser.add_argument("--json", action="store_true", help="end with a JSON line")
     return parser
 
 

@@ -2,7 +2,7 @@
 
 python scripts/make_quads.py                 # all four
 python scripts/make_quads.py beetle cow
-python scripts/make_quads.py --table         # of the models as they are
+python scripts/make_quads.py --table         # compare the models as they are
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from drakebots.cli.progress import stage_bar
 from drakebots.core.files import replacing
 from drakebots.design import (
     JOINTS,
-    VERTICES,
-    WEIGHTS,
     design_robot,
     draw_skin,
     table1_problem,
     write_design,
 )
+from drakebots.design.robots import VERTICES, WEIGHTS
 from drakebots.design.skeleton import GLUE, MASSES, SIZES
 from drakebots.model import package_root
 from drakebots.skin.file import load_skinned
@@ -141,15 +140,21 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
 
 
 def write_readme(name: str) -> None:
-    """Beside the model."""
+    """Writes the README of a model into its folder."""
     with replacing(package_root() / name / "README.md") as part:
         part.write_text(readme(name))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=", ".join(JOINTS))
-    parser.add_argument("--table", action="store_true", help="design nothing")
+    parser.add_argument(
+        "names", nargs="*", help=f"robots ({', '.join(JOINTS)}); all by default"
+    )
+    parser.add_argument(
+        "--table",
+        action="store_true",
+        help="compare the models as they are, design nothing",
+    )
     args = parser.parse_args(argv)
     names = args.names or list(JOINTS)
     if not args.table:

@@ -1,4 +1,16 @@
-"""Designing skins and skeletons: shapes, shells, templates, parts."""
+"""Design of skinned quad-robots: from a body or a surface to a robot that can be built.
+
+Source: "Computational Design of Skinned Quad-Robots", sections 3 and 6.
+
+    design = design_robot(table1_problem("beetle"))
+    write_design(design, "out/beetle")
+    fabricate(design, "out/beetle/fabrication")
+
+A :class:`DesignProblem` has a body or a surface, a template of the skeleton and
+:class:`SkinSettings`; a :class:`Design` has the skeleton, the skin's mesh and its glue.
+The rooms inside are geometry, skeleton, embed (fits a template into a surface), skin,
+bracing and fabrication.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +18,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.design.fabrication import fabricate
-    from drakebots.design.file import read_design
-    from drakebots.design.folder import SERVOS, write_compressed_mesh, write_design
+    from drakebots.design.file import read_design, write_design
     from drakebots.design.pictures import (
         draw_cut,
         draw_fabrication,
@@ -16,14 +27,9 @@ if TYPE_CHECKING:
         draw_surface,
     )
     from drakebots.design.pipeline import STAGES, design_robot
-    from drakebots.design.problem import Design, DesignProblem, SkinSettings
+    from drakebots.design.problem import Design, DesignProblem
     from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
-    from drakebots.design.robots import (
-        JOINTS,
-        VERTICES,
-        WEIGHTS,
-        smooth,
-        table1_problem,
-    )
+    from drakebots.design.robots import JOINTS, smooth, table1_problem
+    from drakebots.design.skin import SkinSettings
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

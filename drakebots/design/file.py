@@ -1,116 +1,202 @@
-"""A design problem in a YAML file, SI.
+"""Designs in files: a problem in YAML, and the folder of a designed robot.
 
-name: my_dog
-surface: {file: dog.stl, unit: mm, scale: 1.2}
-template: cow                   # beetle, monster, lizard, cow: the start of the fit
-parameters: {front.upper: 0.11, build.wall: 0.003}
-limits: {hind.splay: [0, 0.2]}  # of the fit
-skin: {wall: 0.004, vertices: 12000, glue: 160, folds: {depth: 0.006}}
+A problem, in SI:
+
+    name: my_dog
+    surface: {file: dog.stl, unit: mm, scale: 1.2}
+    template: cow                   # beetle, monster, lizard, cow: start of the fit
+    parameters: {front.upper: 0.11, build.wall: 0.003}
+    limits: {hind.splay: [0, 0.2]}  # of parameters, in the fit
+    skin: {wall: 0.004, vertices: 12000, glue: 160, folds: {depth: 0.006}}
+
+Without a surface, the template's robot of Table 1 is designed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+import meshio
+import numpy as np
 import yaml
 
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.files import TOP, Fields, read_yaml, replacing
 from drakebots.design.geometry import read_surface
-from drakebots.design.problem import DesignProblem, SkinSettings
+from drakebots.design.problem import Design, DesignProblem
 from drakebots.design.robots import table1_problem
-from drakebots.design.skeleton import edit, table1_template
-from drakebots.design.skin import FoldSettings
-from drakebots.fem.material import Material
+from drakebots.design.skeleton import edit, table1_template, write_sdf
+from drakebots.design.skin import SkinSettings
+from drakebots.fem.mesh import TetMesh
+from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
-_KEYS = ("name", "surface", "template", "parameters", "limits", "skin")
-_SKIN = [f.name for f in fields(SkinSettings) if f.name not in ("soft",)]
+SERVOS = ServoGains(stiffness=40.0, damping=0.6)
+"""Gains of a servo's own control; no data sheet gives them."""
+
+_ENTRIES = ("name", "surface", "template", "parameters", "limits", "skin")
 
 
-def read_design(path: Path) -> DesignProblem:
-    """Reads a design.
+def read_design(path: Path | str) -> DesignProblem:
+    """Reads a design problem from a YAML file.
 
     Raises:
         FileProblem: naming the file and the entry that is wrong.
     """
-    try:
-        raw = yaml.safe_load(path.read_text())
-    except FileNotFoundError as error:
-        raise FileProblem(path, "no such design file") from error
-    except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
-        raise FileProblem(path, f"cannot be read as YAML: {error}") from error
+    path = Path(path)
+    if not path.exists():
+        raise FileProblem(path, "no such design file")
+    raw = read_yaml(path)
     try:
         return parse_design(raw, path.parent)
     except FileProblem:
         raise
-    except (DrakebotsError, TypeError, ValueError) as error:
+    except DrakebotsError as error:
         raise FileProblem(path, str(error)) from error
 
 
 def parse_design(raw: Any, folder: Path) -> DesignProblem:
-    """The problem in a parsed document; files are relative to `folder`.
+    """The problem in a parsed document.
+
+    Args:
+        raw: the document.
+        folder: folder to which the surface's file is relative.
 
     Raises:
-        InvalidInput, UnknownName, FileProblem: for an entry that cannot be.
+        InvalidInput, UnknownName, FileProblem: for an entry that is wrong.
     """
-    raw = _mapping(raw, "the file", _KEYS)
-    if "template" not in raw:
+    top = Fields(raw, TOP, _ENTRIES)
+    if "template" not in top:
         raise InvalidInput("needs `template: beetle`, or monster, lizard, cow")
-    start = table1_problem(str(raw["template"]))
-    template = table1_template(str(raw["template"]))
-    parameters = dict(_mapping(raw.get("parameters", {}), "parameters"))
-    template = edit(template, {str(k): v for k, v in parameters.items()})
-    if "surface" not in raw:
-        if parameters:
-            raise InvalidInput("parameters need a surface to be fitted into")
-        skin = _skin(raw.get("skin", {}), start.skin)
-        return replace(start, name=str(raw.get("name", start.name)), skin=skin)
-    entry = _mapping(raw["surface"], "surface", ("file", "unit", "scale"))
-    if "file" not in entry:
-        raise InvalidInput("surface: needs `file: body.stl`")
-    unit = entry.get("unit")
-    file = folder / str(entry["file"])
-    surface = read_surface(file, unit=unit)
-    limits = _mapping(raw.get("limits", {}), "limits")
+    robot = top.text("template")
+    start = table1_problem(robot)
+    parameters = top.fields("parameters")
+    template = edit(table1_template(robot), {k: parameters.get(k) for k in parameters})
+    if "surface" not in top:
+        for entry in ("parameters", "limits"):
+            if entry in top:
+                raise InvalidInput(f"{entry} need a surface to be fitted into")
+        skin = _skin(top.fields("skin", _SKIN), start.skin)
+        return replace(start, name=top.text("name", start.name), skin=skin)
+    entry = top.fields("surface", ("file", "unit", "scale"))
+    file = folder / entry.text("file")
+    limits = top.fields("limits")
     return DesignProblem(
-        str(raw.get("name", file.stem.replace("-", "_"))),
+        top.text("name", file.stem.replace("-", "_")),
         template,
-        surface=surface,
-        skin=_skin(raw.get("skin", {}), SkinSettings()),
-        scale=_number(entry.get("scale", 1.0), "surface scale"),
-        limits={str(k): tuple(map(float, v)) for k, v in limits.items()},
+        surface=read_surface(file, unit=entry.get("unit", None)),
+        skin=_skin(top.fields("skin", _SKIN), SkinSettings()),
+        scale=entry.number("scale", 1.0),
+        limits={name: limits.get(name) for name in limits},
     )
 
 
-def _skin(raw, usual: SkinSettings) -> SkinSettings:
-    raw = dict(_mapping(raw, "skin", _SKIN))
-    for name, kind in (("folds", FoldSettings), ("material", Material)):
-        if name in raw:
-            known = [f.name for f in fields(kind)]
-            part = _mapping(raw[name], f"skin {name}", known)
-            raw[name] = replace(getattr(usual, name), **part)
-    for name, value in raw.items():
-        if name in ("wall", "foot_wall", "mass", "fold_modulus", "brace_length"):
-            raw[name] = _number(value, f"skin {name}")
-        counts = name in ("vertices", "glue", "layers")
-        if counts and (isinstance(value, bool) or not isinstance(value, int)):
-            raise InvalidInput(f"skin {name}: {value!r} must be an integer")
-    return replace(usual, **raw)
+_SKIN = tuple(f.name for f in fields(SkinSettings) if f.name != "soft")
 
 
-def _mapping(raw, where, known=None) -> Mapping:
-    if not isinstance(raw, Mapping):
-        raise InvalidInput(f"{where}: needs `name: value` entries")
-    for key in raw:
-        if known is not None and key not in known:
-            raise UnknownName(f"entry of {where}", str(key), known)
-    return raw
+def _skin(entries: Fields, default: Any) -> Any:
+    """The settings with some entries replaced; also those of its folds and material."""
+    changes = {}
+    for name in entries:
+        old = getattr(default, name)
+        if hasattr(old, "__dataclass_fields__"):
+            inner = entries.fields(name, (f.name for f in fields(old)))
+            changes[name] = _skin(inner, old)
+        elif isinstance(old, str):
+            changes[name] = entries.text(name)
+        elif isinstance(old, int):
+            changes[name] = entries.integer(name)
+        else:
+            changes[name] = entries.number(name)
+    return replace(default, **changes)
 
 
-def _number(value, where) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{where}: {value!r} must be a number in SI") from None
+def write_design(design: Design, folder: Path | str) -> Path:
+    """Writes a design as a folder of files that Drake's parser and `load_skinned` read.
+
+    These are NAME.sdf, NAME.drakebots.yaml, NAME.skin.yaml, skin.vtu, params.yaml,
+    scene.dmd.yaml and meshes/. They depend on the design only.
+
+    Returns:
+        the path of the SDF.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = design.problem.name
+    path = write_sdf(design.skeleton, folder)
+    write_compressed_mesh(folder / "skin.vtu", design.shell.mesh)
+    write_skin(folder / f"{name}.skin.yaml", skin_description(design))
+    for file, text in (
+        ("scene.dmd.yaml", _scene(name)),
+        ("params.yaml", params_text(design)),
+    ):
+        with replacing(folder / file) as part:
+            part.write_text(text)
+    return path
+
+
+def skin_description(design: Design) -> SkinDescription:
+    """The contents of the `.skin.yaml` of a design."""
+    materials = design.materials
+    return SkinDescription(
+        mesh="skin.vtu",
+        glue={link: tuple(map(int, ids)) for link, ids in design.glue.items()},
+        material=materials[0],
+        regions={k: m for k, m in materials.items() if m != materials[0]},
+        servos=SERVOS,
+        patches=tuple(
+            Patches(sole.foot, sole.link, np.round(sole.p_BP, 9))
+            for sole in design.skeleton.soles
+        ),
+    )
+
+
+def write_compressed_mesh(path: Path, mesh: TetMesh) -> None:
+    """Writes a `.vtu` with float32 positions and int32 tets, compressed."""
+    small = meshio.Mesh(
+        mesh.vertices.astype(np.float32),
+        [("tetra", mesh.tets.astype(np.int32))],
+        cell_data={"region": [mesh.region.astype(np.int32)]},
+    )
+    with replacing(path) as part:
+        meshio.write(part, small, file_format="vtu")
+
+
+def _scene(name: str) -> str:
+    return (
+        "# The skeleton as it stands at rest; the skin is no part of it.\n"
+        "directives:\n"
+        "- add_model:\n"
+        f"    name: {name}\n"
+        f"    file: package://drakebots/{name}/{name}.sdf\n"
+    )
+
+
+def params_text(design: Design) -> str:
+    """The text of params.yaml: every number of a design, and its measurements."""
+    skin = design.problem.skin
+    measured = {k: v for k, v in design.report().items() if "second" not in k}
+    measured.pop("surface_to_robot_s")
+    raw = {
+        "name": design.problem.name,
+        "template": {"kind": type(design.template).__name__} | asdict(design.template),
+        "skin": asdict(skin),
+        "measured": measured,
+    }
+    head = "# Written by drakebots.design; every number of the design, SI.\n"
+    return head + yaml.safe_dump(_plain(raw), sort_keys=False, width=100)
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.9g}")
+    if isinstance(value, np.integer):
+        return int(value)
+    return value

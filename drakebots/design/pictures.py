@@ -1,4 +1,4 @@
-"""Pictures of a design's stages, by matplotlib."""
+"""Pictures of the stages of a design, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -30,23 +30,28 @@ _LIGHT = np.array([0.4, -0.6, 0.7]) / np.sqrt(1.01)
 
 
 def draw_surface(path: Path, surface: Surface, colours=None, title: str = "") -> Path:
-    """A shaded surface from two sides."""
+    """Draws a shaded surface from two sides.
+
+    Args:
+        path: file of the picture; its suffix chooses the format.
+        surface: surface with m triangles.
+        colours: colours of the triangles (m, 3).
+        title: title of the picture.
+    """
     figure, axes = _two_views(surface.vertices, title)
     shade = 0.4 + 0.6 * np.clip(surface.normals @ _LIGHT, 0, 1)
     base = np.array(_SKIN) if colours is None else np.asarray(colours)
     for ax in axes:
-        ax.add_collection3d(
-            Poly3DCollection(
-                surface.vertices[surface.triangles],
-                facecolors=np.clip(shade[:, None] * base, 0, 1),
-                edgecolor="none",
-            )
+        _add_faces(
+            ax,
+            surface.vertices[surface.triangles],
+            np.clip(shade[:, None] * base, 0, 1),
         )
     return _save(figure, path)
 
 
 def draw_skin(path: Path, design: Design) -> Path:
-    """The outside of the skin; folds and soft parts in colours of their own."""
+    """Draws the outside of the skin, with folds and soft parts in other colours."""
     mesh = design.shell.mesh
     outer = design.shell.outer
     region = np.zeros(len(mesh.vertices), int)
@@ -58,7 +63,7 @@ def draw_skin(path: Path, design: Design) -> Path:
 
 
 def draw_skeleton(path: Path, design: Design) -> Path:
-    """The links' boxes and bracing plates within the skin, and the glue."""
+    """Draws the boxes and bracing plates of the links inside the skin, and the glue."""
     mesh = design.shell.mesh
     title = f"{design.problem.name}: bracing plates, glue in red"
     figure, axes = _two_views(mesh.vertices, title)
@@ -82,24 +87,14 @@ def draw_skeleton(path: Path, design: Design) -> Path:
     for ax in axes:
         ax.add_collection3d(Line3DCollection(boxes, colors="0.25", linewidths=0.5))
         if faces:
-            ax.add_collection3d(
-                Poly3DCollection(
-                    np.concatenate(faces), facecolors=colours, edgecolor="none"
-                )
-            )
-        ax.add_collection3d(
-            Poly3DCollection(
-                outer.vertices[outer.triangles],
-                facecolors=(*_SKIN, 0.13),
-                edgecolor="none",
-            )
-        )
+            _add_faces(ax, np.concatenate(faces), colours)
+        _add_faces(ax, outer.vertices[outer.triangles], (*_SKIN, 0.13))
         ax.plot(*glue.T, ".", color="crimson", markersize=4)
     return _save(figure, path)
 
 
 def draw_cut(path: Path, design: Design) -> Path:
-    """The wall's vertices in a slice along a leg: thickness and teeth."""
+    """Draws the wall in a section along a leg, which shows its thickness and teeth."""
     mesh = design.shell.mesh
     y = design.skeleton.link(design.skeleton.soles[0].link).p_WA[1]
     figure = Figure(figsize=(9, 6), dpi=110)
@@ -120,7 +115,7 @@ def draw_cut(path: Path, design: Design) -> Path:
 
 
 def draw_fabrication(path: Path, made: Fabrication) -> Path:
-    """The pieces of skin drawn apart, and the mould of a limb opened."""
+    """Draws the pieces of skin moved apart, and an opened mould of a limb."""
     figure = Figure(figsize=(11, 5), dpi=100)
     middle = np.mean([p.skin.vertices.mean(axis=0) for p in made.pieces.values()], 0)
     apart = []
@@ -148,10 +143,12 @@ def draw_fabrication(path: Path, made: Fabrication) -> Path:
         ax = _view(figure, k, faces.reshape(-1, 3), 24, -60)
         ax.set_title(title)
         colours = np.clip(np.concatenate(colours), 0, 1)
-        ax.add_collection3d(
-            Poly3DCollection(faces, facecolors=colours, edgecolor="none")
-        )
+        _add_faces(ax, faces, colours)
     return _save(figure, path)
+
+
+def _add_faces(ax, faces, colours):
+    ax.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolor="none"))
 
 
 def _two_views(points, title):
@@ -163,7 +160,7 @@ def _two_views(points, title):
 
 
 def _view(figure, k, points, elevation, azimuth):
-    """The left or right half, filled by the points."""
+    """Axes in the left or right half of a figure, filled by the points."""
     low, high = points.min(axis=0), points.max(axis=0)
     ax = figure.add_axes((0.5 * k, 0.0, 0.5, 0.94), projection="3d")
     ax.set_proj_type("ortho")
@@ -175,7 +172,7 @@ def _view(figure, k, points, elevation, azimuth):
 
 
 def _zoom(ax, points, size) -> float:
-    """With which the points just fill the axes; both scale alike in this view."""
+    """Zoom at which the points just fill the axes, which scale alike in this view."""
     ax.set_box_aspect(size, zoom=1.0)
     x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
     frame = ax.viewLim
@@ -189,12 +186,3 @@ def _save(figure, path):
     with matplotlib.rc_context({"svg.hashsalt": "drakebots"}), replacing(path) as part:
         figure.savefig(part, format=path.suffix[1:], metadata={"Software": None})
     return path
-
-
-__all__ = [
-    "draw_cut",
-    "draw_fabrication",
-    "draw_skeleton",
-    "draw_skin",
-    "draw_surface",
-]

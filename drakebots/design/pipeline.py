@@ -1,18 +1,19 @@
 """From a design problem to a skinned robot, stage by stage (paper, section 6.1).
 
-body or surface -> distance grid -> skeleton inside it -> folding regions -> hollow
-to a wall -> tets -> regions and masses -> glue at the bracing units.
+A body or a surface becomes a distance grid; a skeleton is placed inside it; the skin is
+folded at the joints, hollowed to a wall and meshed with tets, which get regions and
+materials; bracing plates are trimmed to its inside, and vertices are glued to them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress
 from drakebots.design.bracing import (
     around_limbs,
     brace_vertices,
@@ -21,11 +22,12 @@ from drakebots.design.bracing import (
 )
 from drakebots.design.embed import embed
 from drakebots.design.geometry import DistanceGrid, Surface, check_surface
-from drakebots.design.problem import Design, DesignProblem, SkinSettings
+from drakebots.design.problem import Design, DesignProblem
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin import (
     FOLDS,
     Shell,
+    SkinSettings,
     fold_and_hollow,
     joint_folds,
     region_materials,
@@ -33,56 +35,49 @@ from drakebots.design.skin import (
 )
 
 STAGES = ("surface", "skeleton", "shell", "glue")
-
-Progress = Callable[[str, int, int], None]
-
-GRID, BAND = 3e-3, 9e-3
-"""Spacing of the distance grid, and how far from a surface it is exact [m]."""
+"""Stages of a design, as reported to `progress` and timed."""
 
 TOUCH = 0.5
-"""Of the mean edge of the skin's inside: farthest that glue is from its plate."""
+"""Largest distance of glue from its plate, over the mean edge of the skin's inside."""
 
-LEAST_GLUE = 6
-"""Glue vertices of a link with bracing; fewer let it slip."""
+_GRID, _BAND = 3e-3, 9e-3
+"""Spacing of the distance grid, and distance from a surface within which it is exact
+[m]."""
+
+_LEAST_GLUE = 6
+"""Smallest number of glue vertices of a link with bracing; fewer let it slip."""
 
 
 def design_robot(problem: DesignProblem, *, progress: Progress | None = None) -> Design:
-    """Runs all stages.
+    """Designs a skinned robot.
 
     Args:
-        problem: what to design.
-        progress: called before each stage with its name, its number and how many
-            there are.
+        problem: the problem.
+        progress: called before each stage with its name, the number of stages done
+            and the number of all stages.
 
     Raises:
         InvalidInput: for a surface that is open or crosses itself, a body too thin
-            for its motors (by how much, and what scale would fit), glue that
+            for its motors (by how much, and what scale would fit), or glue that
             cannot be placed.
-        NoSolution: for a template that cannot be put into a surface (names the
-            limb and the scale that would do), a wall that cannot be meshed even
+        NoSolution: for a template that cannot be fitted into a surface (names the
+            limb and the scale that would do), or a wall that cannot be meshed even
             without teeth.
     """
-    seconds: dict[str, float] = {}
-    began = time.perf_counter()
+    times = []
 
     def stage(name):
-        nonlocal began
-        now = time.perf_counter()
-        if seconds:
-            last = list(seconds)[-1]
-            seconds[last] = now - began
-        began = now
-        seconds[name] = 0.0
+        times.append(time.perf_counter())
         if progress is not None:
             progress(name, STAGES.index(name), len(STAGES))
 
-    skin, template, found = problem.skin, problem.template, ()
+    skin, template, mended = problem.skin, problem.template, ()
     stage("surface")
     if problem.surface is None:
-        grid = DistanceGrid.from_implicit(problem.body, GRID)
+        grid = DistanceGrid.from_implicit(problem.body, _GRID)
     else:
-        surface, found = stood_up(problem.surface, problem.scale)
-        grid = DistanceGrid.from_surface(surface, GRID, BAND)
+        surface, mended = stood_up(problem.surface, problem.scale)
+        grid = DistanceGrid.from_surface(surface, _GRID, _BAND)
     stage("skeleton")
     if problem.surface is None:
         skeleton = template.skeleton()
@@ -94,7 +89,7 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
         template = replace(template, build=build)
         template = embed(template, grid, limits=problem.limits).template
         skeleton = template.skeleton()
-        # The limb is as wide as it is: the folds measure it.
+        # The surface is as wide as it is: the folds measure its limbs.
         folds = tuple(
             replace(fold, radius=None) for fold in joint_folds(skeleton, skin.folds)
         )
@@ -104,31 +99,29 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
     materials = region_materials(shell.mesh, skin)
     stage("glue")
     braced = with_plates(skeleton, shell.inner, gap=template.build.gap)
-    skeleton, notes = braced.skeleton, (*notes, *braced.notes)
-    glue = glue_by_link(shell, skeleton, skin)
-    seconds["glue"] = time.perf_counter() - began
+    glue = glue_by_link(shell, braced.skeleton, skin)
+    times.append(time.perf_counter())
     return Design(
         problem,
         template,
-        skeleton,
+        braced.skeleton,
         folds,
         shell,
         glue,
         materials,
-        seconds,
-        (*found, *notes),
+        dict(zip(STAGES, np.diff(times).tolist())),
+        (*mended, *notes, *braced.notes),
     )
 
 
 def stood_up(surface: Surface, scale: float) -> tuple[Surface, tuple[str, ...]]:
-    """A checked surface, scaled, on the ground, its middle over the origin.
+    """A checked surface, scaled, on the ground, with its middle above the origin.
 
     Returns:
         the surface, and a note for each thing that was mended.
 
     Raises:
-        InvalidInput: for a surface that is open, crosses itself or cannot be told
-            inside from outside.
+        InvalidInput: for a surface that is open, crosses itself or has one side only.
     """
     surface, report = check_surface(surface)
     x = surface.vertices * scale
@@ -137,40 +130,38 @@ def stood_up(surface: Surface, scale: float) -> tuple[Surface, tuple[str, ...]]:
     return Surface(x - place, surface.triangles), report.notes
 
 
-def check_room(skeleton: Skeleton, grid: DistanceGrid, least: float = 0.0) -> None:
-    """That links, motors and payload lie inside the body.
+def check_room(skeleton: Skeleton, grid: DistanceGrid) -> None:
+    """Checks that links, motors and payload lie inside the body.
 
     Args:
-        skeleton: at rest.
-        grid: the body's signed distance.
-        least: distance they must keep from its surface [m].
+        skeleton: skeleton at rest.
+        grid: signed distance of the body.
 
     Raises:
-        InvalidInput: naming the link, by how much it sticks out and the scale of
-            the body that would do.
+        InvalidInput: naming the link, by how much it sticks out and the scale of the
+            body that would do.
     """
     points, index = skeleton.corners()
     phi = grid(points)
     worst = int(np.argmax(phi))
-    if phi[worst] <= -least:
+    if phi[worst] <= 0:
         return
     link = skeleton.links[index[worst]].name
-    out = float(phi[worst]) + least
-    scale = _scale_that_fits(grid, points[index == index[worst]], least)
+    scale = _scale_that_fits(grid, points[index == index[worst]])
     remedy = f"scale it by {scale:.2f} or more" if np.isfinite(scale) else "move it"
     raise InvalidInput(
-        f"the body is {1e3 * out:.1f} mm too thin for link {link}; {remedy}, or make "
-        "that link thinner"
+        f"the body is {1e3 * phi[worst]:.1f} mm too thin for link {link}; {remedy}, or "
+        "make that link thinner"
     )
 
 
-def _scale_that_fits(grid, points, least) -> float:
-    """The least factor on the body, about the points' middle, that holds them."""
+def _scale_that_fits(grid, points) -> float:
+    """The smallest scale of the body, about the points' middle, that contains them."""
     middle = points.mean(axis=0)
 
     def out(k):
         # Scaled by k about p, a body has the distance k phi(p + (x - p)/k).
-        return (k * grid(middle + (points - middle) / k)).max() + least
+        return (k * grid(middle + (points - middle) / k)).max()
 
     low, high = 1.0, 1.1
     while out(high) > 0 and high < 20:
@@ -184,23 +175,19 @@ def _scale_that_fits(grid, points, least) -> float:
 
 
 def glue_by_link(shell: Shell, skeleton: Skeleton, skin: SkinSettings) -> dict:
-    """Glue vertices by link, on the inside of the skin, none in a fold.
-
-    They touch the bracing plates: within half of the inside's mean edge.
-    """
+    """Glue vertices by link: on the inside of the skin, on a plate, none in a fold."""
     mesh = shell.mesh
     inner = np.zeros(len(mesh.vertices), bool)
     inner[shell.inner_vertices] = True
     inner[np.unique(mesh.tets[mesh.region == FOLDS])] = False
-    room = np.flatnonzero(inner)
-    inner[room] = around_limbs(mesh.vertices[room], skeleton)
+    ids = np.flatnonzero(inner)
+    inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
     return brace_vertices(
         mesh.vertices,
         skeleton,
         skin.glue,
-        radius=skin.brace_length / 2,
         touch=TOUCH * mean_edge(shell.inner),
         joint_clearance=skin.folds.length / 2 + 0.004,
         inner=inner,
-        least=LEAST_GLUE,
+        least=_LEAST_GLUE,
     )

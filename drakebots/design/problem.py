@@ -1,125 +1,59 @@
-"""What a designer asks for, and what comes out."""
+"""A design problem, and the designed robot."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
+from drakebots.core.checks import array, check, check_value, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import glue_distance, plates
 from drakebots.design.geometry import Implicit, Surface
 from drakebots.design.skeleton import Skeleton, Template
-from drakebots.design.skin import FoldSettings, JointFold, Shell
+from drakebots.design.skin import JointFold, Shell, SkinSettings
 from drakebots.fem.material import Material
 
 
 @dataclass(frozen=True)
-class SoftBall:
-    """A part of the skin of another stiffness: what lies within a ball.
-
-    Attributes:
-        name: e.g. "belly".
-        p_W, radius: of the ball, in the robot's frame at rest [m].
-        modulus: relative to the rest of the skin.
-    """
-
-    name: str
-    p_W: tuple[float, float, float]
-    radius: float
-    modulus: float
-
-    def __post_init__(self):
-        if not (self.radius > 0 and self.modulus > 0):
-            raise InvalidInput(f"soft part {self.name}: radius and modulus must be > 0")
-
-
-@dataclass(frozen=True)
-class SkinSettings:
-    """How the skin is made.
-
-    Attributes:
-        wall, foot_wall: thickness, and under and around the soles [m].
-        vertices, glue: numbers of vertices wanted.
-        layers: of elements through the wall.
-        folds: teeth at the joints.
-        fold_refine: edges there, relative to the others.
-        material: of the skin; its density is replaced where `mass` is given.
-        mass: of the skin [kg]; None to let the density decide.
-        fold_modulus: modulus of the folds' elements over the material's, which
-            takes back what P1 tets are too stiff there (docs/design.md).
-        soft: parts of other stiffness.
-        brace_length: of a bracing ring's region along its link [m], where rings are
-            not trimmed to plates.
-
-    Raises:
-        InvalidInput: for a thickness that is not > 0 or another value out of range.
-    """
-
-    wall: float = 4e-3
-    foot_wall: float = 8e-3
-    vertices: int = 14000
-    glue: int = 140
-    layers: int = 1
-    folds: FoldSettings = field(default_factory=FoldSettings)
-    fold_refine: float = 1.0
-    material: Material = field(default_factory=Material)
-    mass: float | None = None
-    fold_modulus: float = 1.0
-    soft: tuple[SoftBall, ...] = ()
-    brace_length: float = 0.04
-
-    def __post_init__(self):
-        for name in ("wall", "foot_wall", "fold_modulus", "brace_length"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                unit = "" if name == "fold_modulus" else " m"
-                raise InvalidInput(f"skin {name} = {value}{unit}: must be > 0")
-        if self.mass is not None and not (np.isfinite(self.mass) and self.mass > 0):
-            raise InvalidInput(f"skin mass = {self.mass} kg: must be > 0")
-        for name in ("vertices", "glue"):
-            if getattr(self, name) < 10:
-                raise InvalidInput(
-                    f"skin {name} = {getattr(self, name)}: must be >= 10"
-                )
-
-
-@dataclass(frozen=True)
 class DesignProblem:
-    """A body, a template and a skin.
+    """A body, a template of the skeleton, and a skin.
 
     Attributes:
-        name: of the robot; of its files.
-        template: the skeleton's; for a surface, fitted into it.
-        body: drawn by formula around the template's skeleton, or
-        surface: a closed surface, x forward and z up, soles lowest [m].
-        skin: settings.
-        scale: factor on a surface.
-        limits: of the template's parameters in the fit, by dotted name.
+        name: name of the robot and of its files: letters, digits and underscores.
+        template: template of the skeleton; it is fitted into a surface.
+        body: body defined by formulas around the template's skeleton; None for a
+            surface.
+        surface: closed surface, x forward and z up, soles lowest [m]; None for a body.
+        skin: how the skin is made.
+        scale: factor on the surface.
+        limits: lower and upper limits of the template's parameters in the fit, in SI,
+            by dotted name.
 
     Raises:
-        InvalidInput: unless there is just one of body and surface.
+        InvalidInput: unless there is either a body or a surface, and for a value out
+            of range.
     """
 
     name: str
     template: Template
     body: Implicit | None = None
     surface: Surface | None = None
-    skin: SkinSettings = SkinSettings()
+    skin: SkinSettings = field(default_factory=SkinSettings)
     scale: float = 1.0
     limits: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: MappingProxyType({})
     )
 
     def __post_init__(self):
+        check(self, "design", name=text(r"\w+", "letters, digits and _ only"))
+        check(self, "design", scale=positive())
+        for name, limits in self.limits.items():
+            check_value(f"design: limits of {name}", limits, array((2,)))
         if (self.body is None) == (self.surface is None):
             raise InvalidInput(f"design {self.name}: needs a body or a surface")
-        if not self.name or not self.name.replace("_", "a").isalnum():
-            raise InvalidInput(f"design name {self.name!r}: letters, digits, _ only")
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InvalidInput(f"design scale = {self.scale}: must be > 0")
 
 
 @dataclass(frozen=True)
@@ -127,14 +61,14 @@ class Design:
     """A skinned robot.
 
     Attributes:
-        problem: what was asked.
-        template: as fitted.
-        skeleton: at rest.
-        folds: regions of the joints.
-        shell: the wall of tets; its regions: 0 plain, 1 folds, 2... soft parts.
-        glue: vertices of the shell's mesh by link.
-        materials: by region of the mesh.
-        seconds: of each stage.
+        problem: the problem that was solved.
+        template: the template as fitted.
+        skeleton: the skeleton at rest, with bracing plates.
+        folds: folding regions of the joints.
+        shell: the wall of tets; its regions are 0 plain, 1 folds, 2... soft parts.
+        glue: glue vertices of the shell's mesh, by link.
+        materials: materials by region of the mesh.
+        seconds: time spent in each stage [s].
         notes: what was adjusted, one line each.
     """
 
@@ -150,7 +84,7 @@ class Design:
 
     @property
     def skin_mass(self) -> float:
-        """Volume x density [kg]."""
+        """Mass of the skin [kg]."""
         mesh = self.shell.mesh
         density = np.array([self.materials[k].density for k in mesh.regions])
         volume = np.array([mesh.volumes[mesh.region == k].sum() for k in mesh.regions])
@@ -158,28 +92,27 @@ class Design:
 
     @property
     def mass(self) -> float:
-        """Of skeleton and skin [kg]."""
+        """Mass of skeleton and skin [kg]."""
         return self.skeleton.mass + self.skin_mass
 
     @property
     def size(self) -> np.ndarray:
-        """Length, width, height (3,) [m]."""
+        """Length, width, height of the skin (3,) [m]."""
         return np.ptp(self.shell.mesh.vertices, axis=0)
 
     def report(self) -> dict:
-        """Figures as JSON-able values."""
-        shell = self.shell.report
+        """Figures of the design, as values that JSON can hold."""
+        shell, braces = self.shell.report, plates(self.skeleton)
+        vertices = self.shell.mesh.vertices
         return {
             "name": self.problem.name,
             "joints": len(self.skeleton.hinges),
-            "skin_vertices": len(self.shell.mesh.vertices),
+            "skin_vertices": len(vertices),
             "skin_tets": len(self.shell.mesh.tets),
             "glue_vertices": int(sum(map(len, self.glue.values()))),
-            "glue_to_plate_m": glue_distance(
-                self.skeleton, self.shell.mesh.vertices, self.glue
-            ),
-            "plates": len(plates(self.skeleton)),
-            "plate_thickness_m": _range(p.thickness for _, p in plates(self.skeleton)),
+            "glue_to_plate_m": glue_distance(self.skeleton, vertices, self.glue),
+            "plates": len(braces),
+            "plate_thickness_m": _range(plate.thickness for _, plate in braces),
             "skeleton_mass_kg": self.skeleton.mass,
             "skin_mass_kg": self.skin_mass,
             "mass_kg": self.mass,
@@ -194,6 +127,6 @@ class Design:
         }
 
 
-def _range(values) -> list[float]:
+def _range(values: Iterable[float]) -> list[float]:
     values = list(values)
     return [min(values), max(values)] if values else []

@@ -1,8 +1,8 @@
-"""Torque with which a robot's skin resists its joints, static and without weight.
+"""Static torques with which a robot's skin resists its joints, without gravity.
 
-`joint_resistance` turns a joint and lets the skin find its equilibrium;
-`rest_stiffness` is the slope at rest of all joints at once, from one factorization;
-`limb_skin` is the part of a skin that matters to one limb, small enough for P2.
+:func:`joint_resistance` turns a joint and lets the skin find its equilibrium;
+:func:`rest_stiffness` gives the slopes of all joints at rest from one factorization;
+:func:`limb_skin` cuts out the part of a skin around one limb, small enough for P2 tets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.checks import check_value, one_of
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import equilibrium
 from drakebots.fem.assembly import build_model, elastic_force, force_and_tangent
 from drakebots.fem.mesh import TetMesh
@@ -22,11 +23,8 @@ from drakebots.model import find_body
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import Glue, LinkWeights, glue_midside, glue_points
 
-MARGIN = 0.12
-"""Of the skin around a limb in `limb_skin` [m]."""
-
-MOVE = np.radians(7.5)
-"""Largest turn between two equilibria [rad]."""
+_TURN = np.radians(7.5)
+"""Largest angle between two equilibria [rad]."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,10 @@ class Resistance:
     """The skin's torque on one joint.
 
     Attributes:
-        joint: name.
-        angles: from rest (n,) [rad].
-        torques: that hold the joint there against the skin alone (n,) [N m].
-        limit: of its servo [N m].
+        joint: name of the joint.
+        angles: angles from rest (n,) [rad].
+        torques: torques that hold the joint there against the skin alone (n,) [N m].
+        limit: largest torque of its servo [N m].
     """
 
     joint: str
@@ -49,22 +47,21 @@ class Resistance:
 def joint_resistance(
     robot: SkinnedRobot, joint: str, angles: Sequence[float]
 ) -> Resistance:
-    """Turns one joint, all others at rest, and lets the skin find its equilibrium.
+    """Turns one joint, with all others at rest, and finds the skin's equilibria.
 
         tau = dE/dq = J_c' dE/dx_c,  E the elastic energy, x_c(q) the glue
 
     Args:
-        robot: its skin lies at rest in its rest pose.
-        joint: an actuated one.
-        angles: from rest, all of one sign and growing [rad].
+        robot: robot whose skin is stress-free in the rest pose.
+        joint: name of an actuated joint.
+        angles: angles from rest, all of one sign and of growing size [rad].
 
     Raises:
-        UnknownName: for a joint that has no motor.
+        UnknownName: for a joint without a motor.
         InvalidInput: for angles that do not grow.
-        NoSolution: when the skin finds no equilibrium.
+        NoSolution: when an equilibrium is not found.
     """
-    if joint not in robot.joints:
-        raise UnknownName("joint", joint, robot.joints)
+    check_value("joint", joint, one_of("joint", robot.joints))
     angles = np.asarray(angles, float)
     if (np.diff(np.abs(angles)) <= 0).any() or np.ptp(np.sign(angles)) > 1:
         raise InvalidInput(f"{joint}: angles must grow, away from rest")
@@ -81,9 +78,9 @@ def joint_resistance(
 
     before, x, now, torques = pose(0.0), robot.fem.rest, 0.0, []
     for angle in angles:
-        steps = max(1, int(np.ceil(abs(angle - now) / MOVE)))
-        for way in np.linspace(now, angle, steps + 1)[1:]:
-            after = pose(way)
+        steps = max(1, int(np.ceil(abs(angle - now) / _TURN)))
+        for between in np.linspace(now, angle, steps + 1)[1:]:
+            after = pose(between)
             moves = [b @ a.inverse() for a, b in zip(before, after)]
             x, before = weights.moved(x, moves), after
             held, J = glue_points(plant, context, robot.glue)
@@ -99,8 +96,8 @@ def joint_resistance(
             if not found.converged:
                 plant.SetPositions(context, robot.rest_positions)
                 raise NoSolution(
-                    f"{joint}: no equilibrium of the skin at {np.degrees(way):.1f} "
-                    f"degrees ({found.message})"
+                    f"{joint}: no equilibrium of the skin found at "
+                    f"{np.degrees(between):.1f} degrees ({found.message})"
                 )
             x = found.positions
         now = angle
@@ -112,19 +109,19 @@ def joint_resistance(
 
 
 def rest_stiffness(robot: SkinnedRobot) -> np.ndarray:
-    """The slope at rest of the skin's torque on each joint (m,) [N m/rad].
+    """The slope at rest of the skin's torque on each of m joints (m,) [N m/rad].
 
-        dtau/dq = diag(J_c' S J_c),  S the stiffness condensed on the glue
+        dtau/dq = diag(J_c' S J_c),  S the stiffness condensed onto the glue
 
     Args:
-        robot: its skin lies at rest in its rest pose; m actuated joints.
+        robot: robot with m actuated joints, whose skin is stress-free in the rest pose.
     """
     plant, context, fem = robot.plant, robot.context, robot.fem
     plant.SetPositions(context, robot.rest_positions)
     _, J = glue_points(plant, context, robot.glue)
     J = J[:, [plant.GetJointByName(name).velocity_start() for name in robot.joints]]
     values = force_and_tangent(fem, fem.rest)[1]
-    # The whole skin may move freely, which leaves no pivot: lift it by rounding.
+    # The skin as a whole may move freely, so that a pivot would vanish: add a little.
     diagonal = fem.pattern.diagonal
     values[diagonal] += 1e-7 * values[diagonal].mean()
     solver = make_solver(fem.pattern, robot.glue.dofs)
@@ -138,28 +135,28 @@ def limb_skin(
     robot: SkinnedRobot,
     joint: str,
     *,
-    margin: float = MARGIN,
+    margin: float = 0.12,
     second_order: Iterable[int] = (),
     modulus: float | None = None,
 ) -> SkinnedRobot:
-    """The skin around one joint's limb alone; it is held where it is cut off.
+    """The robot with the skin of one limb alone, which is held where it is cut off.
 
-    Static solves are several times faster with it than with the whole skin, and P2 is
-    within reach. Held at the cut it is a little stiffer.
+    Static solves are several times faster than with the whole skin, and P2 tets are
+    affordable. As it is held at the cut, it is a little stiffer.
 
     Args:
-        robot: as a whole.
-        joint: an actuated one of the limb.
-        margin: the skin is kept so far from the lines between the limb's joints and
-            its farthest glue [m].
+        robot: the whole robot.
+        joint: name of an actuated joint of the limb.
+        margin: distance up to which the skin is kept around the lines between the
+            limb's joints and its farthest glue [m].
         second_order: regions of P2 tets.
-        modulus: of region 1, the folds, over the plain skin's; the file's by default.
+        modulus: Young's modulus of region 1, the folds, over that of the plain skin;
+            the file's by default.
 
     Raises:
-        UnknownName: for a joint that has no motor.
+        UnknownName: for a joint without a motor.
     """
-    if joint not in robot.joints:
-        raise UnknownName("joint", joint, robot.joints)
+    check_value("joint", joint, one_of("joint", robot.joints))
     plant, context = robot.plant, robot.context
     plant.SetPositions(context, robot.rest_positions)
     chain, root, links = _limb(plant, context, robot.joints, joint)
@@ -170,7 +167,7 @@ def limb_skin(
         if body == links[-1] and vertex < len(x)
     ]
     if held:
-        # The far end: a foot's sole, a tail's tip.
+        # The far end of the limb: a foot's sole, a tail's tip.
         chain.append(max(held, key=lambda p: np.linalg.norm(p - chain[-1])))
     middle = x[mesh.tets].mean(axis=1)
     away = np.linalg.norm(middle - chain[0], axis=1)
@@ -195,7 +192,7 @@ def limb_skin(
 
 
 def _limb(plant, context, joints, joint):
-    """Points of the limb's joints from the torso on, the torso, the limb's links."""
+    """Positions of a limb's joints from the torso on, the torso, the limb's links."""
     hinges = [plant.GetJointByName(name) for name in joints]
     of_child = {hinge.child_body().name(): hinge for hinge in hinges}
     first = plant.GetJointByName(joint)
@@ -211,7 +208,7 @@ def _limb(plant, context, joints, joint):
 
 
 def _held(robot, kept, others, root):
-    """The glue of the part, and its cut on the torso."""
+    """The glue of the part; vertices at its cut are glued to the torso."""
     number = np.full(len(robot.mesh.vertices), -1)
     number[kept] = np.arange(len(kept))
     old = robot.glue

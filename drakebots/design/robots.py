@@ -4,34 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drakebots.design.problem import DesignProblem, SkinSettings, SoftBall
-from drakebots.design.skeleton import GLUE, MASSES, SIZES, table1_template
-from drakebots.design.skin import FoldSettings, body_named, joint_folds, with_cuffs
+from drakebots.design.problem import DesignProblem
+from drakebots.design.skeleton import GLUE, MASSES, table1_template
+from drakebots.design.skin import (
+    FoldSettings,
+    SkinSettings,
+    SoftBall,
+    body_named,
+    joint_folds,
+    with_cuffs,
+)
 from drakebots.fem.material import Material
 
 VERTICES = {"beetle": 14152, "monster": 16624, "lizard": 18261, "cow": 12494}
-"""Skin vertices of Table 1."""
+"""Numbers of skin vertices in Table 1."""
 
 WEIGHTS = {"beetle": 3.9, "monster": 11.87, "lizard": 10.8, "cow": 5.95}
-"""Of Table 1 [kg]."""
+"""Masses in Table 1 [kg]."""
 
 JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
-"""Of Table 1."""
+"""Numbers of joints in Table 1."""
 
-FOLD_MODULUS = {"beetle": 0.43, "monster": 0.43, "lizard": 0.43, "cow": 0.25}
-"""Modulus of P1 folds over the skin's, fitted to P2 at the hips by
+_FOLD_MODULUS = {"beetle": 0.43, "monster": 0.43, "lizard": 0.43, "cow": 0.25}
+"""Young's modulus of P1 folds over that of the skin, fitted to P2 tets at the hips by
 scripts/papers/quads/quad_resistance.py (docs/design.md)."""
 
-HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
-"""From a hip to the middle of its folds: below the hip's motors [m]."""
+_HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
+"""Distance from a hip to the middle of its folds, below its motors [m]."""
 
 _SOFT = {
-    # The paper reduces tail and belly of the monster by 85 %.
+    # The paper softens tail and belly of the monster by 85 %.
     "monster": (
         SoftBall("tail", (-0.235, 0.0, 0.215), 0.085, 0.15),
         SoftBall("belly", (0.0, 0.0, 0.215), 0.085, 0.15),
     ),
-    # Ours: a root 92 mm wide takes three quarters of its motor else.
+    # Ours: otherwise a root 92 mm wide would take three quarters of its motor.
     "lizard": (SoftBall("tail_root", (-0.30, 0.0, 0.222), 0.085, 0.15),),
 }
 
@@ -41,16 +48,16 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
 
     Args:
         name: beetle, monster, lizard or cow.
-        vertices: of the skin; Table 1's by default.
+        vertices: number of vertices of the skin; Table 1's by default.
 
     Raises:
         UnknownName: for another name.
     """
     template = table1_template(name)
     skeleton = template.skeleton()
-    # The cow's legs are near each other.
+    # The cow's legs are close to each other.
     margin = 0.006 if name == "cow" else None
-    settings = FoldSettings(hip_shift=HIP_SHIFT[name], margin=margin)
+    settings = FoldSettings(hip_shift=_HIP_SHIFT[name], margin=margin)
     body = with_cuffs(
         body_named(name, skeleton), joint_folds(skeleton, settings), settings
     )
@@ -61,16 +68,13 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         fold_refine=0.75 if name == "lizard" else 1.0,
         material=Material(youngs_modulus=0.7e6),
         mass=MASSES[name][1],
-        fold_modulus=FOLD_MODULUS[name],
+        fold_modulus=_FOLD_MODULUS[name],
         soft=_SOFT.get(name, ()),
     )
     return DesignProblem(name, template, body=body, skin=skin)
 
 
 def smooth(problem: DesignProblem) -> DesignProblem:
-    """The same body without teeth."""
+    """The same problem with a smooth skin, without teeth."""
     folds = replace(problem.skin.folds, depth=0.0)
     return replace(problem, skin=replace(problem.skin, folds=folds))
-
-
-__all__ = ["JOINTS", "SIZES", "VERTICES", "WEIGHTS", "smooth", "table1_problem"]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from drakebots.design import STAGES, design_robot, table1_problem
 
 SMOOTH = 10_000
-"""Edges of a coarser skin are longer than its teeth."""
+"""Number of vertices below which edges are longer than teeth, which are left out."""
 
 
 def measure(robot: str, vertices: int) -> dict:
@@ -33,7 +33,7 @@ def measure(robot: str, vertices: int) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robot", default="beetle")
+    parser.add_argument("--robot", default="beetle", help="robot of Table 1")
     parser.add_argument("--vertices", type=int, nargs="*", default=[5000, 14000, 30000])
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args(argv)

@@ -1,10 +1,9 @@
-"""Embedding a template into a surface; bracing vertices."""
+"""Fitting a template into a surface."""
 
 import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.design.bracing.glue import brace_vertices
 from drakebots.design.embed import (
     TOLERANCE,
     embed,
@@ -13,8 +12,8 @@ from drakebots.design.embed import (
     with_values,
 )
 from drakebots.design.skeleton.parameters import edit
-from drakebots.design.skeleton.table1 import GLUE, table1_template
-from tests.helpers.robot_fields import capsule_field, surface_points
+from drakebots.design.skeleton.table1 import table1_template
+from tests.helpers.robot_fields import capsule_field
 
 
 @pytest.fixture(scope="module")
@@ -98,57 +97,3 @@ def test_scaling_keeps_motors_working(scale):
     assert build == template.build
     assert scaled.front.upper == max(scale * template.front.upper, build.shortest)
     assert with_values(scaled, ["torso.size[1]"], [0.1]).torso.size[1] == 0.1
-
-
-@pytest.fixture(scope="module", params=list(GLUE))
-def skin(request):
-    """Points on a surface around each robot."""
-    skeleton = table1_template(request.param).skeleton()
-    field = capsule_field(skeleton, radius=0.05)
-    low = [-0.8, -0.4, -0.01]
-    return skeleton, surface_points(field, low, [0.8, 0.4, 0.8], 14000)
-
-
-def test_glue_counts_of_table_1(skin):
-    skeleton, points = skin
-    glue = brace_vertices(points, skeleton, GLUE[skeleton.name])
-    ids = np.concatenate(list(glue.values()))
-    assert len(ids) == GLUE[skeleton.name] == len(np.unique(ids))
-    wanted = {"torso"} | {
-        link.name
-        for link in skeleton.links
-        if link.parent and not link.name.endswith("_hip")
-    }
-    assert set(glue) == wanted
-    again = brace_vertices(points, skeleton, GLUE[skeleton.name])
-    assert all(np.array_equal(glue[name], again[name]) for name in glue)
-
-
-def test_glue_keeps_out_of_folds_and_on_soles(skin):
-    skeleton, points = skin
-    glue = brace_vertices(points, skeleton, GLUE[skeleton.name], joint_clearance=0.02)
-    for hinge in skeleton.hinges:
-        for name in (hinge.parent, hinge.child):
-            link = skeleton.link(name)
-            if link.parent is None or name.endswith("_foot") or name not in glue:
-                continue
-            d = (link.p_WB - link.p_WA) / link.length
-            away = np.abs((points[glue[name]] - hinge.p_WJ) @ d)
-            assert away.min() > 0.02
-    for sole in skeleton.soles:
-        p = points[glue[sole.link]] - skeleton.link(sole.link).origin - sole.p_BP[4]
-        assert (np.abs(p[:, :2]) <= np.array(sole.size) / 2 + 0.0121).all()
-        assert (p[:, 2] < 0.02).all()
-
-
-def test_bracing_refuses():
-    skeleton = table1_template("beetle").skeleton()
-    few = skeleton.corners()[0][:50]
-    with pytest.raises(InvalidInput, match="140 are asked for"):
-        brace_vertices(few, skeleton, 140)
-    with pytest.raises(InvalidInput, match="target"):
-        brace_vertices(few, skeleton, 0)
-    with pytest.raises(InvalidInput, match="shape"):
-        brace_vertices(np.zeros((3, 2)), skeleton, 5)
-    with pytest.raises(InvalidInput, match="inner"):
-        brace_vertices(few, skeleton, 5, inner=np.ones(3, bool))

@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
-from drakebots.design.file import parse_design
-from drakebots.design.folder import params_text, skin_description, write_design
+from drakebots.design.file import (
+    params_text,
+    parse_design,
+    skin_description,
+    write_design,
+)
 from drakebots.design.geometry.distance import DistanceGrid
 from drakebots.design.geometry.implicit import Implicit, RoundCone
 from drakebots.design.geometry.surface import Surface
 from drakebots.design.pipeline import check_room, design_robot, stood_up
-from drakebots.design.problem import DesignProblem, SkinSettings
+from drakebots.design.problem import DesignProblem
 from drakebots.design.robots import table1_problem
 from drakebots.design.skeleton.table1 import table1_template
 from drakebots.design.skin.fold import FoldSettings, joint_folds
-from drakebots.design.skin.hollow import FOLDS, _folds_at
+from drakebots.design.skin.hollow import FOLDS, SkinSettings, _folds_at
 from drakebots.fem.mesh.check import tet_quality
 from drakebots.fem.mesh.io import read_mesh
 from drakebots.fem.mesh.mesh import surface_faces
@@ -146,7 +150,7 @@ def test_teeth_go_where_the_wall_is_flat_and_on_the_twin():
 
 
 def test_zero_thickness():
-    with pytest.raises(InvalidInput, match=r"wall = 0.* must be > 0"):
+    with pytest.raises(InvalidInput, match=r"skin: wall must be > 0 m, got 0"):
         SkinSettings(wall=0.0)
 
 

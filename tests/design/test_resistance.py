@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fold_bending import FoldExperiment, ankle_skin, write_ankle
+from fold_experiment import FoldExperiment, ankle_skin, write_ankle
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness

@@ -37,7 +37,7 @@ def test_a_turn_without_equilibrium_is_said_so(script, monkeypatch):
         return type("R", (), {"torques": 3.0 * angles})
 
     monkeypatch.setattr(script, "joint_resistance", refuses)
-    torques = script.both_ways(None, "knee", [10.0, 20.0])
+    torques = script.both_directions(None, "knee", [10.0, 20.0])
     assert torques["+20"] is None and torques["-20"] is None
     assert torques["+10"] == -torques["-10"] > 0
     row = {"joint": "knee", "limit_N_m": 1, "slope_N_m": 1, "torques_N_m": torques}

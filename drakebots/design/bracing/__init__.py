@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""Bracing: printed plates between skin and skeleton, and the vertices glued to them.
+
+braced = with_plates(skeleton, shell.inner)
+glue = brace_vertices(shell.mesh.vertices, braced.skeleton, 140, touch=5e-3)
+"""
 
 from typing import TYPE_CHECKING
 

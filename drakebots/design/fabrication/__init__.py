@@ -1,4 +1,8 @@
-"""TODO: what this room is."""
+"""Fabrication: the skin's pieces and their moulds, printed parts, lists.
+
+made = fabricate(design, "out/fabrication")
+made.moulds["FL"].undercut
+"""
 
 from typing import TYPE_CHECKING
 

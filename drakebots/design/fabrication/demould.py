@@ -1,8 +1,8 @@
-"""Which part of a piece holds a mould half back: undercuts along a direction.
+"""Undercuts: which part of a piece holds back a half of its mould.
 
-A point of the surface is an undercut of the half that leaves along d when the ray
-from it along d meets the piece. The point is moved SLACK off the surface first, so
-that upright walls, and hollows shallower than that, do not count.
+A point of the surface is an undercut of the half that leaves along d if the ray from
+it along d meets the piece. The point is first moved off the surface by SLACK, so that
+upright walls, and hollows shallower than that, do not count.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry import Surface
 
 SLACK = 1e-4
-"""Off the surface [m]."""
+"""Distance by which points are moved off the surface [m]."""
 
-CELL = 4e-3
-"""Of the bins that triangles are sorted into [m]."""
+_CELL = 4e-3
+"""Size of the bins into which triangles are sorted [m]."""
 
 
 @dataclass(frozen=True)
 class Parting:
-    """A plane that parts a mould: unit normal (3,), offset along it [m].
+    """The plane in which a mould parts.
 
     Attributes:
-        direction: the upper half leaves along it, the lower against it.
-        offset: of the plane, direction . p.
-        undercut: area held back over the area, 0 to 1.
+        direction: unit normal, along which the upper half leaves and against which the
+            lower half leaves (3,).
+        offset: direction . p of its points p [m].
+        undercut: area held back over all area, 0 to 1.
     """
 
     direction: np.ndarray
@@ -38,18 +40,18 @@ class Parting:
 
 
 def blocked(points: np.ndarray, direction: np.ndarray, occluder: Surface) -> np.ndarray:
-    """Whether rays from points (n, 3) along a direction meet a surface (n,)."""
+    """Whether rays from points (n, 3) [m] along a direction meet a surface (n,)."""
     R = frame_of(direction)
     x = np.ascontiguousarray(occluder.vertices @ R)
     q = np.ascontiguousarray(np.asarray(points, float).reshape(-1, 3) @ R)
     low = x[:, :2].min(axis=0)
-    shape = np.ceil((x[:, :2].max(axis=0) - low) / CELL).astype(np.int64) + 1
-    start, content = _bins(x, occluder.triangles, low, CELL, shape)
-    return _hits(q, x, occluder.triangles, low, CELL, shape, start, content)
+    shape = np.ceil((x[:, :2].max(axis=0) - low) / _CELL).astype(np.int64) + 1
+    start, content = _bins(x, occluder.triangles, low, _CELL, shape)
+    return _hits(q, x, occluder.triangles, low, _CELL, shape, start, content)
 
 
 def lifted(surface: Surface, side: float = 1.0) -> np.ndarray:
-    """Middles of the triangles, SLACK outward; inward for side = -1 (m, 3) [m]."""
+    """Middles of the triangles, moved outward, or inward for side = -1 (m, 3) [m]."""
     middle = surface.vertices[surface.triangles].mean(axis=1)
     return middle + side * SLACK * surface.normals
 
@@ -58,29 +60,26 @@ def best_plane(
     surface: Surface,
     direction: np.ndarray,
     counted: np.ndarray | None = None,
-    occluder: Surface | None = None,
 ) -> Parting:
-    """The plane across a direction with the least undercut.
+    """The plane perpendicular to a direction d with the least undercut.
 
-        A(c) = sum of areas above c blocked along d, and below c blocked along -d
+        A(c) = sum of the areas above c blocked along d and below c blocked along -d
 
-    Where several planes are as good, the middle one.
+    Of several equally good planes it is the middle one.
 
     Args:
-        surface: of the piece, outward.
-        direction: d, of any length.
-        counted: triangles that take part (m,); all by default.
-        occluder: what holds back; the surface itself by default.
+        surface: surface of the piece, outward.
+        direction: d, of any length (3,).
+        counted: whether each triangle counts (m,); all by default.
     """
     d = _unit(direction)
     use = np.ones(len(surface.triangles), bool) if counted is None else counted
-    occluder = surface if occluder is None else occluder
     area, points = surface.areas[use], lifted(surface)[use]
     height = surface.vertices[surface.triangles[use]].mean(axis=1) @ d
     order = np.argsort(height, kind="stable")
     height, area, points = height[order], area[order], points[order]
-    up = area * blocked(points, d, occluder)
-    down = area * blocked(points, -d, occluder)
+    up = area * blocked(points, d, surface)
+    down = area * blocked(points, -d, surface)
     # Plane k lies above the k lowest triangles.
     held = np.concatenate([[0], np.cumsum(down)]) + np.concatenate(
         [np.cumsum(up[::-1])[::-1], [0]]
@@ -99,13 +98,13 @@ def best_parting(
     directions: np.ndarray,
     counted: np.ndarray | None = None,
 ) -> Parting:
-    """The best of :func:`best_plane` over directions (k, 3); the first of equals."""
+    """The best of :func:`best_plane` over directions (k, 3); of equals, the first."""
     found = [best_plane(surface, d, counted) for d in np.atleast_2d(directions)]
     return min(found, key=lambda parting: round(parting.undercut, 6))
 
 
 def directions_around(count: int = 40) -> np.ndarray:
-    """The axes, then directions spread over the upper half sphere (3 + count, 3)."""
+    """The axes, and directions spread over the upper half sphere (3 + count, 3)."""
     k = np.arange(count) + 0.5
     z = k / count
     angle = np.pi * (1 + np.sqrt(5)) * k
@@ -123,15 +122,15 @@ def frame_of(direction: np.ndarray) -> np.ndarray:
 
 
 def _unit(direction):
-    d = np.asarray(direction, float)
-    if d.shape != (3,) or not np.isfinite(d).all() or np.linalg.norm(d) == 0:
-        raise InvalidInput(f"direction {d.tolist()}: needs three numbers, not all 0")
+    d = check_value("direction", direction, array((3,)))
+    if np.linalg.norm(d) == 0:
+        raise InvalidInput("direction must not be zero")
     return d / np.linalg.norm(d)
 
 
 @numba.njit(cache=True)
 def _span(x, f, low, cell, shape, t):
-    """Cells the triangle's box covers: i0, i1, j0, j1."""
+    """Cells that a triangle's box covers: i0, i1, j0, j1."""
     out = np.empty(4, np.int64)
     for axis in range(2):
         a = min(x[f[t, 0], axis], x[f[t, 1], axis], x[f[t, 2], axis])

@@ -1,17 +1,20 @@
 """Two-part moulds of skin pieces: a box less the piece, parted by a plane.
 
-A bowl (half a torso) is parted at its rim: the lower half carries the core. A tube
-(a limb) would hold a core on either half back, so its core is a third body, held
-by a print: the core's end, drawn out through the opening into the box. Every mould
-lies in its own frame M: parting plane z = 0, the upper half leaves along +z.
+The mould of a bowl (half a torso) parts at its rim, and its lower half carries the
+core. A tube (a limb) would hold back a core on either half, so its core is a third
+body. That is held by a print: the core's end, extended through the opening into the
+box. Every mould lies in its own frame M, in which the parting plane is z = 0 and the
+upper half leaves along +z.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import manifold3d as m
 import numpy as np
 
+from drakebots.core.checks import check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.fabrication.demould import (
     Parting,
@@ -24,77 +27,20 @@ from drakebots.design.fabrication.demould import (
 from drakebots.design.fabrication.pieces import SkinPiece, bowl_undercut
 from drakebots.design.geometry import Surface, heavy_parts, to_manifold, to_surface
 
-# Sprue, vents and alignment pins of a mould, in the mould's frame.
-
 PIN_CLEARANCE = 2e-4
-"""Of a pin in its hole, in diameter [m]."""
+"""Difference of the diameters of a pin's hole and the pin [m]."""
 
-VENT_DISTANCE = 0.02
-"""Least distance of two vents, or of a vent from the sprue's rim [m]."""
+_VENT_DISTANCE = 0.02
+"""Smallest distance of two vents, or of a vent from the sprue's rim [m]."""
 
-VENTS = 6
+_VENTS = 6
+"""Largest number of vents."""
+
 SIDES = 32
-"""Segments of round holes and pins."""
+"""Number of segments of round holes and pins."""
 
-
-def rod(p, diameter, top, bottom=None):
-    """A rod along z from the bottom, half a diameter below p by default, to the top."""
-    import manifold3d as m
-
-    z = p[2] - diameter / 2 if bottom is None else bottom
-    rod = m.Manifold.cylinder(top - z, diameter / 2, diameter / 2, SIDES)
-    return rod.translate([p[0], p[1], z])
-
-
-def mouths(body, cast, sprue, vent):
-    """Where the sprue and the vents open: points of the cast seen from above.
-
-    The vents at peaks, where air would stay; the sprue near the middle.
-    """
-    surface = to_surface(cast)
-    up = np.array([0.0, 0.0, 1.0])
-    seen = ~blocked(lifted(surface), up, to_surface(body))
-    middle = surface.vertices[surface.triangles].mean(axis=1)
-    seen &= (surface.normals[:, 2] > 0.3) & (middle[:, 2] > 2e-3)
-    if not seen.any():
-        return None, np.zeros((0, 3))
-    mouth = None
-    if sprue:
-        centre = (surface.vertices.min(axis=0) + surface.vertices.max(axis=0))[:2] / 2
-        far = np.linalg.norm(middle[:, :2] - centre, axis=1)
-        mouth = middle[np.argmin(np.where(seen, far, np.inf))]
-    vents = []
-    if vent:
-        for p in _peaks(surface, np.unique(surface.triangles[seen])):
-            others = vents if mouth is None else [*vents, mouth]
-            if all(np.linalg.norm(p - q) >= VENT_DISTANCE for q in others):
-                vents.append(p)
-    return mouth, np.array(vents[:VENTS]).reshape(-1, 3)
-
-
-def _peaks(surface, candidates):
-    """Vertices not lower than any neighbour, the highest first."""
-    x, f = surface.vertices, surface.triangles
-    top = np.full(len(x), -np.inf)
-    for i in range(3):
-        for j in range(3):
-            np.maximum.at(top, f[:, i], x[f[:, j], 2])
-    peak = candidates[x[candidates, 2] >= top[candidates] - 1e-9]
-    return x[peak[np.argsort(-x[peak, 2], kind="stable")]]
-
-
-def pinned(upper, lower, low, high, wall, pin):
-    """Four pins at the corners of the lower half, holes in the upper one."""
-    for x in (low[0] + wall / 2, high[0] - wall / 2):
-        for y in (low[1] + wall / 2, high[1] - wall / 2):
-            p = np.array([x, y, 0.0])
-            lower = lower + rod(p, pin, pin, bottom=-pin)
-            upper = upper - rod(p, pin + PIN_CLEARANCE, pin + PIN_CLEARANCE, -1e-3)
-    return upper, lower
-
-
-LOOSE = 0.1
-"""A core is loose when that lowers the undercut by more."""
+_LOOSE = 0.1
+"""A core is a body of its own if that lowers the undercut by more than this."""
 
 PRINT = 0.015
 """Length of a core's print [m]."""
@@ -102,21 +48,23 @@ PRINT = 0.015
 
 @dataclass(frozen=True)
 class Mould:
-    """A mould in its frame M [m]; bodies add up to the box, but for holes and pins.
+    """A mould, in its frame M [m].
+
+    Its bodies add up to the box, except for holes and pins.
 
     Attributes:
-        piece: the name of what is cast.
-        upper, lower: halves; the lower one carries the pins.
-        core: loose, or None (then a bowl's core is part of the lower half).
-        cast: the piece.
-        size: of the box (3,) [m].
-        X_WM: rotation and origin (3, 4) of M in the robot's frame.
-        parting: plane in the robot's frame; its undercut is of the outside.
-        undercut: area held back of outside and inside over their area, 0 to 1:
-            what the rubber has to stretch around.
-        undercut_without_core: the least with two halves only.
-        sprue: middle of its mouth in the cavity (3,) [m], None without.
-        vents: likewise (k, 3) [m].
+        piece: name of the piece that is cast.
+        upper, lower: halves of the mould; the lower one carries the pins.
+        core: loose core; None if there is none, or if it is part of the lower half.
+        cast: surface of the piece.
+        size: sides of the box (3,) [m].
+        X_WM: rotation and origin of M in the robot's frame (3, 4).
+        parting: parting plane in the robot's frame, with the undercut of the outside.
+        undercut: area held back over all area, of outside and inside, 0 to 1: what the
+            rubber has to stretch around.
+        undercut_without_core: smallest undercut with two halves only.
+        sprue: middle of the sprue's mouth in the cavity (3,) [m]; None without a sprue.
+        vents: middles of the vents' mouths (k, 3) [m].
     """
 
     piece: str
@@ -134,7 +82,7 @@ class Mould:
 
     @property
     def bodies(self) -> dict[str, Surface]:
-        """The parts to print: upper, lower and, where loose, core."""
+        """The bodies to print: upper, lower and, if it is loose, core."""
         parts = {"upper": self.upper, "lower": self.lower}
         return parts if self.core is None else parts | {"core": self.core}
 
@@ -147,32 +95,41 @@ def two_part_mould(
     vent: float = 0.0015,
     pin: float = 0.006,
 ) -> Mould:
-    """The mould of a piece.
+    """The mould of a piece of skin.
 
-    The parting plane has the least undercut over its offset and, unless a
-    direction is given, over the axes and 40 directions.
+    The parting plane is the one with the least undercut, of all offsets and, unless a
+    direction is given, of the axes and 40 directions.
 
     Args:
-        piece: of the skin, or any closed surface (then without core).
-        wall: of the box around the piece [m].
-        parting_direction: the upper half leaves along it; a bowl then is treated
-            as a tube.
-        sprue, vent, pin: diameters [m]; 0 for none.
+        piece: piece of skin, or any closed surface, which then has no core.
+        wall: thickness of the box around the piece [m].
+        parting_direction: direction in which the upper half leaves (3,); if it is
+            given, a bowl is treated as a tube.
+        sprue, vent, pin: diameters of sprue, vents and pins [m]; 0 for none.
 
     Raises:
         InvalidInput: for sizes out of range or an open surface.
-        NoSolution: when a half comes out in several bodies.
+        NoSolution: when a half consists of several bodies.
     """
-    _check(wall, sprue, vent, pin)
+    check_value("mould wall", wall, positive("m"))
+    for name, value in (("sprue", sprue), ("vent", vent), ("pin", pin)):
+        check_value(f"mould {name}", value, non_negative("m"))
+    if pin > wall / 2:
+        raise InvalidInput(
+            f"mould pin must be at most half as thick as the wall of {wall} m, got "
+            f"{pin} m; make the wall thicker"
+        )
     if isinstance(piece, Surface):
         piece = SkinPiece("piece", piece, piece, None, ())
-    ways = directions_around() if parting_direction is None else [parting_direction]
-    bare = best_parting(piece.skin, ways)
-    parting, undercut = _tube(piece, ways)
+    directions = (
+        directions_around() if parting_direction is None else [parting_direction]
+    )
+    bare = best_parting(piece.skin, directions)
+    parting, undercut = _tube(piece, directions)
     bowl = False
     if parting_direction is None and piece.openings and piece.core is not None:
         rim, with_rim = _bowl(piece)
-        bowl = with_rim <= undercut + LOOSE
+        bowl = with_rim <= undercut + _LOOSE
         parting, undercut = (rim, with_rim) if bowl else (parting, undercut)
     R = _turned(piece.filled, parting.direction)
     body, core = to_manifold(piece.filled, piece.name), None
@@ -191,24 +148,20 @@ def two_part_mould(
     upper = _box([*low[:2], 0.0], high) - body
     lower = _box(low, [*high[:2], 0.0]) - body
     if bowl:
-        # The core stands on the plate and becomes one body with it.
+        # The core stands on the lower half and becomes one body with it.
         lower = lower + core
         core = None
-    mouth, vents = mouths(body, cast, sprue, vent)
+    mouth, vents = _mouths(body, cast, sprue, vent)
     if mouth is not None:
-        upper = upper - rod(mouth, sprue, high[2] + wall)
+        upper = upper - _rod(mouth, sprue, high[2] + wall)
     for v in vents:
-        upper = upper - rod(v, vent, high[2] + wall)
+        upper = upper - _rod(v, vent, high[2] + wall)
     if pin:
-        upper, lower = pinned(upper, lower, low, high, wall, pin)
-    upper, lower = (
-        _whole(piece.name, "upper", upper),
-        _whole(piece.name, "lower", lower),
-    )
+        upper, lower = _pinned(upper, lower, low, high, wall, pin)
     return Mould(
         piece.name,
-        to_surface(upper),
-        to_surface(lower),
+        to_surface(_whole(piece.name, "upper", upper)),
+        to_surface(_whole(piece.name, "lower", lower)),
         None if core is None else to_surface(core),
         to_surface(cast),
         high - low,
@@ -221,20 +174,8 @@ def two_part_mould(
     )
 
 
-def _check(wall, sprue, vent, pin):
-    if not (np.isfinite(wall) and wall > 0):
-        raise InvalidInput(f"mould wall {wall} m: must be > 0")
-    for name, value in (("sprue", sprue), ("vent", vent), ("pin", pin)):
-        if not (np.isfinite(value) and value >= 0):
-            raise InvalidInput(f"mould {name} {value} m: must be >= 0")
-    if pin > wall / 2:
-        raise InvalidInput(
-            f"mould pin {pin} m: thicker than half the wall of {wall} m; thicken the "
-            "wall"
-        )
-
-
 def _bowl(piece):
+    """The plane of the first opening, and the undercut of outside and inside."""
     rim = piece.openings[0]
     counted = ~rim.faces(piece.filled)
     surface, d = piece.filled, -rim.normal
@@ -244,24 +185,26 @@ def _bowl(piece):
     return parting, bowl_undercut(piece)
 
 
-def _tube(piece, ways):
-    """The best plane for the outside, and the undercut with the core pulled out
-    through the first opening."""
+def _tube(piece, directions):
+    """The best plane for the outside, and the undercut of outside and inside.
+
+    The core leaves through the first opening.
+    """
     outside = ~piece.on_openings(piece.filled)
-    parting = best_parting(piece.filled, ways, outside)
+    parting = best_parting(piece.filled, directions, outside)
     area = float(piece.filled.areas[outside].sum())
     held = parting.undercut * area
     if piece.core is not None and piece.openings:
         inside = ~piece.on_openings(piece.core)
         a = piece.core.areas[inside]
-        way = piece.openings[0].normal
-        held += a @ blocked(lifted(piece.core, -1.0)[inside], way, piece.skin)
+        out = piece.openings[0].normal
+        held += a @ blocked(lifted(piece.core, -1.0)[inside], out, piece.skin)
         area += a.sum()
     return parting, float(held / area)
 
 
 def _turned(surface, direction):
-    """A frame along the direction in which the box is small."""
+    """Rotation of a frame with z along the direction, in which the box is small."""
     R = frame_of(direction)
     flat = surface.vertices @ R[:, :2]
     angles = np.radians(np.arange(0.0, 90.0, 3.0))
@@ -280,9 +223,7 @@ def _turned(surface, direction):
 
 
 def _with_print(body, core, openings):
-    """A body and the core's print beyond the first opening."""
-    import manifold3d as m
-
+    """A body joined with the core's print beyond the first opening."""
     if not openings:
         return body
     opening = openings[0]
@@ -290,14 +231,17 @@ def _with_print(body, core, openings):
     height = float(opening.normal @ opening.p_W)
     level = core.transform(np.column_stack([R.T, np.zeros(3)]))
     section = level.slice(height - overlap)
-    rod = m.Manifold.extrude(section, PRINT + overlap)
-    rod = rod.translate([0.0, 0.0, height - overlap])
-    return body + rod.transform(np.column_stack([R, np.zeros(3)]))
+    end = m.Manifold.extrude(section, PRINT + overlap)
+    end = end.translate([0.0, 0.0, height - overlap])
+    return body + end.transform(np.column_stack([R, np.zeros(3)]))
 
 
 def _placed(body, X_MW):
-    """In the mould's frame; what lies in the parting plane lies in it exactly, so
-    that no film or gap of rounding is left there."""
+    """A body in the mould's frame.
+
+    Vertices in the parting plane are put there exactly, so that rounding leaves no film
+    or gap.
+    """
 
     def snapped(x):
         x = np.array(x)
@@ -308,19 +252,74 @@ def _placed(body, X_MW):
 
 
 def _box(low, high):
-    import manifold3d as m
-
     low, high = np.asarray(low, float), np.asarray(high, float)
     return m.Manifold.cube((high - low).tolist()).translate(low.tolist())
 
 
 def _whole(name, half, body):
-    """The body without crumbs; several bodies of weight are refused."""
+    """A half without crumbs; it must be a single body."""
     parts = heavy_parts(body)
     if len(parts) != 1:
         sizes = ", ".join(f"{1e6 * p.volume():.2g}" for p in parts)
         raise NoSolution(
-            f"mould of {name}: its {half} half comes in bodies of {sizes} cm^3; give "
-            "another parting_direction"
+            f"mould of {name}: its {half} half consists of bodies of {sizes} cm^3; "
+            "choose another parting_direction"
         )
     return parts[0]
+
+
+# Sprue, vents and alignment pins, in the mould's frame.
+
+
+def _rod(p, diameter, top, bottom=None):
+    """A rod along z from the bottom, by default half a diameter below p, to the top."""
+    z = p[2] - diameter / 2 if bottom is None else bottom
+    rod = m.Manifold.cylinder(top - z, diameter / 2, diameter / 2, SIDES)
+    return rod.translate([p[0], p[1], z])
+
+
+def _mouths(body, cast, sprue, vent):
+    """Points of the cast, seen from above, where the sprue and the vents open.
+
+    Vents are at peaks, where air would stay; the sprue is near the middle.
+    """
+    surface = to_surface(cast)
+    up = np.array([0.0, 0.0, 1.0])
+    seen = ~blocked(lifted(surface), up, to_surface(body))
+    middle = surface.vertices[surface.triangles].mean(axis=1)
+    seen &= (surface.normals[:, 2] > 0.3) & (middle[:, 2] > 2e-3)
+    if not seen.any():
+        return None, np.zeros((0, 3))
+    mouth = None
+    if sprue:
+        centre = (surface.vertices.min(axis=0) + surface.vertices.max(axis=0))[:2] / 2
+        far = np.linalg.norm(middle[:, :2] - centre, axis=1)
+        mouth = middle[np.argmin(np.where(seen, far, np.inf))]
+    vents = []
+    if vent:
+        for p in _peaks(surface, np.unique(surface.triangles[seen])):
+            others = vents if mouth is None else [*vents, mouth]
+            if all(np.linalg.norm(p - q) >= _VENT_DISTANCE for q in others):
+                vents.append(p)
+    return mouth, np.array(vents[:_VENTS]).reshape(-1, 3)
+
+
+def _peaks(surface, candidates):
+    """Vertices that are as high as all their neighbours, the highest first."""
+    x, f = surface.vertices, surface.triangles
+    top = np.full(len(x), -np.inf)
+    for i in range(3):
+        for j in range(3):
+            np.maximum.at(top, f[:, i], x[f[:, j], 2])
+    peak = candidates[x[candidates, 2] >= top[candidates] - 1e-9]
+    return x[peak[np.argsort(-x[peak, 2], kind="stable")]]
+
+
+def _pinned(upper, lower, low, high, wall, pin):
+    """The halves, with pins at the lower one's corners and holes in the upper one."""
+    for x in (low[0] + wall / 2, high[0] - wall / 2):
+        for y in (low[1] + wall / 2, high[1] - wall / 2):
+            p = np.array([x, y, 0.0])
+            lower = lower + _rod(p, pin, pin, bottom=-pin)
+            upper = upper - _rod(p, pin + PIN_CLEARANCE, pin + PIN_CLEARANCE, -1e-3)
+    return upper, lower

@@ -106,10 +106,7 @@ class DistanceGrid:
         x, f = surface.vertices, surface.triangles
         square, near = _scatter_triangles(x, f, origin, h, inside.shape, 1.01, np.inf)
         _, nodes = distance_transform_edt(near < 0, return_indices=True)
-        far = np.argwhere(near < 0)
-        named = near[tuple(nodes[:, near < 0])]
-        near[near < 0] = named
-        square[tuple(far.T)] = _distance_to_named(x, f, origin, h, far, named)
+        near[near < 0] = near[tuple(nodes[:, near < 0])]
         _refine_nearest(x, f, _around(f), origin, h, square, near, (band + 2 * h) ** 2)
         values = np.where(inside, -1.0, 1.0) * np.sqrt(square)
         return cls(values, origin, float(h), float(band))
@@ -300,11 +297,21 @@ def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
 def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit):
     """Improves each node's nearest triangle, in place.
 
-    A node tries the nearest triangles of its neighbours, in two sweeps, then walks
+    Nodes without a squared distance (inf) get that from their triangle. Then a node
+    tries the nearest triangles of its neighbours, in two sweeps, then walks
     from its own triangle to those around it as long as they are nearer.
     """
     ni, nj, nk = square.shape
     p = np.empty(3)
+    for i in range(ni):
+        p[0] = origin[0] + i * h
+        for j in range(nj):
+            p[1] = origin[1] + j * h
+            for k in range(nk):
+                if square[i, j, k] == np.inf:
+                    p[2] = origin[2] + k * h
+                    f = near[i, j, k]
+                    square[i, j, k] = _square_distance(p, vertices, triangles, f)
     for sweep in range(2):
         for ii in range(ni):
             i = ii if sweep == 0 else ni - 1 - ii
@@ -352,19 +359,6 @@ def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit)
                         if d < square[i, j, k]:
                             square[i, j, k], near[i, j, k] = d, f
                             better = True
-
-
-@njit(cache=True)
-def _distance_to_named(vertices, triangles, origin, h, nodes, named):
-    """Squared distance of nodes (n, 3 indices) from one given triangle each [m^2]."""
-    out = np.empty(len(nodes))
-    p = np.empty(3)
-    for n in range(len(nodes)):
-        for k in range(3):
-            p[k] = origin[k] + nodes[n, k] * h
-        f = named[n]
-        out[n] = _square_distance(p, vertices, triangles, f)
-    return out
 
 
 @njit(cache=True)

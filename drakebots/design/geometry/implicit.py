@@ -23,9 +23,7 @@ from drakebots.core.checks import (
     array,
     between,
     check,
-    check_value,
     non_negative,
-    one_of,
     optional,
     positive,
 )
@@ -33,6 +31,9 @@ from drakebots.core.errors import InvalidInput
 
 _CONE, _ELLIPSOID, _BOX = 0, 1, 2
 """The kinds of parts, as the kernels number them."""
+
+_ACROSS = np.array([1.0, -1.0, 1.0])
+"""The mirror image across y = 0."""
 
 _BLEND = optional(non_negative("m"))
 
@@ -74,14 +75,8 @@ class RoundCone:
         r = np.array([[self.r_A], [self.r_B]])
         return (ends - r).min(axis=0), (ends + r).max(axis=0)
 
-    def mirrored(self, axis):
-        sign = _mirror(axis)
-        return replace(self, p_A=sign * self.p_A, p_B=sign * self.p_B)
-
-
-def capsule(p_A, p_B, radius: float, blend: float | None = None) -> RoundCone:
-    """A round cone of two equal radii."""
-    return RoundCone(p_A, p_B, radius, radius, blend)
+    def mirrored(self):
+        return replace(self, p_A=_ACROSS * self.p_A, p_B=_ACROSS * self.p_B)
 
 
 @dataclass(frozen=True)
@@ -112,9 +107,9 @@ class Ellipsoid:
         half = np.sqrt(((self.R * self.radii) ** 2).sum(axis=1))
         return self.p_W - half, self.p_W + half
 
-    def mirrored(self, axis):
-        # S R S is again a rotation, and S maps the ellipsoid's axes onto themselves.
-        S = np.diag(_mirror(axis))
+    def mirrored(self):
+        # S R S is a rotation again, and S maps the ellipsoid onto itself.
+        S = np.diag(_ACROSS)
         return replace(self, p_W=S @ self.p_W, R=S @ self.R @ S)
 
 
@@ -149,9 +144,7 @@ class RoundBox:
         half = np.abs(self.R) @ self.size / 2
         return self.p_W - half, self.p_W + half
 
-    def mirrored(self, axis):
-        S = np.diag(_mirror(axis))
-        return replace(self, p_W=S @ self.p_W, R=S @ self.R @ S)
+    mirrored = Ellipsoid.mirrored
 
 
 @dataclass(frozen=True)
@@ -234,32 +227,10 @@ class Implicit:
         high = np.max([b[1] for b in boxes], axis=0) + swell / 2
         return low, high
 
-    def scaled(self, factor: float) -> Implicit:
-        """The body scaled about the origin."""
-        check_value("scale", factor, positive())
-        lengths = {"p_A", "p_B", "r_A", "r_B", "p_W", "radii", "size", "radius"}
 
-        def grow(item):
-            change = {k: factor * getattr(item, k) for k in lengths if hasattr(item, k)}
-            if getattr(item, "blend", None) is not None:
-                change["blend"] = factor * item.blend
-            return replace(item, **change)
-
-        return Implicit(
-            tuple(map(grow, self.parts)),
-            tuple(map(grow, self.cuts)),
-            factor * self.blend,
-        )
-
-
-def mirrored(parts: Sequence[Part], axis: str = "y") -> tuple[Part, ...]:
-    """The parts, each followed by its mirror image across the plane axis = 0."""
-    check_value("mirror axis", axis, one_of("mirror axis", "xyz"))
-    return tuple(p for part in parts for p in (part, part.mirrored(axis)))
-
-
-def _mirror(axis):
-    return np.where(np.arange(3) == "xyz".index(axis), -1.0, 1.0)
+def mirrored(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts, each followed by its mirror image across the plane y = 0."""
+    return tuple(p for part in parts for p in (part, part.mirrored()))
 
 
 # Kernels: the value of each part, their blend, the values on a grid.

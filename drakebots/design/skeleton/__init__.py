@@ -4,7 +4,7 @@
     write_sdf(template.skeleton(), "out")
 
 A :class:`Template` turns semantic parameters (lengths, widths, servos, feet) into a
-:class:`Skeleton` of printed boxes; :func:`clashes` finds those that overlap.
+:class:`Skeleton` of links, whose solids are printed boxes, servos and payload.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.design.skeleton.clashes import clashes
     from drakebots.design.skeleton.links import axes, motor, torso_link
     from drakebots.design.skeleton.parameters import (
         Build,

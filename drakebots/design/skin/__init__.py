@@ -1,4 +1,10 @@
-"""TODO: what this room is."""
+"""Skins: bodies around a skeleton, folding regions, walls of tets.
+
+A body is folded at the joints and hollowed to a wall:
+
+    folds = joint_folds(skeleton, skin.folds)
+    shell, notes = fold_and_hollow(grid, skeleton, folds, skin)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,6 +20,8 @@ if TYPE_CHECKING:
     )
     from drakebots.design.skin.hollow import (
         FOLDS,
+        SkinSettings,
+        SoftBall,
         fold_and_hollow,
         region_materials,
         with_regions,

@@ -1,9 +1,8 @@
-"""The outer shapes of the four robots of Table 1, drawn by formula around a skeleton.
+"""The outer shapes of the four robots of Table 1, by formulas around a skeleton.
 
 Limbs are sleeves: two round cones side by side around each link, just large enough
-for its motor bays. Torso, head and tail are drawn by hand after the paper's
-pictures and dimensions (sections 1 and 7). Robot frame: x forward, y left, z up,
-soles on z = 0.
+for its motor bays. Torso, head and tail follow the paper's pictures and dimensions
+(sections 1 and 7). Robot frame: x forward, y left, z up, soles on z = 0.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.checks import check_value, one_of
 from drakebots.design.geometry import (
     Ellipsoid,
     HalfSpaceCut,
@@ -25,74 +24,65 @@ from drakebots.design.geometry import (
 from drakebots.design.skeleton import Link, Skeleton, Sole
 
 COVER = 0.006
-"""From the links to the outside of the skin: its wall and room to move [m]."""
+"""Distance from the links to the outside of the skin: its wall and play [m]."""
 
 SPREAD = 0.008
-"""Half the distance of the two cones of a sleeve [m]."""
+"""Half the distance between the two cones of a sleeve [m]."""
 
 _HARD = ("shell", "servo", "payload")
 
 
-def limb_sleeves(
-    skeleton: Skeleton, cover: float = COVER, spread: float = SPREAD
-) -> list[Part]:
-    """Round cones around every link but torso, hips, feet and tail.
-
-    Args:
-        skeleton: at rest.
-        cover: from the links' corners to the outside [m].
-        spread: half the distance between the two cones, along the joint's axis [m].
-    """
-    soles = {sole.link for sole in skeleton.soles}
-    parts: list[Part] = []
-    for link in skeleton.links:
-        if link.name.split("_")[-1] not in ("upper", "lower") or link.name in soles:
-            continue
-        parts += sleeve(link, cover, spread)
-    return parts
+def _limb_sleeves(skeleton: Skeleton) -> list[Part]:
+    """Round cones around the upper and lower links of all limbs."""
+    return [
+        part
+        for link in skeleton.links
+        if link.name.split("_")[-1] in ("upper", "lower")
+        for part in _sleeve(link)
+    ]
 
 
-def sleeve(link: Link, cover: float, spread: float) -> list[RoundCone]:
-    """Two round cones that hold a link, each end as thin as it may be."""
+def _sleeve(link: Link) -> list[RoundCone]:
+    """Two round cones that contain a link, each end as thin as possible."""
     p_A, p_B = link.p_WA, link.p_WB
     points = np.concatenate(
         [link.origin + s.corners() for s in link.solids if s.kind in _HARD]
     )
     along = (p_B - p_A) / np.linalg.norm(p_B - p_A)
     side = np.array([0.0, 1.0, 0.0]) - along[1] * along
-    side *= spread / np.linalg.norm(side)
+    side *= SPREAD / np.linalg.norm(side)
     length = np.linalg.norm(p_B - p_A)
     offset = points - p_A
     s = offset @ along
-    lateral = np.abs(offset @ side) / spread
+    lateral = np.abs(offset @ side) / SPREAD
     across = offset - s[:, None] * along
     depth = np.sqrt(np.maximum((across**2).sum(axis=1) - lateral**2, 0.0))
     beyond = np.maximum(np.maximum(-s, s - length), 0.0)
-    r = np.sqrt(np.maximum(lateral - spread, 0) ** 2 + depth**2 + beyond**2) + cover
+    r = np.sqrt(np.maximum(lateral - SPREAD, 0) ** 2 + depth**2 + beyond**2) + COVER
     half = length / 2
     r_A, r_B = float(r[s < half].max()), float(r[s >= half].max())
     return [RoundCone(p_A + k * side, p_B + k * side, r_A, r_B) for k in (1, -1)]
 
 
-def foot_parts(skeleton: Skeleton, cover: float = COVER, edge: float = 0.009):
-    """For each foot a flat box around its sole and a sleeve up to the ankle."""
-    parts: list[Part] = []
-    for sole in skeleton.soles:
-        link = skeleton.link(sole.link)
-        parts += _foot(link, sole, cover, edge)
-    return parts
+def _feet(skeleton: Skeleton) -> list[Part]:
+    """For each foot, a flat box around its sole and a sleeve up to the ankle."""
+    return [
+        part
+        for sole in skeleton.soles
+        for part in _foot(skeleton.link(sole.link), sole)
+    ]
 
 
-def _foot(link: Link, sole: Sole, cover: float, edge: float) -> list[Part]:
+def _foot(link: Link, sole: Sole) -> list[Part]:
     middle = link.origin + sole.p_BP[4]
-    size = np.array([sole.size[0] + 2 * edge, sole.size[1] + 2 * edge, 0.064])
+    size = np.array([sole.size[0] + 2 * 0.009, sole.size[1] + 2 * 0.009, 0.064])
     pad = RoundBox(middle, size, 0.013, blend=0.004)
     plates = [s for s in link.solids if s.name.startswith("fork_plate")]
     corners = np.concatenate([link.origin + s.corners() for s in plates])
     ankle = link.p_WA
     y = np.abs(corners[:, 1] - ankle[1]).max()
     x = np.abs(corners[:, 0] - ankle[0]).max()
-    r = float(np.hypot(x, y - SPREAD)) + cover
+    r = float(np.hypot(x, y - SPREAD)) + COVER
     low = np.array([ankle[0], ankle[1], 0.022])
     shift = np.array([0.0, SPREAD, 0.0])
     return [
@@ -101,10 +91,8 @@ def _foot(link: Link, sole: Sole, cover: float, edge: float) -> list[Part]:
     ]
 
 
-def haunches(
-    skeleton: Skeleton, cover: float = 0.007, edge: float = 0.012
-) -> list[Part]:
-    """For each limb a rounded box around its hip and its motors on the torso."""
+def _haunches(skeleton: Skeleton) -> list[Part]:
+    """For each limb, a rounded box around its hip and its motors on the torso."""
     parts: list[Part] = []
     torso = skeleton.links[0]
     for sole in skeleton.soles:
@@ -117,20 +105,20 @@ def haunches(
         if hip is not None:
             mounts += [hip.origin + s.corners() for s in hip.solids]
         points = np.concatenate(mounts)
-        low, high = points.min(axis=0) - cover, points.max(axis=0) + cover
-        parts.append(RoundBox((low + high) / 2, high - low, edge, blend=0.02))
+        low, high = points.min(axis=0) - 0.007, points.max(axis=0) + 0.007
+        parts.append(RoundBox((low + high) / 2, high - low, 0.012, blend=0.02))
     return parts
 
 
 def _limbs(skeleton: Skeleton) -> list[Part]:
-    return [*haunches(skeleton), *limb_sleeves(skeleton), *foot_parts(skeleton)]
+    return [*_haunches(skeleton), *_limb_sleeves(skeleton), *_feet(skeleton)]
 
 
 def _ground() -> tuple[HalfSpaceCut, ...]:
     return (HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0], 0.002),)
 
 
-def beetle(skeleton: Skeleton) -> Implicit:
+def _beetle(skeleton: Skeleton) -> Implicit:
     """A low wide dome on a flat underside, a head with a horn, bent stout legs."""
     body = [
         Ellipsoid([-0.03, 0.0, 0.238], [0.185, 0.142, 0.080]),
@@ -142,7 +130,7 @@ def beetle(skeleton: Skeleton) -> Implicit:
     return Implicit((*body, *_limbs(skeleton)), _ground(), blend=0.012)
 
 
-def monster(skeleton: Skeleton) -> Implicit:
+def _monster(skeleton: Skeleton) -> Implicit:
     """Tall and bulky: belly, tail, a heavy head with horns."""
     body = [
         RoundCone([-0.008, 0.0, 0.345], [0.055, 0.0, 0.468], 0.126, 0.086),
@@ -155,7 +143,7 @@ def monster(skeleton: Skeleton) -> Implicit:
     return Implicit((*body, *_limbs(skeleton)), _ground(), blend=0.015)
 
 
-def cow(skeleton: Skeleton) -> Implicit:
+def _cow(skeleton: Skeleton) -> Implicit:
     """A barrel on straight legs; head with muzzle, horns and ears; a tail."""
     body = [
         RoundCone([-0.115, 0.0, 0.296], [0.105, 0.0, 0.292], 0.087, 0.087),
@@ -172,7 +160,7 @@ def cow(skeleton: Skeleton) -> Implicit:
     return Implicit((*body, *_limbs(skeleton)), _ground(), blend=0.012)
 
 
-def lizard(skeleton: Skeleton) -> Implicit:
+def _lizard(skeleton: Skeleton) -> Implicit:
     """Long and sprawling: raised head, splayed feet, a long tail on its joint."""
     tail = skeleton.link("tail")
     toes = []
@@ -216,11 +204,11 @@ def lizard(skeleton: Skeleton) -> Implicit:
     return Implicit((*body, *_limbs(skeleton), *toes), _ground(), blend=0.015)
 
 
-BODIES: dict[str, Callable[[Skeleton], Implicit]] = {
-    "beetle": beetle,
-    "monster": monster,
-    "lizard": lizard,
-    "cow": cow,
+_BODIES: dict[str, Callable[[Skeleton], Implicit]] = {
+    "beetle": _beetle,
+    "monster": _monster,
+    "lizard": _lizard,
+    "cow": _cow,
 }
 
 
@@ -230,6 +218,4 @@ def body_named(name: str, skeleton: Skeleton) -> Implicit:
     Raises:
         UnknownName: for another name.
     """
-    if name not in BODIES:
-        raise UnknownName("robot", name, BODIES)
-    return BODIES[name](skeleton)
+    return _BODIES[check_value("robot", name, one_of("robot", _BODIES))](skeleton)

@@ -1,8 +1,13 @@
-"""Folding regions: gear-like teeth swept about a limb's axis (paper, Fig. 8).
+"""Folding regions: gear-like teeth around the joints of a limb (paper, Fig. 8).
 
-Rings of edges are laid across the limb, alternately crest and groove, and the
-groove rings are pressed towards the axis by the depth: what a cut swept about the
-axis leaves. Hollowing follows, so the wall folds like a bellows.
+Each joint of a limb gets one region: between two links across the mean of their
+directions, at a joint on the torso across the limb, just outside the torso. Around a
+region the body gets a cuff that is wider in proportion to the depth of the teeth, so
+that grooves leave room for the motors.
+
+In the skin, rings of edges lie across the limb, alternately crests and grooves, and the
+rings of the grooves are pressed towards the axis by the depth, as if a cutter had been
+swept about the axis. Hollowing comes afterwards, so that the wall folds like a bellows.
 """
 
 from __future__ import annotations
@@ -12,31 +17,35 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from drakebots.core.checks import (
+    array,
+    check,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry import DistanceGrid, Implicit, Ring, RoundCone, Surface
-from drakebots.design.skeleton import Hinge, Skeleton
+from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.bodies import COVER, SPREAD
 
-# Where the skin folds: one region of teeth at every joint of a limb.
-#
-# At a joint between two links the teeth stand across the mean of the links'
-# directions; at a joint on the torso across the limb, just outside the torso. Around
-# a region the body gets a cuff, as much wider as the teeth are deep, so that grooves
-# leave room for the motors.
+# Where the skin folds.
 
 
 @dataclass(frozen=True)
 class FoldSettings:
-    """Teeth at the joints.
+    """The teeth at the joints.
 
     Attributes:
-        depth: of the grooves [m]; 0 for a smooth skin.
-        teeth: grooves of a region.
-        length: of a region along the limb [m].
-        hip_shift: from a joint on the torso outward to the middle of its region [m].
-        cuff: by how much the body is widened there, relative to depth.
-        margin: from the cuff to the end of the teeth, where a neighbouring limb is
-            near [m]; None for 1.6 times the limb's radius.
+        depth: depth of the grooves [m]; 0 for a smooth skin.
+        teeth: number of grooves in a region.
+        length: length of a region along the limb [m].
+        hip_shift: distance from a joint on the torso outward to the middle of its
+            region [m].
+        cuff: widening of the body at a region, over the depth.
+        margin: distance from the cuff to the end of the teeth [m], for limbs that are
+            close to each other; None ends them at 1.6 times the limb's radius.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -50,25 +59,21 @@ class FoldSettings:
     margin: float | None = None
 
     def __post_init__(self):
-        for name in ("depth", "hip_shift", "cuff"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise InvalidInput(f"fold {name} = {value}: must be >= 0")
-        if not (np.isfinite(self.length) and self.length > 0):
-            raise InvalidInput(f"fold length = {self.length} m: must be > 0")
-        if int(self.teeth) != self.teeth or self.teeth < 1:
-            raise InvalidInput(f"fold teeth = {self.teeth}: must be a number >= 1")
+        check(self, "fold", depth=non_negative("m"), teeth=whole(1))
+        check(self, "fold", length=positive("m"), hip_shift=non_negative("m"))
+        check(self, "fold", cuff=non_negative(), margin=optional(non_negative("m")))
 
 
 @dataclass(frozen=True)
 class JointFold:
-    """A region and its joints, e.g. a hip's two.
+    """The folding region of a joint, or of both joints of a hip.
 
     Attributes:
-        joints: names of the hinges it lets turn.
-        p_W, axis_W: middle and direction of the limb there.
-        side_W: unit, the joint's axis across that direction.
-        radius: of the links around the joint, without skin [m]; None where the
+        joints: names of its joints.
+        p_W: its middle at rest (3,) [m].
+        axis_W: direction of the limb there, a unit vector (3,).
+        side_W: direction of the joint's axis across the limb, a unit vector (3,).
+        radius: radius of the links around the joint, without skin [m]; None where the
             body is wide enough as it is (a tail).
     """
 
@@ -80,19 +85,19 @@ class JointFold:
 
 
 def joint_folds(skeleton: Skeleton, settings: FoldSettings) -> tuple[JointFold, ...]:
-    """The regions of a skeleton at rest; hips of two joints get one."""
+    """The folding regions of a skeleton at rest; the two joints of a hip share one."""
     above = {hinge.child: hinge for hinge in skeleton.hinges}
     feet = {sole.foot for sole in skeleton.soles}
     folds = []
     for hinge in skeleton.hinges:
         child = skeleton.link(hinge.child)
         parent = skeleton.link(hinge.parent)
-        if _is_hip(skeleton, hinge):
+        if child.name.endswith("_hip"):
             continue
         joints = [hinge.name]
         down = _unit(child.p_WB - child.p_WA)
         on_torso = parent.parent is None
-        if parent.name in above and _is_hip(skeleton, above[parent.name]):
+        if parent.name.endswith("_hip"):
             joints.insert(0, above[parent.name].name)
             on_torso = True
         if on_torso:
@@ -115,7 +120,7 @@ def with_cuffs(
     cover: float = COVER,
     spread: float = SPREAD,
 ) -> Implicit:
-    """The body, wider at the folding regions."""
+    """The body with cuffs at the folding regions."""
     wide = settings.cuff * settings.depth
     if wide == 0:
         return body
@@ -137,10 +142,7 @@ def teeth(
     cover: float = COVER,
     spread: float = SPREAD,
 ) -> tuple[Fold, ...]:
-    """The folds of the shell; none for depth 0.
-
-    They end `margin` outside the cuff, short of a neighbouring limb.
-    """
+    """The teeth of the folding regions; none for a depth of 0."""
     if settings.depth == 0:
         return ()
     margin = settings.margin
@@ -158,13 +160,8 @@ def teeth(
     )
 
 
-def _is_hip(skeleton: Skeleton, hinge: Hinge) -> bool:
-    """Whether its child is a hip: two joints at nearly one place, one region."""
-    return hinge.child.endswith("_hip")
-
-
 def _radius(skeleton, hinge, side) -> float:
-    """Of what the joint's links have within 20 mm of it, less the cones' spread."""
+    """Radius of the links around a joint, less the spread of a sleeve's cones [m]."""
     points = np.concatenate(
         [
             skeleton.link(name).origin + solid.corners()
@@ -189,8 +186,11 @@ def _unit(v):
     return v / np.linalg.norm(v)
 
 
+# The teeth in a surface.
+
+
 class TooDeep(InvalidInput):
-    """Grooves that a limb is too thin for; `places` (n, 3) [m] are where."""
+    """Grooves for which a limb is too thin, at the places (n, 3) [m]."""
 
     def __init__(self, message: str, places: np.ndarray):
         super().__init__(message)
@@ -202,13 +202,13 @@ class Fold:
     """Teeth around a limb.
 
     Attributes:
-        p_W: middle of the region, on the limb's axis [m].
-        axis_W: the limb's axis, made a unit vector.
-        length: of the region along the axis [m]; a tooth takes length/teeth.
-        depth: of the grooves [m].
-        teeth: grooves.
-        radius: the region ends at this distance from the axis [m], which keeps
-            a neighbouring limb out; by default 1.6 times the limb's radius at p_W.
+        p_W: middle of the region, on the limb's axis (3,) [m].
+        axis_W: direction of the limb's axis (3,); kept as a unit vector.
+        length: length of the region along the axis [m]; a tooth takes length/teeth.
+        depth: depth of the grooves [m].
+        teeth: number of grooves.
+        radius: distance from the axis at which the region ends [m], so that it leaves
+            out neighbouring limbs; by default 1.6 times the limb's radius at p_W.
 
     Raises:
         InvalidInput: for lengths <= 0, no teeth or a zero axis.
@@ -222,32 +222,21 @@ class Fold:
     radius: float | None = None
 
     def __post_init__(self):
-        p, axis = np.asarray(self.p_W, float), np.asarray(self.axis_W, float)
-        if p.shape != (3,) or axis.shape != (3,) or not np.isfinite([p, axis]).all():
-            raise InvalidInput("fold: p_W and axis_W need three finite numbers each")
-        if np.linalg.norm(axis) == 0:
-            raise InvalidInput("fold axis: must not be zero")
-        radius = 1.0 if self.radius is None else self.radius
-        for name, value in (
-            ("length", self.length),
-            ("depth", self.depth),
-            ("radius", radius),
-        ):
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"fold {name} {value} m: must be > 0")
-        if int(self.teeth) != self.teeth or self.teeth < 1:
-            raise InvalidInput(f"fold teeth {self.teeth}: must be a whole number >= 1")
-        object.__setattr__(self, "p_W", p)
-        object.__setattr__(self, "axis_W", axis / np.linalg.norm(axis))
+        check(self, "fold", p_W=array((3,), "m"), axis_W=array((3,)), teeth=whole(1))
+        check(self, "fold", length=positive("m"), depth=positive("m"))
+        check(self, "fold", radius=optional(positive("m")))
+        if np.linalg.norm(self.axis_W) == 0:
+            raise InvalidInput("fold: axis_W must not be zero")
+        object.__setattr__(self, "axis_W", self.axis_W / np.linalg.norm(self.axis_W))
 
     def coordinates(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Along the axis from the middle s (n,), and the offset from it (n, 3) [m]."""
+        """Position s along the axis (n,) [m], and vector from the axis (n, 3) [m]."""
         offset = points - self.p_W
         s = offset @ self.axis_W
         return s, offset - s[:, None] * self.axis_W
 
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Depth: 0 at crests, `depth` at grooves, straight between [m]."""
+        """Depth at s: 0 at crests, `depth` at grooves, linear in between [m]."""
         pitch = self.length / self.teeth
         phase = (np.asarray(s) + self.length / 2) / pitch
         wave = 1 - np.abs(1 - 2 * (phase % 1.0))
@@ -260,7 +249,7 @@ class Fold:
         return inside & (np.abs(s) <= self.length / 2 + 1e-9)
 
     def fitted(self, grid: DistanceGrid) -> Fold:
-        """The same with its radius measured.
+        """The fold with its radius, measured where it has none.
 
         Raises:
             InvalidInput: when the middle is not inside the body.
@@ -268,28 +257,28 @@ class Fold:
         depth = float(-grid(self.p_W)[0])
         if depth <= 0:
             raise InvalidInput(
-                f"fold at {self.p_W.tolist()} m: lies outside the body; move it onto "
-                "the limb's axis"
+                f"fold at {self.p_W.tolist()} m is outside the body; move it onto the "
+                "limb's axis"
             )
         if self.radius is not None:
             return self
-        return replace(self, radius=1.6 * self.limb_radius(grid))
+        return replace(self, radius=1.6 * self._limb_radius(grid))
 
-    def limb_radius(self, grid: DistanceGrid) -> float:
-        """Median distance of the skin from p_W across the axis [m]."""
+    def _limb_radius(self, grid: DistanceGrid) -> float:
+        """Median distance of the body's surface from p_W across the axis [m]."""
         side = np.cross(self.axis_W, np.eye(3)[np.argmin(np.abs(self.axis_W))])
         side /= np.linalg.norm(side)
         other = np.cross(self.axis_W, side)
         angle = np.arange(24) * (2 * np.pi / 24)
-        ways = np.outer(np.cos(angle), side) + np.outer(np.sin(angle), other)
+        rays = np.outer(np.cos(angle), side) + np.outer(np.sin(angle), other)
         far = np.linspace(0, 0.3, 601)
-        outside = grid((self.p_W + far[:, None, None] * ways).reshape(-1, 3)) > 0
+        outside = grid((self.p_W + far[:, None, None] * rays).reshape(-1, 3)) > 0
         first = np.argmax(outside.reshape(len(far), -1), axis=0)
         return float(np.median(far[first]))
 
 
 def fold_rings(folds: tuple[Fold, ...]) -> tuple[Ring, ...]:
-    """Crests and grooves of fitted folds as rings of the remesher."""
+    """Crests and grooves of fitted folds, as rings of the remesher."""
     return tuple(
         Ring(fold.p_W + s * fold.axis_W, fold.axis_W, fold.radius)
         for fold in folds
@@ -298,13 +287,18 @@ def fold_rings(folds: tuple[Fold, ...]) -> tuple[Ring, ...]:
 
 
 def fold_depths(
-    folds: tuple[Fold, ...], grid: DistanceGrid, surface: Surface, wall: np.ndarray
+    folds: tuple[Fold, ...], surface: Surface, wall: np.ndarray
 ) -> np.ndarray:
-    """The vertices (n, 3) pressed in by the folds [m].
+    """The vertices of a surface pressed in by the folds (n, 3) [m].
+
+    Args:
+        folds: fitted folds.
+        surface: surface of the body, with n vertices.
+        wall: thickness of the wall at the vertices (n,) [m].
 
     Raises:
-        InvalidInput: when a groove and its wall would meet the axis, or no vertex
-            lies in a fold.
+        TooDeep: when a groove and its wall would reach the axis.
+        InvalidInput: when a fold contains no vertex.
     """
     x = surface.vertices.copy()
     for number, fold in enumerate(folds, 1):
@@ -313,7 +307,7 @@ def fold_depths(
         inside = fold.near(surface.vertices)
         if not inside.any():
             raise InvalidInput(f"fold {number}: no skin within its radius; move it")
-        # Fades towards the radius, where a neighbouring part may begin.
+        # It fades towards the radius, where a neighbouring part may begin.
         fade = np.clip((fold.radius - r) / (0.15 * fold.radius), 0, 1)
         press = np.where(inside, fold.profile(s) * fade, 0.0)
         short = inside & (press > 0) & (r - press < 1.5 * wall)
@@ -323,7 +317,7 @@ def fold_depths(
                 f"fold {number}: the limb's radius is {1e3 * r[v]:.1f} mm at "
                 f"{np.round(surface.vertices[v], 3).tolist()} m, too thin for grooves "
                 f"of {1e3 * fold.depth:g} mm and a wall of {1e3 * wall[v]:g} mm; "
-                "scale the body or take a smaller depth",
+                "scale the body or choose a smaller depth",
                 surface.vertices[short],
             )
         x -= (press / np.maximum(r, 1e-12))[:, None] * offset

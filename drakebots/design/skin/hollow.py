@@ -1,55 +1,108 @@
-"""A body hollowed to a wall, with teeth at its folds as deep as can be meshed."""
+"""How a skin is made: a body hollowed to a wall, with teeth as deep as can be meshed.
+
+shell, notes = fold_and_hollow(grid, skeleton, joint_folds(skeleton, folds), skin)
+shell = with_regions(shell, skin)
+materials = region_materials(shell.mesh, skin)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from drakebots.core.checks import (
+    array,
+    between,
+    check,
+    check_value,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.geometry import DistanceGrid
-from drakebots.design.problem import SkinSettings
 from drakebots.design.skeleton import Skeleton
-from drakebots.design.skin.fold import JointFold, teeth
+from drakebots.design.skin.fold import FoldSettings, JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
 from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh
 
-# Regions of a skin's mesh, and the material of each.
+FOLDS = 1
+"""Region of the folds in a skin's mesh; 0 is the plain skin, 2... the soft parts."""
 
-FOLDS, SOFT = 1, 2
-"""Regions of the mesh: of the folds, of the first soft part; 0 is the rest."""
+_SHARES = {1.0: 0.5, 0.5: 0.0}
+"""Share of the teeth's depth that is tried next where a wall cannot be meshed."""
 
-
-def with_regions(shell: Shell, skin: SkinSettings) -> Shell:
-    """The shell with regions 0 plain, 1 folds, 2... soft parts."""
-    mesh = shell.mesh
-    region = np.where(mesh.region > 0, FOLDS, 0)
-    middle = mesh.vertices[mesh.tets].mean(axis=1)
-    for k, soft in enumerate(skin.soft):
-        inside = np.linalg.norm(middle - soft.p_W, axis=1) < soft.radius
-        region[inside & (region == 0)] = SOFT + k
-    return replace(shell, mesh=TetMesh(mesh.vertices, mesh.tets, region))
+_TRIES = 6
+"""Number of times that a wall is tried; the last one has no teeth."""
 
 
-def region_materials(mesh: TetMesh, skin: SkinSettings) -> dict[int, Material]:
-    """The material of each region; the density from the mass, where it is given."""
-    plain = skin.material
-    if skin.mass is not None:
-        plain = replace(plain, density=skin.mass / float(mesh.volumes.sum()))
-    factors = {0: 1.0, FOLDS: skin.fold_modulus}
-    factors |= {SOFT + k: soft.modulus for k, soft in enumerate(skin.soft)}
-    return {
-        k: plain.with_modulus(factors[k] * plain.youngs_modulus) for k in mesh.regions
-    }
+@dataclass(frozen=True)
+class SoftBall:
+    """A part of the skin of another stiffness: what lies within a ball.
+
+    Attributes:
+        name: its name, e.g. "belly".
+        p_W: centre of the ball at rest (3,) [m].
+        radius: radius of the ball [m].
+        modulus: Young's modulus of the part over that of the plain skin.
+
+    Raises:
+        InvalidInput: for a radius or a modulus that is not > 0.
+    """
+
+    name: str
+    p_W: tuple[float, float, float]
+    radius: float
+    modulus: float
+
+    def __post_init__(self):
+        what = f"soft part {self.name}"
+        check_value(f"{what}: p_W", self.p_W, array((3,), "m"))
+        check(self, what, radius=positive("m"), modulus=positive())
 
 
-SHARES = {1.0: 0.5, 0.5: 0.0}
-"""Of the depth of teeth: what is tried next where a wall cannot be meshed."""
+@dataclass(frozen=True)
+class SkinSettings:
+    """How the skin is made.
 
-TRIES = 6
-"""Of the wall; the last has no teeth."""
+    Attributes:
+        wall: thickness of the skin [m].
+        foot_wall: thickness of the skin under and around the soles [m].
+        vertices: requested number of vertices.
+        glue: number of vertices glued to the links.
+        layers: number of layers of elements through the wall.
+        folds: teeth at the joints.
+        fold_refine: length of the edges in folds over that of the others.
+        material: material of the skin; `mass` replaces its density.
+        mass: mass of the skin [kg]; None leaves it to the density.
+        fold_modulus: Young's modulus of the folds' elements over that of the material,
+            to compensate for P1 tets being too stiff there (docs/design.md).
+        soft: parts of another stiffness.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    wall: float = 4e-3
+    foot_wall: float = 8e-3
+    vertices: int = 14000
+    glue: int = 140
+    layers: int = 1
+    folds: FoldSettings = field(default_factory=FoldSettings)
+    fold_refine: float = 1.0
+    material: Material = field(default_factory=Material)
+    mass: float | None = None
+    fold_modulus: float = 1.0
+    soft: tuple[SoftBall, ...] = ()
+
+    def __post_init__(self):
+        check(self, "skin", wall=positive("m"), foot_wall=positive("m"))
+        check(self, "skin", vertices=whole(10), glue=whole(10), layers=whole(1))
+        check(self, "skin", fold_refine=between(0.1, 2), fold_modulus=positive())
+        check(self, "skin", mass=optional(positive("kg")))
 
 
 def fold_and_hollow(
@@ -58,17 +111,23 @@ def fold_and_hollow(
     folds: tuple[JointFold, ...],
     skin: SkinSettings,
 ) -> tuple[Shell, tuple[str, ...]]:
-    """The shell; teeth are made shallower, or left out, where they cannot be.
+    """Folds and hollows a body; teeth that cannot be meshed get shallower or vanish.
+
+    Args:
+        grid: signed distance of the body.
+        skeleton: skeleton inside it.
+        folds: folding regions of its joints.
+        skin: how the skin is made.
 
     Returns:
-        the shell, and a note for each joint whose teeth were changed.
+        the shell, and a note for each region whose teeth were changed.
 
     Raises:
         NoSolution: when even a smooth wall cannot be meshed.
     """
     share = np.full(len(folds), 1.0 if skin.folds.depth > 0 else 0.0)
     why = np.full(len(folds), "", object)
-    for number in range(TRIES):
+    for number in range(_TRIES):
         finer = 0.8 if number == 1 and share.min(initial=1) == 1 else 1.0
         kept = tuple(
             replace(fold, depth=part * fold.depth)
@@ -78,7 +137,7 @@ def fold_and_hollow(
         try:
             shell = shell_mesh(
                 grid,
-                wall_of(skeleton, skin),
+                _wall_of(skeleton, skin),
                 target_vertices=skin.vertices,
                 layers=skin.layers,
                 folds=kept,
@@ -88,26 +147,26 @@ def fold_and_hollow(
             if not kept:
                 raise
             if number == 0 and isinstance(error, NoSolution):
-                # Shorter edges in the folds often do.
+                # Shorter edges in the folds are often enough.
                 continue
             bad = _folds_at(folds, getattr(error, "places", None))
-            if number == TRIES - 2 or not share[bad].any():
+            if number == _TRIES - 2 or not share[bad].any():
                 bad[:], share[:] = True, 0.0
-            share[bad] = [SHARES.get(part, 0.0) for part in share[bad]]
+            share[bad] = [_SHARES.get(part, 0.0) for part in share[bad]]
             why[bad] = str(error)
             continue
         return shell, tuple(
             f"{', '.join(fold.joints)}: teeth "
             + (f"{1e3 * part * skin.folds.depth:g} mm deep" if part else "left out")
-            + f", not {1e3 * skin.folds.depth:g} mm: {said}"
-            for fold, part, said in zip(folds, share, why)
-            if said
+            + f", not {1e3 * skin.folds.depth:g} mm: {reason}"
+            for fold, part, reason in zip(folds, share, why)
+            if reason
         )
     raise AssertionError("the last try has no teeth")
 
 
 def _folds_at(folds, places) -> np.ndarray:
-    """Which folds are the nearest to a place, and their twins of the other side."""
+    """Which folds are nearest to one of the places, with their mirror images."""
     if places is None or not len(places):
         return np.ones(len(folds), bool)
     middles = np.array([fold.p_W for fold in folds])
@@ -119,8 +178,8 @@ def _folds_at(folds, places) -> np.ndarray:
     return bad
 
 
-def wall_of(skeleton: Skeleton, skin: SkinSettings) -> Callable:
-    """Thickness at points (n, 3) -> (n,) [m]: `foot_wall` around the soles."""
+def _wall_of(skeleton: Skeleton, skin: SkinSettings) -> Callable:
+    """Thickness of the wall at points (n, 3) -> (n,) [m], `foot_wall` at the soles."""
     soles = [
         (skeleton.link(s.link).origin + s.p_BP[4], np.array(s.size))
         for s in skeleton.soles
@@ -130,10 +189,36 @@ def wall_of(skeleton: Skeleton, skin: SkinSettings) -> Callable:
         t = np.full(len(points), skin.wall)
         for middle, size in soles:
             near = (np.abs(points[:, :2] - middle[:2]) <= size / 2 + 0.02).all(axis=1)
-            # From the plate's top on the wall thins over 10 mm.
+            # Above the foot's plate the wall gets thinner over 10 mm.
             w = np.clip((0.024 - (points[:, 2] - middle[2])) / 0.010, 0, 1)
             w = w * w * (3 - 2 * w)
             t = np.where(near, skin.wall + (skin.foot_wall - skin.wall) * w, t)
         return t
 
     return thickness
+
+
+# Regions of the mesh, and the material of each.
+
+
+def with_regions(shell: Shell, skin: SkinSettings) -> Shell:
+    """The shell with the regions of its mesh: 0 plain, 1 folds, 2... soft parts."""
+    mesh = shell.mesh
+    region = np.where(mesh.region > 0, FOLDS, 0)
+    middle = mesh.vertices[mesh.tets].mean(axis=1)
+    for k, soft in enumerate(skin.soft):
+        inside = np.linalg.norm(middle - soft.p_W, axis=1) < soft.radius
+        region[inside & (region == 0)] = FOLDS + 1 + k
+    return replace(shell, mesh=TetMesh(mesh.vertices, mesh.tets, region))
+
+
+def region_materials(mesh: TetMesh, skin: SkinSettings) -> dict[int, Material]:
+    """The material of each region; its density from the skin's mass, if that is set."""
+    plain = skin.material
+    if skin.mass is not None:
+        plain = replace(plain, density=skin.mass / float(mesh.volumes.sum()))
+    factors = {0: 1.0, FOLDS: skin.fold_modulus}
+    factors |= {FOLDS + 1 + k: soft.modulus for k, soft in enumerate(skin.soft)}
+    return {
+        k: plain.with_modulus(factors[k] * plain.youngs_modulus) for k in mesh.regions
+    }

@@ -1,4 +1,4 @@
-"""A closed surface hollowed to a wall of tets with a wanted number of vertices."""
+"""A body hollowed to a wall of tets with a requested number of vertices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.geometry import DistanceGrid, Surface, remesh
 from drakebots.design.skin import shell_tets
@@ -15,16 +16,17 @@ from drakebots.design.skin.shell_tets import ShellReport, shell_report
 from drakebots.fem.mesh import TetMesh, prism_tets
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
+"""Thickness of a wall [m], or a function of points (n, 3) -> (n,) [m]."""
 
 GOAL = 0.35
-"""Quality the tets are improved to, where the wall allows."""
+"""Quality to which tets are improved, where the wall allows it."""
 
 FLOOR = 0.1
-"""Least quality; thinner walls are tried, then the shell is refused."""
+"""Lowest quality; below it thinner walls are tried, then the shell is refused."""
 
 
 class FlatTets(NoSolution):
-    """A wall that cannot be meshed; `places` (n, 3) [m] are where."""
+    """A wall that cannot be meshed, at the places (n, 3) [m]."""
 
     def __init__(self, message: str, places: np.ndarray):
         super().__init__(message)
@@ -36,11 +38,11 @@ class Shell:
     """A wall of tets.
 
     Attributes:
-        mesh: region 0 plain, k the k-th fold (counted from 1).
-        outer: the outer surface; its vertex i is the mesh's outer_vertices[i].
-        outer_vertices, inner_vertices: indices in the mesh (n,), pairs.
-        thickness: of the wall at the inner vertices, measured (n,) [m].
-        report: what was reached.
+        mesh: tets of the wall; region 0 is plain, region k the k-th fold.
+        outer: outer surface; its vertex i is vertex outer_vertices[i] of the mesh.
+        outer_vertices, inner_vertices: opposite vertices of the mesh (n,).
+        thickness: measured thickness of the wall at the inner vertices (n,) [m].
+        report: measurements of the wall and its tets.
     """
 
     mesh: TetMesh
@@ -52,12 +54,12 @@ class Shell:
 
     @property
     def inner(self) -> Surface:
-        """The inner surface, its normals towards the cavity's outside."""
+        """The inner surface; its normals point out of the cavity."""
         return Surface(self.mesh.vertices[self.inner_vertices], self.outer.triangles)
 
 
 def shell_mesh(
-    outer: DistanceGrid | Surface,
+    grid: DistanceGrid,
     thickness: Thickness = 4e-3,
     *,
     target_vertices: int = 14000,
@@ -68,29 +70,31 @@ def shell_mesh(
 ) -> Shell:
     """Hollows a body and meshes the wall.
 
-    The surface is meshed again to target/(layers + 1) vertices, folds are pressed
-    into it, then it is hollowed (the paper's order, so that the wall follows the
-    teeth): each vertex is pushed inward by the thickness, measured as distance
+    The surface is remeshed to target/(layers + 1) vertices, folds are pressed into
+    it, and then it is hollowed (the paper's order, so that the wall follows the
+    teeth): each vertex is pushed inward by the thickness, measured as its distance
     from the outer surface.
 
     Args:
-        outer: the body before folds.
-        thickness: of the wall [m], or a function of points (n, 3) -> (n,) [m].
-        target_vertices: of the tet mesh.
-        layers: of prisms through the wall.
+        grid: signed distance of the body before it is folded.
+        thickness: thickness of the wall.
+        target_vertices: number of vertices of the tet mesh.
+        layers: number of layers of prisms through the wall.
         folds: regions of teeth.
-        fold_refine: edges in folds, relative to the others (0.5: half as long).
-        tolerance: of the number of vertices, relative.
+        fold_refine: length of edges in folds over that of the others.
+        tolerance: relative tolerance of the number of vertices.
 
     Raises:
         InvalidInput: for thickness <= 0, counts < 1, a fold that does not meet the
             body or is too deep for it, or a body thinner than a wall everywhere.
-        NoSolution: when tets stay flatter than FLOOR, with the place.
+        NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
-    _check(thickness, target_vertices, layers, fold_refine, tolerance)
-    grid = (
-        outer if isinstance(outer, DistanceGrid) else DistanceGrid.from_surface(outer)
-    )
+    if not callable(thickness):
+        check_value("thickness", thickness, positive("m"))
+    check_value("target_vertices", target_vertices, whole(100))
+    check_value("layers", layers, whole(1))
+    check_value("fold_refine", fold_refine, between(0.1, 2))
+    check_value("tolerance", tolerance, between(0, 1, open_ends=True))
     folds = tuple(fold.fitted(grid) for fold in folds)
     fine = grid.level_set()
     sizes = _sizes(grid, fine, folds, fold_refine)
@@ -102,38 +106,36 @@ def shell_mesh(
         fold_rings(folds),
         tolerance,
     )
-    asked = _thickness_at(thickness, surface.vertices)
+    wall = _thickness_at(thickness, surface.vertices)
     if folds:
-        surface = Surface(fold_depths(folds, grid, surface, asked), surface.triangles)
-    return hollow(surface, asked, layers, fold_of_triangles(folds, surface), kind == 0)
+        surface = Surface(fold_depths(folds, surface, wall), surface.triangles)
+    return _hollow(surface, wall, layers, fold_of_triangles(folds, surface), kind == 0)
 
 
-def hollow(
+def _hollow(
     outer: Surface,
-    asked: np.ndarray,
-    layers: int = 1,
-    fold: np.ndarray | None = None,
-    loose: np.ndarray | None = None,
+    wall: np.ndarray,
+    layers: int,
+    fold: np.ndarray,
+    loose: np.ndarray,
 ) -> Shell:
-    """Tets between a surface and itself pushed inward; its vertices stay
-    unless loose.
+    """Tets between a surface and the same surface pushed inward.
 
     Args:
         outer: closed, outward; its triangles become faces of the tets.
-        asked: thickness at its vertices (n,) [m].
-        layers: of prisms through the wall.
+        wall: requested thickness at its n vertices (n,) [m].
+        layers: number of layers of prisms through the wall.
         fold: region of each triangle.
-        loose: outer vertices that may be moved along the surface where tets are
-            bad (n,); none by default.
+        loose: vertices that may be moved along the surface where tets are bad (n,);
+            the others stay.
 
     Raises:
-        NoSolution: when tets stay flatter than FLOOR, with the place.
+        NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
     n = len(outer.vertices)
-    loose = np.zeros(n, bool) if loose is None else loose
     x0, f = outer.vertices, outer.triangles
-    h = float(np.clip(np.median(asked) / 2, 5e-4, 2.5e-3))
-    grid = DistanceGrid.near_surface(outer, h, band=float(asked.max()) + 3 * h)
+    h = float(np.clip(np.median(wall) / 2, 5e-4, 2.5e-3))
+    grid = DistanceGrid.near_surface(outer, h, band=float(wall.max()) + 3 * h)
     inward = -shell_tets.vertex_normals(x0, f)
     tets = prism_tets(f, n, layers)
     start, of_vertex = shell_tets.tets_of_vertices(tets, (layers + 1) * n)
@@ -143,16 +145,16 @@ def hollow(
         edges.ravel(), minlength=n
     )
     args = (grid.values, grid.origin, grid.spacing)
-    _, reached = shell_tets.flow_inward(*args, x0, inward, asked, 16)
-    # Short of the middle, so that opposite sheets do not touch.
-    depth = np.where(reached < 0.98 * asked, 0.8 * reached, asked)
+    _, reached = shell_tets.flow_inward(*args, x0, inward, wall, 16)
+    # Less than to the middle, so that opposite sheets do not touch.
+    depth = np.where(reached < 0.98 * wall, 0.8 * reached, wall)
     depth = _graded(depth, edges, length)
     inner_ids = layers * n + np.arange(n)
     inner, _ = shell_tets.flow_inward(*args, x0, inward, depth, 16)
     x = np.concatenate([x0 + (inner - x0) * (k / layers) for k in range(layers + 1)])
     movable = np.concatenate([loose, np.ones(layers * n, bool)])
     reach = np.tile(0.2 * mean_edge, layers + 1)
-    scale = np.tile(asked, layers + 1)
+    scale = np.tile(wall, layers + 1)
     for _ in range(8):
         wanted = np.concatenate([depth * k / layers for k in range(layers + 1)])
         for goal in (FLOOR, 0.2, GOAL):
@@ -167,24 +169,23 @@ def hollow(
         shrink[bad] = True
         shrink[edges[shrink[edges].any(axis=1)].ravel()] = True
         depth = _graded(np.where(shrink, 0.8 * depth, depth), edges, length)
-    region = None if fold is None else np.repeat(fold, 3 * layers)
-    mesh = TetMesh(x, tets, region)
+    mesh = TetMesh(x, tets, np.repeat(fold, 3 * layers))
     if len(bad):
         worst = int(np.argmin(quality))
         place = x[tets[worst]].mean(axis=0)
         raise FlatTets(
-            f"shell: tet {worst} at {np.round(place, 4).tolist()} m stays of quality "
-            f"{quality[worst]:.2g} ({(quality < FLOOR).sum()} below {FLOOR}); thicken "
-            "or smooth the body there, or take more vertices",
+            f"shell: tet {worst} at {np.round(place, 4).tolist()} m has a quality of "
+            f"{quality[worst]:.2g} only ({(quality < FLOOR).sum()} tets are below "
+            f"{FLOOR}); thicken or smooth the body there, or use more vertices",
             x[tets[quality < FLOOR]].mean(axis=1),
         )
-    report = shell_report(mesh, grid, inner_ids, f, asked)
+    report = shell_report(mesh, grid, inner_ids, f, wall)
     outer = Surface(x[:n], f)
     return Shell(mesh, outer, np.arange(n), inner_ids, -grid(x[inner_ids]), report)
 
 
 def _sizes(grid, fine, folds, fold_refine):
-    """Wanted edges, relative: finer where the body is thin, and in folds."""
+    """Relative length of edges at the vertices: shorter where thin, and in folds."""
     inward = -shell_tets.vertex_normals(fine.vertices, fine.triangles)
     depth = np.full(len(fine.vertices), 0.03)
     _, reached = shell_tets.flow_inward(
@@ -202,7 +203,7 @@ def _sizes(grid, fine, folds, fold_refine):
 
 
 def _graded(values, edges, length, slope=0.5):
-    """Lowers values until neighbours differ by at most slope times their edge."""
+    """Lowers values until neighbours differ by at most slope times their distance."""
     values = values.copy()
     for _ in range(40):
         before = values.copy()
@@ -219,23 +220,10 @@ def _thickness_at(thickness, points):
         if values.shape != (len(points),):
             raise InvalidInput(
                 f"thickness: the function gave shape {values.shape} for "
-                f"{len(points)} points, needs ({len(points)},)"
+                f"{len(points)} points, must give ({len(points)},)"
             )
     else:
         values = np.full(len(points), float(thickness))
     if not np.isfinite(values).all() or values.min() <= 0:
         raise InvalidInput("thickness: must be finite and > 0 m everywhere")
     return values
-
-
-def _check(thickness, target, layers, refine, tolerance):
-    if not callable(thickness) and not (np.isfinite(thickness) and thickness > 0):
-        raise InvalidInput(f"thickness {thickness} m: must be > 0")
-    if layers < 1 or target < 100:
-        raise InvalidInput(
-            f"shell: {layers} layers and {target} vertices; needs at least 1 and 100"
-        )
-    if not 0.1 <= refine <= 2:
-        raise InvalidInput(f"fold_refine {refine}: must lie between 0.1 and 2")
-    if not 0 < tolerance < 1:
-        raise InvalidInput(f"tolerance {tolerance}: must lie between 0 and 1")

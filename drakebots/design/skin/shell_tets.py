@@ -1,10 +1,10 @@
 """From an outer surface to the tets of its wall.
 
-Each outer vertex is pushed inward down the signed distance to its depth; the
-prisms between are cut in three tets each
-(:func:`drakebots.fem.mesh.shapes.prism_tets`). Where sheets meet (tips thinner than two
-walls, crests of folds) the depth is held below the middle, and the inner vertices
-are moved, worst tets first, until no tet is flat.
+Each outer vertex is pushed inward, along the gradient of the signed distance, to its
+depth; the prisms in between are cut into three tets each
+(:func:`drakebots.fem.mesh.prism_tets`). Where sheets meet (tips thinner than two walls,
+crests of folds) the depth is kept below the middle, and inner vertices are moved until
+no tet is flat.
 """
 
 from __future__ import annotations
@@ -14,27 +14,24 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry import DistanceGrid, value_and_gradient
 from drakebots.fem.mesh import EDGES, FACES, TetMesh, tet_quality
-
-# What a shell is like: wall, tets, volume, mass.
 
 
 @dataclass(frozen=True)
 class ShellReport:
-    """Measured on a shell.
+    """Measurements of a shell.
 
     Attributes:
-        vertices, tets: counts.
-        wall_m: thickness at 1, 50 and 99 % of the inner surface [m].
-        quality: least, 1 % and 50 % of the mean ratio of the tets.
-        min_dihedral: [rad].
-        inverted: tets of volume <= 0.
-        volume: of the wall [m^3].
-        held: share of vertices whose wall is thinner than asked by more than
-            10 %, because the body is thinner than two walls there or the tets
-            would be flat.
+        vertices, tets: numbers of vertices and of tets.
+        wall_m: 1, 50 and 99 % quantiles of the thickness over the inner surface [m].
+        quality: lowest, 1 % and 50 % quantiles of the tets' mean ratio.
+        min_dihedral: smallest dihedral angle [rad].
+        inverted: number of tets of volume <= 0.
+        volume: volume of the wall [m^3].
+        held: share of vertices whose wall is thinner than requested by more than
+            10 %, because the body is thinner than two walls there or the tets would
+            be flat.
     """
 
     vertices: int
@@ -46,12 +43,6 @@ class ShellReport:
     volume: float
     held: float
 
-    def mass(self, density: float) -> float:
-        """Of the wall for a density [kg/m^3], in kg."""
-        if not (np.isfinite(density) and density > 0):
-            raise InvalidInput(f"density {density} kg/m^3: must be > 0")
-        return density * self.volume
-
     def __str__(self) -> str:
         low, mid, high = (1e3 * w for w in self.wall_m)
         return (
@@ -59,7 +50,7 @@ class ShellReport:
             f"{high:.2f} mm, quality {self.quality[0]:.2f}/{self.quality[1]:.2f}/"
             f"{self.quality[2]:.2f}, least dihedral "
             f"{np.degrees(self.min_dihedral):.1f} deg, {self.inverted} inverted, "
-            f"{self.volume * 1e6:.1f} cm^3, thinner than asked at "
+            f"{self.volume * 1e6:.1f} cm^3, thinner than requested at "
             f"{100 * self.held:.1f} %"
         )
 
@@ -69,20 +60,20 @@ def shell_report(
     outer: DistanceGrid,
     inner_vertices: np.ndarray,
     inner_triangles: np.ndarray,
-    asked: np.ndarray,
+    requested: np.ndarray,
 ) -> ShellReport:
     """Measures a shell.
 
     Args:
-        mesh: the wall.
+        mesh: tets of the wall.
         outer: signed distance of its outer surface.
-        inner_vertices: indices of the inner surface in the mesh (n,).
-        inner_triangles: of the inner surface, corners among those n.
-        asked: thickness asked for at them (n,) [m].
+        inner_vertices: vertices of the mesh on the inner surface (n,).
+        inner_triangles: triangles of the inner surface, corners among those n.
+        requested: requested thickness at those vertices (n,) [m].
     """
     x = mesh.vertices[inner_vertices]
     wall = -outer(x)
-    # Also at the middles of the inner triangles, where chords come nearest.
+    # At the middles of the inner triangles, too, where chords come nearest.
     middle = -outer(x[inner_triangles].mean(axis=1))
     quality = tet_quality(mesh.vertices, mesh.tets)
     volumes = mesh.volumes
@@ -96,12 +87,12 @@ def shell_report(
         min_dihedral=float(dihedral_angles(mesh).min()),
         inverted=int((volumes <= 0).sum()),
         volume=float(volumes.sum()),
-        held=float((wall < 0.9 * asked).mean()),
+        held=float((wall < 0.9 * requested).mean()),
     )
 
 
 def dihedral_angles(mesh: TetMesh) -> np.ndarray:
-    """Angles between the faces at the six edges of each tet (m, 6) [rad]."""
+    """Dihedral angles at the six edges of each tet (m, 6) [rad]."""
     x = mesh.vertices[mesh.tets]
     normals = np.stack(
         [
@@ -113,7 +104,7 @@ def dihedral_angles(mesh: TetMesh) -> np.ndarray:
     normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-300)
     out = []
     for i, j in EDGES:
-        # The faces that share edge i j lie opposite the two other corners.
+        # The faces that share the edge i j are opposite the two other corners.
         k, l = (c for c in range(4) if c not in (i, j))  # noqa: E741
         cos = -np.einsum("ij,ij->i", normals[:, k], normals[:, l])
         out.append(np.arccos(np.clip(cos, -1, 1)))
@@ -122,7 +113,7 @@ def dihedral_angles(mesh: TetMesh) -> np.ndarray:
 
 @njit(cache=True)
 def flow_inward(values, origin, h, x, inward, depth, substeps):
-    """Pushes points down phi to -depth; stops where the gradient fades (the middle).
+    """Pushes points inward to phi = -depth; stops in the middle, where slopes vanish.
 
     Returns:
         positions (n, 3), and the depth reached (n,) [m].
@@ -130,7 +121,7 @@ def flow_inward(values, origin, h, x, inward, depth, substeps):
     out, reached = x.copy(), np.zeros(len(x))
     for n in range(len(x)):
         p = x[n].copy()
-        # The gradient on the surface itself mixes both sides: begin by the normal.
+        # On the surface the gradient mixes both sides: begin along the normal.
         first = min(0.3 * depth[n], h)
         p += first * inward[n]
         best = p.copy()
@@ -197,26 +188,30 @@ def improve(
 ):  # fmt: skip
     """Pattern search of each movable vertex for a better worst tet around it.
 
-    Moves raise  min(worst quality, goal) - 0.5 |phi + depth|/scale,  so that good
-    places keep the wall they were given. Directions and order are fixed; a vertex
-    that found nothing rests until a neighbour moves.
+    Moves raise  min(worst quality, goal) - 0.5 |phi + depth|/scale,  so that the wall
+    keeps its thickness where tets are good. Directions and order are fixed; a vertex
+    that finds no better place rests until a neighbour moves.
 
     Args:
         x: positions, changed in place (n, 3) [m].
+        tets: the tets (m, 4).
+        start, of_vertex: the tets of each vertex; see :func:`tets_of_vertices`.
         movable: whether a vertex may move (n,).
-        depth: wanted -phi of every vertex (n,) [m].
-        scale: of the wall (n,) [m].
-        reach: first step (n,) [m].
-        goal: quality above which nothing is done.
+        depth: requested -phi of every vertex (n,) [m].
+        scale: thickness of the wall (n,) [m].
+        reach: length of the first step (n,) [m].
+        values, origin, h: the distance grid.
+        goal: quality above which a tet is left as it is.
+        rounds: largest number of sweeps.
     """
-    ways = np.zeros((14, 3))
+    directions = np.zeros((14, 3))
     n = 0
     for i in range(-1, 2):
         for j in range(-1, 2):
             for k in range(-1, 2):
                 taxi = abs(i) + abs(j) + abs(k)
                 if taxi == 1 or taxi == 3:
-                    ways[n] = np.array([i, j, k]) / np.sqrt(taxi)
+                    directions[n] = np.array([i, j, k]) / np.sqrt(taxi)
                     n += 1
     awake = movable.copy()
     old = np.zeros(3)
@@ -239,7 +234,7 @@ def improve(
                 found = -1
                 for w in range(14):
                     for k in range(3):
-                        x[v, k] = old[k] + step * ways[w, k]
+                        x[v, k] = old[k] + step * directions[w, k]
                     phi = value_and_gradient(
                         values, origin, h, x[v, 0], x[v, 1], x[v, 2]
                     )[0]
@@ -251,7 +246,9 @@ def improve(
                     if value > best + 1e-5:
                         best, found = value, w
                 for k in range(3):
-                    x[v, k] = old[k] + (step * ways[found, k] if found >= 0 else 0.0)
+                    x[v, k] = old[k] + (
+                        step * directions[found, k] if found >= 0 else 0.0
+                    )
                 if found < 0:
                     step *= 0.4
             if best > first + 1e-3:
@@ -264,14 +261,14 @@ def improve(
 
 
 def tets_of_vertices(tets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Start (n + 1,) and list: the tets of vertex v are list[start[v]:start[v+1]]."""
+    """Start (n + 1,) and list; the tets of vertex v: list[start[v] : start[v + 1]]."""
     order = np.argsort(tets.ravel(), kind="stable")
     start = np.searchsorted(tets.ravel()[order], np.arange(n + 1))
     return start, order // 4
 
 
 def vertex_normals(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Unit outward normals (n, 3), the triangles weighted by their angles."""
+    """Unit outward normals (n, 3): the triangles' means, weighted by their angles."""
     corners = vertices[triangles]
     normals = np.zeros_like(vertices)
     face = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -289,7 +286,7 @@ def vertex_normals(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def qualities(x, tets):
-    """Mean ratio of each tet (m,), negative when turned over."""
+    """Mean ratio of each tet (m,), negative if inverted."""
     out = np.empty(len(tets))
     for t in range(len(tets)):
         out[t] = _quality(x, tets[t, 0], tets[t, 1], tets[t, 2], tets[t, 3])

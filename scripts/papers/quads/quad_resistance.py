@@ -5,8 +5,8 @@ python scripts/papers/quads/quad_resistance.py cow --angles 15 20
 python scripts/papers/quads/quad_resistance.py cow --second-order
 python scripts/papers/quads/quad_resistance.py cow --fold-modulus
 
-A row a joint of the left limbs, in Markdown: the motor's torque, the slope at rest
-times 15 degrees, the static torques at each angle [N m].
+For each joint of the left limbs a row in Markdown: the largest torque of the motor, the
+slope at rest times 15 degrees, the static torques at each angle [N m].
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from drakebots.design import JOINTS, joint_resistance, limb_skin, rest_stiffness
 from drakebots.skin.file import load_skinned
 
 SLOPE = 15.0
-"""Degrees that the slope at rest is multiplied with."""
+"""Angle by which the slope at rest is multiplied [degrees]."""
 
 HIPS = ("shoulder", "abduction", "flexion")
 
 SHARES = (0.15, 0.25, 0.4, 0.6, 1.0)
-"""Of the modulus, in the folds: between them slopes are interpolated."""
+"""Moduli of the folds over the skin's, between which slopes are interpolated."""
 
 
 def measure(name: str, angles: Sequence[float], second_order: bool, joints=()) -> list:
     """Rows of one robot: joint, limit, slope, torques by signed angle [N m].
 
     Args:
-        name: of the robot, or the path of its SDF.
-        angles: to turn to, both ways [degrees].
-        second_order: P2 tets everywhere, folds with the plain skin's modulus.
-        joints: parts of their names; all of the left limbs and the tail by default.
+        name: name of the robot, or path of its SDF.
+        angles: angles to turn to, in both directions [degrees].
+        second_order: whether all tets are P2 and folds have the plain skin's modulus.
+        joints: parts of names of joints; all of left limbs and tail by default.
     """
     robot = load_skinned(name)
     made, rows = {}, []
@@ -53,7 +53,7 @@ def measure(name: str, angles: Sequence[float], second_order: bool, joints=()) -
             part = limb_skin(robot, joint, **options)
             made[limb] = part, rest_stiffness(part)
         part, slopes = made[limb]
-        torques = both_ways(part, joint, angles)
+        torques = both_directions(part, joint, angles)
         rows.append(
             {
                 "joint": joint,
@@ -65,8 +65,8 @@ def measure(name: str, angles: Sequence[float], second_order: bool, joints=()) -
     return rows
 
 
-def both_ways(robot, joint: str, angles: Sequence[float]) -> dict:
-    """Static torques by signed angle [N m]; None from where none is found."""
+def both_directions(robot, joint: str, angles: Sequence[float]) -> dict:
+    """Static torques by signed angle [N m]; None beyond the last one that is found."""
     torques = {}
     for sign in (1, -1):
         found = []
@@ -83,13 +83,14 @@ def both_ways(robot, joint: str, angles: Sequence[float]) -> dict:
 
 
 def fold_modulus(name: str) -> dict:
-    """The modulus of P1 folds, over the skin's, with which slopes at rest are as P2's.
+    """The modulus of P1 folds over the skin's that makes slopes at rest equal to P2's.
 
-    P2 everywhere, the skin's modulus in the folds. One number a robot: least squares
-    of log(P1/P2) over the hips of both left limbs, which decide whether a leg moves.
+    P2 means P2 tets everywhere and the skin's own modulus in the folds. There is one
+    number for each robot, by least squares of log(P1/P2) over the hips of both left
+    limbs, which decide whether a leg moves.
 
     Returns:
-        the number, and P1/P2 with it by joint.
+        the number, and the ratios P1/P2 with it by joint.
     """
     robot = load_skinned(name)
     joints, first, second = [], [], []
@@ -112,16 +113,16 @@ def fold_modulus(name: str) -> dict:
 
 
 def table(rows: Sequence[dict], angles: Sequence[float]) -> list[str]:
-    """Rows of `measure` in Markdown."""
-    ways = [f"{sign * angle:+g}" for angle in angles for sign in (1, -1)]
+    """The rows of :func:`measure` as a table in Markdown."""
+    signed = [f"{sign * angle:+g}" for angle in angles for sign in (1, -1)]
     lines = [
         "| joint | motor | "
-        + " | ".join([f"slope x {SLOPE:g}", *(f"{way} degrees" for way in ways)])
+        + " | ".join([f"slope x {SLOPE:g}", *(f"{angle} degrees" for angle in signed)])
         + " |",
-        "| --- " * (3 + len(ways)) + "|",
+        "| --- " * (3 + len(signed)) + "|",
     ]
     for row in rows:
-        torques = [row["torques_N_m"][way] for way in ways]
+        torques = [row["torques_N_m"][angle] for angle in signed]
         cells = [row["limit_N_m"], row["slope_N_m"], *torques]
         words = ["none found" if c is None else f"{c:.2f}" for c in cells]
         lines.append(f"| {row['joint']} | " + " | ".join(words) + " |")
@@ -131,11 +132,23 @@ def table(rows: Sequence[dict], angles: Sequence[float]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Prints the tables and one JSON object, which it returns."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("robots", nargs="*", help=f"{', '.join(JOINTS)}, or an SDF")
-    parser.add_argument("--angles", type=float, nargs="+", default=[], help="[degrees]")
-    parser.add_argument("--joints", nargs="+", default=[], help="parts of their names")
-    parser.add_argument("--second-order", action="store_true", help="P2 tets")
-    parser.add_argument("--fold-modulus", action="store_true", help="P1 against P2")
+    parser.add_argument("robots", nargs="*", help=f"{', '.join(JOINTS)}, or SDF files")
+    parser.add_argument(
+        "--angles",
+        type=float,
+        nargs="+",
+        default=[],
+        help="angles to turn to [degrees]",
+    )
+    parser.add_argument(
+        "--joints", nargs="+", default=[], help="parts of names of joints"
+    )
+    parser.add_argument("--second-order", action="store_true", help="use P2 tets")
+    parser.add_argument(
+        "--fold-modulus",
+        action="store_true",
+        help="fit the modulus of P1 folds to P2 tets",
+    )
     args = parser.parse_args(argv)
     if args.fold_modulus:
         result = {name: fold_modulus(name) for name in args.robots or JOINTS}

@@ -11,14 +11,13 @@ from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.fabrication.fabricate import write_fabrication
-from drakebots.design.fabrication.limb_cut import Opening
 from drakebots.design.fabrication.moulds import (
     PIN_CLEARANCE,
     PRINT,
     SIDES,
     two_part_mould,
 )
-from drakebots.design.fabrication.pieces import SkinPiece
+from drakebots.design.fabrication.pieces import Opening, SkinPiece
 from drakebots.design.geometry.distance import DistanceGrid
 from drakebots.design.geometry.surface import (
     Surface,
@@ -190,11 +189,11 @@ def test_a_given_direction_is_kept(bowl):
 @pytest.mark.parametrize(
     "bad, match",
     [
-        ({"wall": 0.0}, "wall 0.0"),
-        ({"sprue": -1.0}, "sprue -1.0"),
-        ({"vent": np.nan}, "vent nan"),
-        ({"pin": 0.01}, "thicken the wall"),
-        ({"parting_direction": np.zeros(3)}, "not all 0"),
+        ({"wall": 0.0}, "wall must be > 0 m, got 0.0"),
+        ({"sprue": -1.0}, "sprue must be >= 0 m, got -1.0"),
+        ({"vent": np.nan}, "vent must be"),
+        ({"pin": 0.01}, "make the wall thicker"),
+        ({"parting_direction": np.zeros(3)}, "direction must not be zero"),
     ],
 )
 def test_bad_sizes(bowl, bad, match):

@@ -15,7 +15,6 @@ from drakebots.design.fabrication.fabricate import (
 )
 from drakebots.design.fabrication.parts import (
     link_part,
-    parts,
     pilot_holes,
     write_parts,
     write_step,
@@ -31,7 +30,8 @@ ROBOTS = ("beetle", "monster", "lizard", "cow")
 def printed(request):
     template = table1_template(request.param)
     skeleton = template.skeleton()
-    return template, skeleton, parts(skeleton, template.build)
+    made = [link_part(link, template.build) for link in skeleton.links]
+    return template, skeleton, made
 
 
 def _mesh_volume(vertices, triangles):
@@ -43,12 +43,13 @@ def test_parts_are_closed_and_weigh_what_the_model_says(printed):
     template, skeleton, made = printed
     assert [p.link for p in made] == [link.name for link in skeleton.links]
     for part, link in zip(made, skeleton.links):
-        edges = np.concatenate([part.triangles[:, [i, (i + 1) % 3]] for i in range(3)])
-        key = edges[:, 0] * len(part.vertices) + edges[:, 1]
-        back = edges[:, 1] * len(part.vertices) + edges[:, 0]
+        x, f = part.surface.vertices, part.surface.triangles
+        edges = np.concatenate([f[:, [i, (i + 1) % 3]] for i in range(3)])
+        key = edges[:, 0] * len(x) + edges[:, 1]
+        back = edges[:, 1] * len(x) + edges[:, 0]
         assert np.array_equal(np.sort(key), np.sort(back))
-        volume = _mesh_volume(part.vertices, part.triangles)
-        assert volume == pytest.approx(part.volume, rel=1e-9)
+        volume = _mesh_volume(x, f)
+        assert volume == pytest.approx(part.surface.volume, rel=1e-9)
         mass = link.mass_of("shell") + link.mass_of("rib")
         # Boxes that overlap and the holes: a few per cent.
         assert volume * template.build.density == pytest.approx(mass, rel=0.04)
@@ -63,7 +64,7 @@ def _hole_diameters(part):
     """Of the pilot holes, from the mesh's vertices beside their axes."""
     found = []
     for hole in part.holes:
-        r = part.vertices - hole.p_BH
+        r = part.surface.vertices - hole.p_BH
         along = r @ hole.axis
         radius = np.linalg.norm(r - np.outer(along, hole.axis), axis=1)
         near = radius < 0.75 * hole.diameter
@@ -78,7 +79,7 @@ def test_pilot_holes_keep_their_size_when_a_link_grows(upper, wall):
     template = edit(table1_template("beetle"), changes)
     part = link_part(template.skeleton().link("FL_upper"), template.build)
     np.testing.assert_allclose(_hole_diameters(part), 0.0025, atol=2e-6)
-    assert np.ptp(part.vertices[:, 2]) > 0.7 * upper
+    assert np.ptp(part.surface.vertices[:, 2]) > 0.7 * upper
 
 
 def test_a_larger_servo_makes_a_larger_bay():
@@ -112,7 +113,7 @@ def test_stl_files(tmp_path):
     assert [p.stem for p in paths] == [link.name for link in skeleton.links]
     mesh = meshio.read(paths[1])
     part = link_part(skeleton.links[1], template.build)
-    size = 1e3 * np.ptp(part.vertices, axis=0)
+    size = 1e3 * np.ptp(part.surface.vertices, axis=0)
     np.testing.assert_allclose(np.ptp(mesh.points, axis=0), size, atol=1e-3)
     before = paths[1].read_bytes()
     write_parts(skeleton, template.build, tmp_path / "parts")
@@ -138,7 +139,7 @@ def test_step_files(tmp_path):
     part = link_part(leg.links[0], template.build)
     assert shape.isValid()
     # Round holes against polygons of 24 sides.
-    assert 1e-9 * shape.Volume() == pytest.approx(part.volume, rel=5e-3)
+    assert 1e-9 * shape.Volume() == pytest.approx(part.surface.volume, rel=5e-3)
 
 
 def test_bill_of_materials_adds_up(printed):

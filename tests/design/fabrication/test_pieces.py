@@ -5,12 +5,11 @@ import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.fabrication.demould import SLACK, best_plane, blocked, lifted
-from drakebots.design.fabrication.limb_cut import Opening
 from drakebots.design.fabrication.pieces import (
+    Opening,
     SkinPiece,
     bowl_undercut,
     skin_pieces,
-    skin_surfaces,
 )
 from drakebots.design.geometry.distance import DistanceGrid
 from drakebots.design.geometry.surface import (
@@ -21,8 +20,6 @@ from drakebots.design.geometry.surface import (
 )
 from drakebots.design.skeleton.table1 import table1_template
 from drakebots.design.skin.bodies import body_named
-from drakebots.design.skin.shell import shell_mesh
-from drakebots.fem.mesh.mesh import TetMesh
 
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -155,21 +152,6 @@ def test_rims_of_limb_and_torso_match(pieces):
         mine = skin.areas[opening.faces(skin)].sum()
         other = sum(k.skin.areas[opening.faces(k.skin)].sum() for k in torso)
         assert mine == pytest.approx(other, rel=1e-6)
-
-
-def test_skin_surfaces_of_a_wall_of_tets():
-    grid = DistanceGrid.from_surface(to_surface(ball(0.06, 64)))
-    shell = shell_mesh(grid, 5e-3, target_vertices=1200)
-    outer, inner = skin_surfaces(shell.mesh)
-    volume = float(shell.mesh.volumes.sum())
-    assert outer.volume == pytest.approx(shell.outer.volume, rel=1e-12)
-    assert outer.volume - inner.volume == pytest.approx(volume, rel=1e-9)
-
-
-def test_a_solid_mesh_is_no_skin():
-    x = np.vstack([np.zeros(3), np.eye(3)])
-    with pytest.raises(InvalidInput, match="1 parts"):
-        skin_surfaces(TetMesh(x, np.array([[0, 1, 2, 3]])))
 
 
 def test_an_inner_surface_outside_is_refused(beetle):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.design.skeleton.clashes import box_overlap, clashes
 from drakebots.design.skeleton.parameters import (
     DS3218,
     MG995R,
@@ -25,6 +24,7 @@ from drakebots.design.skeleton.table1 import (
     table1_template,
 )
 from drakebots.design.skeleton.template import with_skeleton_mass
+from tests.helpers.clashes import box_overlap, clashes
 from tests.helpers.standing import standing_torques
 
 JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import manifold3d as m
 import numpy as np
 
-from drakebots.design.skeleton.skeleton import Plate, Skeleton
+from drakebots.design.skeleton import Plate, Skeleton
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
-"""Glue of a limb lies around that limb, not on the belly beside it."""
+"""Glue lies on plates and soles, out of folds, around its own limb."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from drakebots.design.bracing.glue import around_limbs
+from drakebots.core.errors import InvalidInput
+from drakebots.design.bracing.glue import around_limbs, brace_vertices
 from drakebots.design.robots import table1_problem
+from drakebots.design.skeleton.table1 import table1_template
 from tests.helpers.robot_fields import coarse_beetle
 
 
@@ -55,3 +57,44 @@ def test_designed_robots_glue_limbs_to_limbs():
         along = (link.p_WB - link.p_WA) / link.length
         away = np.linalg.norm(np.cross(x[ids] - link.p_WA, along), axis=1)
         assert away.max() < 0.045, name
+
+
+def test_glue_keeps_out_of_folds_and_on_soles():
+    design = coarse_beetle()
+    skeleton, points, glue = design.skeleton, design.shell.mesh.vertices, design.glue
+    clearance = design.problem.skin.folds.length / 2 + 0.004
+    for hinge in skeleton.hinges:
+        for name in (hinge.parent, hinge.child):
+            link = skeleton.link(name)
+            if link.parent is None or name.endswith("_foot"):
+                continue
+            d = (link.p_WB - link.p_WA) / link.length
+            away = np.abs((points[glue[name]] - hinge.p_WJ) @ d)
+            assert away.min() > clearance
+    for sole in skeleton.soles:
+        p = points[glue[sole.link]] - skeleton.link(sole.link).origin - sole.p_BP[4]
+        assert (np.abs(p[:, :2]) <= np.array(sole.size) / 2 + 0.0121).all()
+        assert (p[:, 2] < 0.02).all()
+
+
+def test_every_link_gets_glue_and_the_choice_repeats():
+    design = coarse_beetle()
+    skeleton, x = design.skeleton, design.shell.mesh.vertices
+    glue, again = (brace_vertices(x, skeleton, 150, touch=5e-3) for _ in range(2))
+    ids = np.concatenate(list(glue.values()))
+    assert len(ids) == len(np.unique(ids)) == 150
+    assert set(glue) == {link.name for link in skeleton.links}
+    assert all(np.array_equal(glue[name], again[name]) for name in glue)
+
+
+def test_bracing_refuses():
+    skeleton = table1_template("beetle").skeleton()
+    few = skeleton.corners()[0][:50]
+    with pytest.raises(InvalidInput, match="140 are requested"):
+        brace_vertices(few, skeleton, 140)
+    with pytest.raises(InvalidInput, match="target"):
+        brace_vertices(few, skeleton, 0)
+    with pytest.raises(InvalidInput, match="nx3"):
+        brace_vertices(np.zeros((3, 2)), skeleton, 5)
+    with pytest.raises(InvalidInput, match="inner"):
+        brace_vertices(few, skeleton, 5, inner=np.ones(3, bool))

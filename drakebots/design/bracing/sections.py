@@ -1,7 +1,8 @@
-"""Where a flat plate can be: the section of the skin's inside, less what is in it.
+"""Flat sections in the frame of a plate: what is inside, what is in the way.
 
-All in the plate's own frame C, whose z is the plate's normal, and in millimetres:
-manifold3d's 2D operations round to 1e-8 of the unit.
+Everything is in the plate's own frame C, whose z is the plate's normal, and in
+millimetres, as manifold3d's 2D operations round to 1e-8 of the unit. Lengths and
+points in arguments are in metres.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from drakebots.design.geometry import Surface, to_manifold
 
 MM = 1e3
+"""Millimetres in a metre."""
 
 _EDGES = np.array(
     [(a, b) for a in range(8) for b in range(a) if bin(a ^ b).count("1") == 1]
@@ -23,61 +25,65 @@ _SEGMENTS = 32  # of a circle, where an offset rounds a corner
 
 
 def inside_of(surface: Surface) -> m.Manifold:
-    """What a closed surface encloses, in millimetres."""
+    """The solid within a closed surface, in millimetres."""
     return to_manifold(Surface(MM * surface.vertices, surface.triangles), "inside")
 
 
 def local(body: m.Manifold, p_WC: np.ndarray, R_WC: np.ndarray) -> m.Manifold:
-    """A body [mm] in the frame C."""
+    """A solid [mm] in the frame C."""
     return body.transform(np.column_stack([R_WC.T, -MM * R_WC.T @ p_WC]))
 
 
 def section(body: m.Manifold, thickness: float) -> m.CrossSection:
-    """Of a body in C: the points whose whole height over the thickness is inside.
+    """The points (x, y) over which a solid in C fills the whole thickness around z = 0.
 
-    The slab less the body, seen along z, is the shadow of what is outside.
+    Seen along z, the slab less the solid is the shadow of what is outside.
     """
-    low, _, _, high = _bounds(body)
-    size = np.array([*(high - low + 20), MM * thickness])
-    middle = [*((low + high) / 2), 0.0]
-    slab = m.Manifold.cube(size.tolist(), True).translate(middle)
-    whole = m.CrossSection.square(size[:2].tolist(), True).translate(middle[:2])
-    return whole - clean((slab - body).project())
+    slab, size, middle = _slab(body, thickness)
+    whole = m.CrossSection.square(size[:2], True).translate(middle[:2])
+    return whole - _clean((slab - body).project())
 
 
 def shadow(body: m.Manifold, thickness: float) -> m.CrossSection:
-    """Of the part of a body in C within the thickness."""
-    low, _, _, high = _bounds(body)
+    """The shadow, along z, of the part of a solid in C within a thickness."""
+    return _clean((_slab(body, thickness)[0] ^ body).project())
+
+
+def _slab(body, thickness):
+    """A slab wider than a solid around z = 0, with its size and middle [mm]."""
+    box = np.array(body.bounding_box())
+    low, high = box[:2], box[3:5]
     size = [*(high - low + 20), MM * thickness]
-    slab = m.Manifold.cube(size, True).translate([*((low + high) / 2), 0.0])
-    return clean((slab ^ body).project())
+    middle = [*((low + high) / 2), 0.0]
+    return m.Manifold.cube(size, True).translate(middle), size, middle
 
 
-def clean(flat: m.CrossSection) -> m.CrossSection:
-    """A projection's contours, which may cross, joined."""
+def _clean(flat: m.CrossSection) -> m.CrossSection:
+    """A projection with its contours, which may cross, joined."""
     return m.CrossSection(flat.to_polygons()) if not flat.is_empty() else flat
 
 
 def grown(flat: m.CrossSection, distance: float) -> m.CrossSection:
-    """With round corners; distance [m], inward where < 0."""
+    """A section grown by a distance [m], or shrunk where < 0, with round corners."""
     return flat.offset(MM * distance, m.JoinType.Round, 2.0, _SEGMENTS)
 
 
 def smoothed(flat: m.CrossSection, arm: float, off: float) -> m.CrossSection:
-    """Without what is narrower than `arm` and vertices that matter less than `off` [m].
+    """A section without parts narrower than `arm` and with fewer vertices.
 
-    It grows by 2 off, so that no gap to what it touches is left; and by 3 at most.
+    Vertices that move the contour by less than `off` are left out. The section grows by
+    2 off, at most 3, so that no gap is left to what it touches.
     """
     flat = grown(grown(flat, -arm / 2), arm / 2).simplify(MM * off)
     return flat.offset(2 * MM * off, m.JoinType.Miter)
 
 
 def box_points(corners_C: np.ndarray, thickness: float) -> np.ndarray:
-    """Of a box's part within a slab, seen along z (n, 2) [m]; none where it misses.
+    """Points whose hull is the shadow of a box's part within a slab (n, 2) [m].
 
     Args:
-        corners_C: in the order of :meth:`Solid.corners` (8, 3) [m].
-        thickness: of the slab [m].
+        corners_C: corners of the box, in the order of :meth:`Solid.corners` (8, 3) [m].
+        thickness: thickness of the slab [m].
     """
     z, half = corners_C[:, 2], thickness / 2
     if z.min() > half or z.max() < -half:
@@ -95,18 +101,18 @@ def box_points(corners_C: np.ndarray, thickness: float) -> np.ndarray:
 def obstacle(
     points: np.ndarray, gap: float = 0.0, cast: bool = False
 ) -> m.CrossSection | None:
-    """The hull of points (n, 2) [m], grown by a gap; None where it has no area.
+    """The hull of points (n, 2) [m], grown by a gap [m]; None where it has no area.
 
     Args:
-        cast: with all that lies behind it, seen from C's origin: a plate does not
-            reach around what moves.
+        cast: whether everything behind it, seen from C's origin, belongs to it, so
+            that a plate does not reach around what moves.
     """
     if len(points) < 3 or np.linalg.matrix_rank(points - points[0], tol=1e-6) < 2:
         return None
     flat = grown(_hull(points), gap) if gap > 0 else _hull(points)
     if cast and not flat.is_empty():
         near = np.concatenate(flat.to_polygons()) / MM
-        # Where the origin is in it, nothing is left: so it should.
+        # If the origin is in it, it covers everything, as it should.
         far = near * (_FAR / MM / max(np.linalg.norm(near, axis=1).min(), 1e-3))
         flat = _hull(np.concatenate([near, far]))
     return flat
@@ -117,13 +123,13 @@ def _hull(points):
 
 
 def less(flat: m.CrossSection, others: Iterable[m.CrossSection | None]):
-    """A section without others."""
+    """A section without some others."""
     others = [o for o in others if o is not None and not o.is_empty()]
     return m.CrossSection.batch_boolean([flat, *others], m.OpType.Subtract)
 
 
 def nearer(flat: m.CrossSection, away: np.ndarray) -> m.CrossSection:
-    """The points of C's plane nearer to its origin than to a point `away` (3,) [m]."""
+    """The points of a section nearer to C's origin than to a point `away` (3,) [m]."""
     length = np.linalg.norm(away[:2])
     if length < 1e-6:
         return flat
@@ -131,17 +137,14 @@ def nearer(flat: m.CrossSection, away: np.ndarray) -> m.CrossSection:
 
 
 def below(flat: m.CrossSection, normal: np.ndarray, reach: float) -> m.CrossSection:
-    """The points x with normal . x <= reach [m], for a unit normal (2,)."""
+    """The points x of a section with normal . x <= reach [m]; |normal| = 1."""
     reach = MM * reach
     if reach > _FAR:
         return flat
     side = np.array([-normal[1], normal[0]])
-    corners = [
-        normal * reach - _FAR * side,
-        normal * reach + _FAR * side,
-        normal * (reach - 2 * _FAR) + _FAR * side,
-        normal * (reach - 2 * _FAR) - _FAR * side,
-    ]
+    near, far = normal * reach, normal * (reach - 2 * _FAR)
+    corners = [near - _FAR * side, near + _FAR * side]
+    corners += [far + _FAR * side, far - _FAR * side]
     return flat ^ m.CrossSection([np.array(corners)])
 
 
@@ -161,16 +164,11 @@ def touching(flat: m.CrossSection, other: m.CrossSection | None, least: float):
 
 
 def union(flats: Iterable[m.CrossSection | None]) -> m.CrossSection | None:
-    """None where there is nothing to join."""
+    """The union of sections; None where there is nothing to join."""
     flats = [f for f in flats if f is not None and not f.is_empty()]
     return m.CrossSection.batch_boolean(flats, m.OpType.Add) if flats else None
 
 
 def contours(flat: m.CrossSection) -> tuple[np.ndarray, ...]:
-    """(n, 2) [m] each, outlines counterclockwise."""
+    """The contours of a section (n, 2) [m], outlines counterclockwise."""
     return tuple(np.array(c) / MM for c in flat.to_polygons())
-
-
-def _bounds(body):
-    box = np.array(body.bounding_box())
-    return box[:2], box[2], box[5], box[3:5]
