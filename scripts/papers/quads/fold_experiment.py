@@ -34,9 +34,9 @@ from drakebots.design.file import SERVOS, write_compressed_mesh
 from drakebots.design.skeleton import skeleton_sdf, write_plates
 from drakebots.fem.mesh import TetMesh
 from drakebots.results import Result
+from drakebots.robots import record
 from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
 from drakebots.skin.file import SkinDescription, write_skin
-from drakebots.view import record
 
 RIM = 0.006
 """Height of the rim at the cut that is glued to the lower leg [m]."""
