@@ -32,6 +32,7 @@ import numpy as np
 from qpcc_uncondensed import UncondensedQp
 from quad_reduced_skin import reduced_skin_figures
 from quad_space_time import space_time_figures
+from skin_paper_systems import solve_right_sides
 
 from drakebots.cli.output import plain, print_table
 from drakebots.core.errors import DrakebotsError
@@ -49,7 +50,6 @@ from drakebots.robots.quads.frames import (
 from drakebots.robots.quads.motion import library_motion
 from drakebots.robots.quads.robot import feet_kinematics, load_planned, settled_state
 from drakebots.robots.quads.space_time import nearest_poses
-from drakebots.skin.frame import solve_right_sides
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds per step on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from skin_hinge import ARM, BASE, build_plant, silicone_hinge
+from skin_paper_systems import solve_multipliers, solve_right_sides
 
 from drakebots.fem.assembly import build_model
 from drakebots.fem.solver import make_solver
@@ -23,8 +24,6 @@ from drakebots.skin.frame import (
     ReducedSystem,
     condense,
     glue_vertices,
-    solve_multipliers,
-    solve_right_sides,
 )
 
 GLUE, PATCHES = 140, 20

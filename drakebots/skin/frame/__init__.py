@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         FrameSolution,
         ReducedSystem,
         as_vector,
+        condense,
         coupled_frame,
     )
     from drakebots.skin.frame.driven import DrivenSkeleton, feet
@@ -34,11 +35,6 @@ if TYPE_CHECKING:
         glue_vertices,
     )
     from drakebots.skin.frame.laws import PatchContact, Patches, patch_points
-    from drakebots.skin.frame.references import (
-        condense,
-        solve_multipliers,
-        solve_right_sides,
-    )
     from drakebots.skin.frame.skeleton import (
         Servo,
         glue_points,

@@ -16,7 +16,12 @@ the unknowns z = [dq, u_p] solve the small symmetric system, with contact forces
 
     R z = [b_r + B tau, f] + T' (g_k - S_k t),  R = blkdiag(A_r, 0) + T' S_k T
 
-and lambda = (S_k u_k - g_k)_c afterwards.
+and lambda = (S_k u_k - g_k)_c afterwards. :func:`condense` gives the paper's eqs.
+(10)-(11), the step as affine maps of w = [tau, f], f (p, 3) the contact forces,
+
+    dq = dq_0 + Q w,  u_k = u_0 + U w,  lambda = lambda_0 + L w
+
+and du by one backward sweep from u_k.
 """
 
 from __future__ import annotations
@@ -269,6 +274,85 @@ class ReducedSystem:
             self.displacement(u_k).reshape(-1, 3),
             self.glue_forces(u_k).reshape(-1, 3),
         )
+
+
+@dataclass(frozen=True)
+class CondensedMaps:
+    """Affine maps of w = [torques, contact forces] (m + c,).
+
+    Attributes:
+        system: the small system; `skin` and `solution` need its factors, so use them
+            before the next step.
+        torques: number of torques m.
+        dq0, Q: map to dq (nv,), (nv, m + c) [m, rad].
+        kept0, U: map to the displacements of glue, then contacts (3 g + 3 p,),
+            (3 g + 3 p, m + c) [m].
+        glue0, L: map to the glue's forces on the skin (3 g,), (3 g, m + c) [N].
+    """
+
+    system: ReducedSystem
+    torques: int
+    dq0: np.ndarray
+    Q: np.ndarray
+    kept0: np.ndarray
+    U: np.ndarray
+    glue0: np.ndarray
+    L: np.ndarray
+
+    def _w(self, torques, forces):
+        return np.concatenate(
+            [
+                as_vector("torques", torques, self.torques),
+                as_vector("contact forces", forces, self.Q.shape[1] - self.torques),
+            ]
+        )
+
+    def skeleton(self, torques=None, forces=None) -> np.ndarray:
+        """dq (nv,) [m, rad]."""
+        return self.dq0 + self.Q @ self._w(torques, forces)
+
+    def contacts(self, torques=None, forces=None) -> np.ndarray:
+        """Displacements of the contact vertices (p, 3) [m]."""
+        g = len(self.glue0)
+        move = self.kept0[g:] + self.U[g:] @ self._w(torques, forces)
+        return move.reshape(-1, 3)
+
+    def glue_forces(self, torques=None, forces=None) -> np.ndarray:
+        """lambda, forces on the skin (g, 3) [N]."""
+        return (self.glue0 + self.L @ self._w(torques, forces)).reshape(-1, 3)
+
+    def skin(self, torques=None, forces=None) -> np.ndarray:
+        """du of all nodes (N, 3) [m], by one backward sweep."""
+        u_k = self.kept0 + self.U @ self._w(torques, forces)
+        return self.system.displacement(u_k).reshape(-1, 3)
+
+    def solution(self, torques=None, forces=None) -> FrameSolution:
+        """The whole step."""
+        return FrameSolution(
+            self.skeleton(torques, forces),
+            self.skin(torques, forces),
+            self.glue_forces(torques, forces),
+        )
+
+
+def condense(system: ReducedSystem) -> CondensedMaps:
+    """The maps of a step, by one solve of the small system with m + 3 p columns."""
+    B = system.frame.skeleton.B
+    nv, m, c = *B.shape, system.contacts
+    W = np.zeros((nv + c, m + c))
+    W[:nv, :m], W[nv:, m:] = B, np.eye(c)
+    z0, Z = system.back(system.right_side()), system.back(W)
+    u0, U = system.kept(z0), system.kept(Z, gap=0.0)
+    return CondensedMaps(
+        system,
+        m,
+        z0[:nv],
+        Z[:nv],
+        u0,
+        U,
+        system.glue_forces(u0),
+        system.glue_forces(U, constant=0.0),
+    )
 
 
 def as_vector(name: str, value, size: int) -> np.ndarray:

@@ -2,17 +2,13 @@
 
 import numpy as np
 import pytest
+from skin_paper_systems import solve_multipliers, solve_right_sides
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.fem.assembly.assembly import build_model
 from drakebots.fem.dynamics import SkinState
-from drakebots.skin.frame.coupled import ReducedSystem
+from drakebots.skin.frame.coupled import ReducedSystem, condense
 from drakebots.skin.frame.glue import Glue, glue_midside
-from drakebots.skin.frame.references import (
-    condense,
-    solve_multipliers,
-    solve_right_sides,
-)
 from drakebots.skin.frame.skeleton import Servo, torque_map
 from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
 from tests.helpers.skinned_leg import (

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from skin_paper_systems import solve_multipliers
 
 from drakebots.core.errors import NoSolution, UnknownName
 from drakebots.core.threads import find_mkl
@@ -12,10 +13,9 @@ from drakebots.skin.file.description import Patches
 from drakebots.skin.file.robot import load_skinned
 from drakebots.skin.frame import frame_solver
 from drakebots.skin.frame import frame_solver as refine
-from drakebots.skin.frame.coupled import ReducedSystem
+from drakebots.skin.frame.coupled import ReducedSystem, condense
 from drakebots.skin.frame.frame_solver import EXACT, REFINED, SLOW_FRAMES
 from drakebots.skin.frame.laws import PatchContact
-from drakebots.skin.frame.references import condense, solve_multipliers
 from drakebots.skin.frame.skeleton import Servo
 from drakebots.skin.frame.stepper import CoupledState
 from tests.helpers.skinned_brick import brick, brick_stepper

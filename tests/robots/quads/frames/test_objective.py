@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from skin_paper_systems import solve_multipliers
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.quads.frames.contact_state import (
@@ -20,7 +21,6 @@ from drakebots.robots.quads.frames.objective import (
 )
 from drakebots.robots.quads.robot.feet import Feet, feet_kinematics
 from drakebots.skin.frame.coupled import ReducedSystem
-from drakebots.skin.frame.references import solve_multipliers
 from drakebots.skin.frame.skeleton import moved_positions
 
 
