@@ -6,18 +6,13 @@ from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.fem.assembly.assembly import build_model, elastic_energy, worst_tet
-from drakebots.fem.dynamics import (
-    ImplicitEuler,
-    SkinState,
-    at_rest,
-    kinetic_energy,
-    momentum,
-)
+from drakebots.fem.dynamics import ImplicitEuler, SkinState, at_rest
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
 from drakebots.fem.solver.newton import Prescribed
 from drakebots.fem.statics import equilibrium
+from tests.helpers.skin_energy import kinetic_energy, momentum
 
 ZERO = (0, 0, 0)
 METHODS = ["linear", "newton"]

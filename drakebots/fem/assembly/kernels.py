@@ -19,6 +19,7 @@ from drakebots.fem.material.energies import (
     PSI_JJ,
     ST_VENANT_KIRCHHOFF,
     cofactor,
+    determinant,
     energy_density,
     invariant_stress,
     invariants,
@@ -285,11 +286,7 @@ def smallest_ratio(x, nodes, grads):
     for e in range(len(nodes)):
         for q in range(grads.shape[1]):
             gradient_of(x, nodes[e], grads[e, q], F)
-            J = (
-                F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
-                - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
-                + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
-            )
+            J = determinant(F)
             # NaN counts as the smallest.
             if low > J or J != J:
                 low, where = J, e

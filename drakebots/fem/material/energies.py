@@ -45,6 +45,16 @@ rounding of the quotient (1e-16/difference) equals the error of the limit
 
 
 @njit(cache=True)
+def determinant(F):
+    """det F of F (3, 3)."""
+    return (
+        F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
+        - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
+        + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
+    )
+
+
+@njit(cache=True)
 def invariants(F, C):
     """I1, I2, J of F (3, 3); C = F'F is written to C."""
     for i in range(3):
@@ -59,12 +69,7 @@ def invariants(F, C):
         - C[1, 2] * C[1, 2]
         - C[2, 0] * C[2, 0]
     )
-    J = (
-        F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
-        - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
-        + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
-    )
-    return one, two, J
+    return one, two, determinant(F)
 
 
 @njit(cache=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         FACES,
         TetMesh,
         checked_arrays,
+        connected_pieces,
         mesh_edges,
         surface_triangles,
     )

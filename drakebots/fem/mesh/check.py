@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.mesh.mesh import EDGES, TetMesh, surface_faces, tet_volumes
+from drakebots.fem.mesh.mesh import (
+    EDGES,
+    TetMesh,
+    connected_pieces,
+    surface_faces,
+    tet_volumes,
+)
 
 SLIVER = 0.1
 """Tets of a lower quality count as slivers."""
@@ -107,7 +111,7 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
     if dropped:
         notes.append(f"{dropped} vertices that no tet uses were removed")
         vertices, tets = vertices[used], renumbered.reshape(tets.shape)
-    pieces = _pieces(tets, len(vertices))
+    pieces, _ = connected_pieces(tets, len(vertices))
     if pieces > 1:
         if one_piece:
             raise InvalidInput(
@@ -151,9 +155,3 @@ def _refuse_repeated(tets):
     if count.max() > 1:
         tet = int(first[np.argmax(count)])
         raise InvalidInput(f"mesh tet {tet} is listed {count.max()} times; keep one")
-
-
-def _pieces(tets, n):
-    rows, columns = np.repeat(tets[:, :1], 3, axis=1).ravel(), tets[:, 1:].ravel()
-    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
-    return int(connected_components(graph, directed=False)[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 
@@ -139,3 +141,14 @@ def mesh_edges(tets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pairs = np.sort(tets[:, EDGES].reshape(-1, 2), axis=1)
     edges, of_tet = np.unique(pairs, axis=0, return_inverse=True)
     return edges, of_tet.reshape(-1, 6)
+
+
+def connected_pieces(cells: np.ndarray, vertices: int) -> tuple[int, np.ndarray]:
+    """Number of pieces of tets or triangles (m, k), and the piece of each vertex.
+
+    A vertex that no cell uses is a piece of its own.
+    """
+    rows = np.repeat(cells[:, 0], cells.shape[1] - 1)
+    edges = rows, cells[:, 1:].ravel()
+    graph = coo_array((np.ones(len(rows)), edges), shape=(vertices, vertices))
+    return connected_components(graph, directed=False)

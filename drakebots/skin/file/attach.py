@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 from pydrake.multibody.tree import BodyIndex
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import RegionLocking, locking
 from drakebots.fem.material import Material
+from drakebots.fem.mesh import connected_pieces
 from drakebots.model import load
 from drakebots.skin.file.description import GlueRadius, ServoGains, SkinDescription
 from drakebots.skin.file.robot import SkinnedRobot, load_skinned
@@ -116,10 +115,8 @@ def attach(
 
 def _loose_piece(robot: SkinnedRobot) -> list[float] | None:
     """The centre of a piece of the skin without glue [m], or None."""
-    tets, n = robot.mesh.tets, len(robot.mesh.vertices)
-    rows = np.repeat(tets[:, 0], 3)
-    graph = coo_array((np.ones(len(rows)), (rows, tets[:, 1:].ravel())), shape=(n, n))
-    count, piece = connected_components(graph, directed=False)
+    n = len(robot.mesh.vertices)
+    count, piece = connected_pieces(robot.mesh.tets, n)
     vertices = robot.glue.vertices
     held = np.unique(piece[vertices[vertices < n]])
     loose = np.setdiff1d(np.arange(count), held)

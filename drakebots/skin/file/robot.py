@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import JointActuatorIndex
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
@@ -76,13 +75,7 @@ class SkinnedRobot:
     @cached_property
     def effort_limits(self) -> np.ndarray:
         """Largest torque of each actuator (m,) [N m]; inf without a limit."""
-        plant = self.plant
-        return np.array(
-            [
-                plant.get_joint_actuator(JointActuatorIndex(k)).effort_limit()
-                for k in range(plant.num_actuators())
-            ]
-        )
+        return np.array([a.effort_limit() for a in _actuators(self.plant)])
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -114,13 +107,21 @@ class SkinnedRobot:
         Options are those of :class:`CoupledStepper`, None for the default; effort
         limits are the file's by default.
         """
+        options = self.stepper_options(options)
+        return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
+
+    def stepper_options(self, options: dict) -> dict:
+        """Options of a stepper without those that are None, with the defaults."""
         options = {k: v for k, v in options.items() if v is not None}
-        options.setdefault("effort_limits", self.effort_limits)
+        context, _ = self.new_context()
+        return {"effort_limits": self.effort_limits, "context": context} | options
+
+    def new_context(self) -> tuple[Context, Context]:
+        """A context of the plant in the rest pose, and its root."""
         root = self.diagram.CreateDefaultContext()
         context = self.plant.GetMyMutableContextFromRoot(root)
         self.plant.SetPositions(context, self.rest_positions)
-        options.setdefault("context", context)
-        return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
+        return context, root
 
     def report(self) -> dict:
         """Sizes and masses as JSON-able values in SI."""
@@ -204,10 +205,11 @@ def load_skinned(
 
 def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
     """Names of a plant's actuated joints, in the order of the torques."""
-    return tuple(
-        plant.get_joint_actuator(JointActuatorIndex(k)).joint().name()
-        for k in range(plant.num_actuators())
-    )
+    return tuple(actuator.joint().name() for actuator in _actuators(plant))
+
+
+def _actuators(plant):
+    return map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
 
 
 def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarray:

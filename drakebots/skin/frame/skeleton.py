@@ -24,7 +24,6 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
     Frame,
     JacobianWrtVariable,
-    JointActuatorIndex,
     MultibodyForces,
 )
 from pydrake.systems.framework import Context
@@ -135,10 +134,8 @@ def torque_map(
         InvalidInput: for a joint of another number of coordinates.
     """
     if joints is None:
-        chosen = [
-            plant.get_joint_actuator(JointActuatorIndex(i)).joint()
-            for i in range(plant.num_actuators())
-        ]
+        indices = plant.GetJointActuatorIndices()
+        chosen = [plant.get_joint_actuator(i).joint() for i in indices]
     else:
         known = [plant.get_joint(i).name() for i in plant.GetJointIndices()]
         for name in joints:

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pydrake.math import RigidTransform
 from pydrake.multibody.tree import FixedOffsetFrame
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.fem.assembly import FemModel, build_model
-from drakebots.fem.mesh import TetMesh, surface_triangles
+from drakebots.fem.mesh import TetMesh, connected_pieces, surface_triangles
 from drakebots.model import find_body
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import Glue
@@ -28,8 +26,7 @@ from drakebots.skin.reduced import harmonic_weights
 
 def setup_of(robot: SkinnedRobot, model: FemModel | None = None) -> Setup:
     """The robot, or one with another skin, with a context of its own."""
-    root = robot.diagram.CreateDefaultContext()
-    context = robot.plant.GetMyMutableContextFromRoot(root)
+    context, root = robot.new_context()
     model = robot.fem if model is None else model
     return Setup(robot.plant, context, model, robot.glue, robot.rest_positions, root)
 
@@ -102,9 +99,7 @@ def wall_directions(mesh: TetMesh) -> np.ndarray:
         InvalidInput: when the surface has less than two pieces.
     """
     outside, n = surface_triangles(mesh), len(mesh.vertices)
-    edges = np.concatenate([outside[:, :2], outside[:, 1:]])
-    graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
-    _, piece = connected_components(graph, directed=False)
+    _, piece = connected_pieces(outside, n)
     on = np.unique(outside)
     pieces = np.unique(piece[on])
     if len(pieces) < 2:

@@ -18,7 +18,11 @@ from scipy.linalg import cho_factor, cho_solve
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.assembly.kernels import gradient_of
-from drakebots.fem.material.energies import project_positive, stress_tangent
+from drakebots.fem.material.energies import (
+    determinant,
+    project_positive,
+    stress_tangent,
+)
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,7 @@ def forces_and_tangents(
         good = good and np.isfinite(energy)
         if project:
             project_positive(T, L)
-        det = (
-            F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
-            - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
-            + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
-        )
-        low = min(low, det)
+        low = min(low, determinant(F))
         for i in range(9):
             D[9 * e + i] = 0.0
         for a in range(nodes.shape[1]):

@@ -489,9 +489,5 @@ def reduced_stepper(
     robot: SkinnedRobot, skin: ReducedSkin, dt: float, **options
 ) -> ReducedStepper:
     """A stepper with a context of its own, in the rest pose, and the file's limits."""
-    root = robot.diagram.CreateDefaultContext()
-    context = robot.plant.GetMyMutableContextFromRoot(root)
-    robot.plant.SetPositions(context, robot.rest_positions)
-    options = {k: v for k, v in options.items() if v is not None}
-    options.setdefault("effort_limits", robot.effort_limits)
-    return ReducedStepper(robot.plant, robot.fem, skin, dt, context=context, **options)
+    options = robot.stepper_options(options)
+    return ReducedStepper(robot.plant, robot.fem, skin, dt, **options)

@@ -11,7 +11,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly.assembly import build_model
 from drakebots.fem.contact import Penalty
-from drakebots.fem.dynamics import SkinState, momentum
+from drakebots.fem.dynamics import SkinState
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.mesh.shapes import box_mesh
@@ -25,6 +25,7 @@ from drakebots.skin.frame.collisions import (
 from drakebots.skin.frame.glue import Glue, glue_vertices
 from drakebots.skin.frame.skeleton import Servo
 from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from tests.helpers.skin_energy import momentum
 from tests.helpers.skinned_brick import MASS, brick
 from tests.helpers.skinned_leg import DT, INSTANCE, Leg, skin_model
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from drakebots.fem.dynamics import ImplicitEuler, at_rest, momentum
+from drakebots.fem.dynamics import ImplicitEuler, at_rest
 from drakebots.fem.material.materials import Material
 from drakebots.fem.solver.newton import Prescribed
 from drakebots.skin.frame.coupled import ReducedSystem
 from drakebots.skin.frame.glue import Glue, glue_vertices
 from drakebots.skin.frame.skeleton import Servo, skeleton_frame
 from drakebots.skin.frame.stepper import CoupledState, CoupledStepper
+from tests.helpers.skin_energy import momentum
 from tests.helpers.skinned_leg import DT, INSTANCE, Leg, deformed, skin_model, stepper
 
 FEATHER = Material(youngs_modulus=1e-9, poisson_ratio=0.4, density=1e-9)
