@@ -2,10 +2,6 @@
 
 skin = train_reduced(robot, runs)          # runs: snapshots of the full skin
 write_reduced(skin, "beetle.reduced.npz")
-
-Its coordinates are the plant's q and y (r,), r some tens; see
-:mod:`drakebots.skin.reduced.basis` (shape), :mod:`~drakebots.skin.reduced.basis`
-(modes), :mod:`~drakebots.skin.reduced.cubature` (points).
 """
 
 from __future__ import annotations
