@@ -188,9 +188,8 @@ def _draw_gait_bars(axis, data, ends) -> None:
     number = data.half_cycle.values[rows]
     q1 = np.abs(np.degrees(data.q1.values[rows]))
     axis.step(number, q1, where="mid", color="#1f5fa8", lw=1.4)
-    axis.set_xlabel("half cycle")
+    axis.set(xlabel="half cycle", ylim=(45, 95))
     axis.set_ylabel("|q1| [deg]", color="#1f5fa8")
-    axis.set_ylim(45, 95)
     other = axis.twinx()
     other.step(number, data.q2.values[rows], where="mid", color="#d62728", lw=1.4)
     other.set_ylabel("q2", color="#d62728")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from pydrake.systems.framework import Context, DiscreteStateIndex, LeafSystem
-
-Update = Callable[[Context, np.ndarray], np.ndarray]
+from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 
 class Sampled(LeafSystem):
@@ -27,7 +23,7 @@ class Sampled(LeafSystem):
         self.DeclareDiscreteState(np.asarray(start, float))
         self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
 
-    def _declare_update(self, update: Update, period: float, offset: float = 0) -> None:
+    def _declare_update(self, update, period: float, offset: float = 0) -> None:
         """Replaces the state x by update(context, x) at `offset` + k `period` [s]."""
 
         def event(context, state):

@@ -233,7 +233,7 @@ class SuctionSwitch:
         suction: the feet.
         command: output port of the diagram (F,): > 0.5 to fix a foot.
         guard: called every `guard_period`.
-        guard_period: [s].
+        guard_period: period of the guard [s].
         stop: called after every step with the root context; what it returns ends the
             run.
 

@@ -68,9 +68,8 @@ class DrakeRun:
         """The labelled result, with more metrics."""
         problem, end, data = self.problem, self.end, _dataset(self)
         drift = data.foot_drift.max("time")
-        last = {}
-        if problem.targets is None:
-            last = _last_cycle(data, 2 * problem.phases.half_cycle)
+        cycle = 2 * problem.phases.half_cycle
+        last = _last_cycle(data, cycle) if problem.targets is None else {}
         return Result(
             kind="gecko.simulation",
             model=MODEL,
@@ -151,14 +150,14 @@ def _dataset(run: DrakeRun) -> xr.Dataset:
     keep = np.flatnonzero(good)[np.diff(times[good], prepend=-1.0) > 0]
     times, states = times[keep], states[keep]
     logs = {name: built.logged(run.context, name)[1][keep] for name in built.loggers}
-    nq = body.plant.num_positions()
+    q = states[:, : body.plant.num_positions()]
     held = run.switch.held_at(times)
-    markers, drift, twist = _geometry(body, states[:, :nq], held)
+    markers, drift, twist = _geometry(body, q, held)
     gait = logs["gait"]
     variables = {
         "marker_position": (("time", "marker", "axis"), markers, "m"),
-        "heading": (("time",), body.pose(states[:, :nq])[:, 2], "rad"),
-        "alpha": (("time", "limb"), body.limbs.angles(states[:, :nq]), "rad"),
+        "heading": (("time",), body.pose(q)[:, 2], "rad"),
+        "alpha": (("time", "limb"), body.limbs.angles(q), "rad"),
         "alpha_ref": (("time", "limb"), logs["alpha_ref"], "rad"),
         "fixation": (("time", "foot"), held.astype(float), "1"),
         "fixation_ref": (("time", "foot"), logs["fixation"], "1"),

@@ -33,7 +33,7 @@ from drakebots.robots.gecko.generator.planner import (
     check_heading,
     check_point,
     cycle_count,
-    in_body_frame,
+    rotated_back,
 )
 from drakebots.robots.gecko.model import parameters
 
@@ -160,7 +160,7 @@ class GaitPatternGenerator:
         while not self.finished:
             passed = self._passed(position)
             if passed is None:
-                gap = in_body_frame(self.targets[self.index], position, heading)
+                gap = rotated_back(self.targets[self.index] - position, heading)
                 return self._towards(gap, float(np.hypot(*gap)))
             self._next(passed + 1)
         return None

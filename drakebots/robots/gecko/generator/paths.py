@@ -340,10 +340,8 @@ class PathGenerator:
             end, end_heading = self.path.end, self.path.end_heading
             limits = self.options.limits
             self._walk(plan_cubic(position, heading, end, end_heading, limits))
-        aim = min(
-            self._near + int(np.ceil(self.options.look_ahead / _SPACING)),
-            len(self._points) - 1,
-        )
+        ahead = int(np.ceil(self.options.look_ahead / _SPACING))
+        aim = min(self._near + ahead, len(self._points) - 1)
         gap = in_body_frame(self._points[aim], position, heading)
         d0 = float(np.hypot(*gap))
         best = growing_horizon(
@@ -356,10 +354,8 @@ class PathGenerator:
         return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
 
     def _good(self, error: PoseError) -> bool:
-        return (
-            error.distance < self.options.generator.arrival
-            and abs(error.heading) <= self.options.tolerance
-        )
+        near = error.distance < self.options.generator.arrival
+        return near and abs(error.heading) <= self.options.tolerance
 
     def _walk(self, path: CartesianCubic) -> None:
         self.path = path

@@ -55,6 +55,10 @@ from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomia
 SUMS = ("corrected", "paper")
 """The readings of eq. (19)."""
 
+# Rules of the arguments, made once: a call takes little longer than they do.
+_SUM, _HORIZON, _POINT = one_of("sum", SUMS), whole(1), array((2,), "m")
+_HEADING, _WEIGHT = finite("rad"), non_negative("m/rad")
+
 # Points of the grid of gaits, by q1 and q2.
 _GRID = (41, 41)
 # Models other than the polynomial may be slow: fewer points, which are not stored.
@@ -71,8 +75,8 @@ def cycle_count(n: int, sum: str = "corrected") -> int:
         UnknownName: for another sum.
         InvalidInput: for n that is not a whole number >= 1.
     """
-    check_value("sum", sum, one_of("sum", SUMS))
-    return check_value("horizon", n, whole(1)) + (sum == "paper")
+    check_value("sum", sum, _SUM)
+    return check_value("horizon", n, _HORIZON) + (sum == "paper")
 
 
 def check_point(point, name: str = "target") -> np.ndarray:
@@ -81,7 +85,7 @@ def check_point(point, name: str = "target") -> np.ndarray:
     Raises:
         InvalidInput: for another shape or values that are not finite.
     """
-    return check_value(name, point, array((2,), "m"))
+    return check_value(name, point, _POINT)
 
 
 def check_heading(heading, name: str = "heading") -> float:
@@ -90,7 +94,7 @@ def check_heading(heading, name: str = "heading") -> float:
     Raises:
         InvalidInput: when it is not finite.
     """
-    return float(check_value(name, heading, finite("rad")))
+    return float(check_value(name, heading, _HEADING))
 
 
 def in_body_frame(target, position, heading) -> np.ndarray:
@@ -105,7 +109,12 @@ def in_body_frame(target, position, heading) -> np.ndarray:
         InvalidInput: for values that are not finite.
     """
     gap = check_point(target) - check_point(position, "position")
-    c, s = np.cos(check_heading(heading)), np.sin(heading)
+    return rotated_back(gap, check_heading(heading))
+
+
+def rotated_back(gap: np.ndarray, heading: float) -> np.ndarray:
+    """R(-heading) gap (2,), without checks."""
+    c, s = np.cos(heading), np.sin(heading)
     return np.array([c * gap[0] + s * gap[1], c * gap[1] - s * gap[0]])
 
 
@@ -172,10 +181,11 @@ def best_gait(
     """
     m = cycle_count(n, sum)
     target = check_point(target)
-    weight = float(check_value("heading_weight", heading_weight, non_negative("m/rad")))
+    weight = float(check_value("heading_weight", heading_weight, _WEIGHT))
     if weight > 0 and heading is None:
         raise InvalidInput("heading_weight without a heading; give one")
-    desired = np.array([*target, check_heading(heading or 0.0), weight])
+    rotation = 0.0 if heading is None else check_heading(heading)
+    desired = np.array([*target, rotation, weight])
     if isinstance(model, MotionPolynomial):
         table, bounds = _table(model, m)
         q1, q2, x, y, turn = _best(table, bounds, model.coefficients, m, desired)
