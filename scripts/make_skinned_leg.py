@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import yaml
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.core.units import si_factor
 from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
 from drakebots.model import (
+    Parameters,
     SdfGeometry,
     SdfJoint,
     SdfLink,
@@ -37,18 +36,14 @@ _GREY, _BLUE = np.array([0.55, 0.57, 0.60, 1.0]), np.array([0.20, 0.33, 0.50, 1.
 
 def parameters() -> dict:
     """The entries of params.yaml in SI, by name."""
-    raw = yaml.safe_load((FOLDER / "params.yaml").read_text())
-    out = {}
-    for name, row in raw.items():
-        if not isinstance(row, dict):
-            continue
-        values, unit = row["value"], row["unit"]
-        if isinstance(values, dict):
-            units = unit if isinstance(unit, dict) else dict.fromkeys(values, unit)
-            out[name] = {k: v * si_factor(units[k]) for k, v in values.items()}
-        else:
-            out[name] = values * si_factor(unit)
-    return out
+    given = Parameters(FOLDER)
+    return {
+        name: given.table(name)
+        if isinstance(entry["value"], dict)
+        else given.number(name)
+        for name, entry in given.raw.items()
+        if isinstance(entry, dict)
+    }
 
 
 def tube_mesh(p: dict) -> TetMesh:

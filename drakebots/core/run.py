@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import NoSolution
 
 Progress = Callable[[str, float, float], None]
@@ -175,12 +174,3 @@ class CtrlC:
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True
-
-
-def check_duration(duration: float) -> float:
-    """The duration if it is finite and > 0.
-
-    Raises:
-        InvalidInput: otherwise.
-    """
-    return float(check_value("duration", duration, positive("s")))

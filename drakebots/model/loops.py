@@ -238,22 +238,20 @@ def find_body(
     if "::" in name:
         model, _, name = name.rpartition("::")
         if not plant.HasModelInstanceNamed(model):
-            raise UnknownName("model", model, _instance_names(plant))
+            raise UnknownName("model", model, dict(_models(plant)))
         instance = plant.GetModelInstanceByName(model)
     if instance is not None and plant.HasBodyNamed(name, instance):
         return plant.GetBodyByName(name, instance)
     if plant.NumBodiesWithName(name) == 1:
         return plant.GetBodyByName(name)
     if plant.NumBodiesWithName(name) > 1:
-        raise InvalidInput(
-            f"body {name!r} is in several models; write it as model::{name}"
-        )
+        models = (m for m in _models(plant) if plant.HasBodyNamed(name, m[1]))
+        scoped = ", ".join(f"{model}::{name}" for model, _ in models)
+        raise InvalidInput(f"body {name!r} is in several models; write one of {scoped}")
     bodies = (plant.get_body(BodyIndex(i)).name() for i in range(plant.num_bodies()))
     raise UnknownName("body", name, bodies)
 
 
-def _instance_names(plant: MultibodyPlant) -> list[str]:
-    return [
-        plant.GetModelInstanceName(ModelInstanceIndex(i))
-        for i in range(plant.num_model_instances())
-    ]
+def _models(plant: MultibodyPlant) -> list[tuple[str, ModelInstanceIndex]]:
+    indices = map(ModelInstanceIndex, range(plant.num_model_instances()))
+    return [(plant.GetModelInstanceName(index), index) for index in indices]

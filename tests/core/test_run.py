@@ -7,12 +7,11 @@ import time
 
 import pytest
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import NoSolution
 from drakebots.core.run import (
     CtrlC,
     Stop,
     Verdict,
-    check_duration,
     failed,
     run_steps,
 )
@@ -146,10 +145,3 @@ def test_ctrl_c_is_noted():
         assert stop.pressed
         with pytest.raises(KeyboardInterrupt):
             stop.check()
-
-
-def test_durations():
-    assert check_duration(2) == 2.0
-    for wrong in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(InvalidInput, match="duration must be > 0 s"):
-            check_duration(wrong)

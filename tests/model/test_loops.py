@@ -203,7 +203,7 @@ def test_find_body_in_several_models():
     parser.SetAutoRenaming(True)
     for _ in range(2):
         instance = parser.AddModelsFromString(FOUR_BAR, "sdf")[0]
-    with pytest.raises(InvalidInput, match="model::rod"):
+    with pytest.raises(InvalidInput, match="one of four_bar::rod, four_bar_1::rod"):
         find_body(plant, "rod")
     assert find_body(plant, "rod", instance).model_instance() == instance
 

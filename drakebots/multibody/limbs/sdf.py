@@ -10,9 +10,9 @@ import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex, UnitInertia
+from pydrake.multibody.tree import ModelInstanceIndex, UnitInertia
 
-from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.files import replacing
 from drakebots.model import (
     SdfGeometry,
@@ -20,6 +20,7 @@ from drakebots.model import (
     SdfLink,
     SdfModel,
     SdfPose,
+    find_body,
     load,
     model_sdf,
 )
@@ -139,36 +140,17 @@ def add_limbs(
     if plant.HasModelInstanceNamed(name):
         raise InvalidInput(f"there is a model named {name!r}; give another name")
     tips = {limb.tip for limb in limbs}
-    parents = {
-        limb.name: None if limb.parent in tips else _link(plant, limb) for limb in limbs
-    }
+    # All parents first: nothing is added where one does not exist.
+    parents = [None if x.parent in tips else find_body(plant, x.parent) for x in limbs]
     (instance,) = Parser(plant).AddModelsFromString(limbs_sdf(limbs, name), "sdf")
-    for limb in limbs:
-        parent = parents[limb.name] or plant.GetBodyByName(limb.parent, instance)
+    for limb, parent in zip(limbs, parents):
+        parent = parent or plant.GetBodyByName(limb.parent, instance)
         plant.WeldFrames(
             parent.body_frame(),
             plant.GetBodyByName(limb.root, instance).body_frame(),
             RigidTransform(RollPitchYaw(limb.rpy), limb.p),
         )
     return instance
-
-
-def _link(plant: MultibodyPlant, limb: Limb):
-    bodies = [plant.get_body(BodyIndex(i)) for i in range(plant.num_bodies())]
-    found = [b for b in bodies if limb.parent in (b.name(), b.scoped_name().get_full())]
-    if not found:
-        raise UnknownName(
-            f"parent link of limb {limb.name!r}",
-            limb.parent,
-            {body.name() for body in bodies},
-        )
-    if len(found) > 1:
-        scoped = ", ".join(b.scoped_name().get_full() for b in found)
-        raise InvalidInput(
-            f"limb {limb.name!r}: several links are named {limb.parent!r}; "
-            f"say which: {scoped}"
-        )
-    return found[0]
 
 
 def write_limbs(
@@ -190,10 +172,9 @@ def write_limbs(
         `output`.
 
     Raises:
-        ModelProblem: for a robot's file that Drake refuses, or a name of the
-            output that does not end so.
-        UnknownName: for a parent that is no link of it, listing the links.
-        InvalidInput: as :func:`drakebots.multibody.limbs.limbs.add_limbs`.
+        ModelProblem: for a robot's file that Drake refuses, or an output of another
+            ending.
+        UnknownName, InvalidInput: as :func:`add_limbs`.
         FileProblem: when a file cannot be written.
     """
     limbs, output = check_limbs(limbs), Path(output)
