@@ -1,13 +1,13 @@
 # Two commands do everything on a machine with Python >= 3.11 and venv:
 #   make demo    sets up, simulates a HAMR trot, a gecko's course, a skinned leg; pages, results, plots
-#   make test    sets up and runs the tests
+#   make test    sets up and runs the tests that take seconds; make test-all runs the others too
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint format check bench models clean
+.PHONY: demo test test-all test-slow lint format check bench models clean
 
 demo: $(READY)
 	mkdir -p $(OUT)
@@ -19,6 +19,9 @@ demo: $(READY)
 	  -o $(OUT)/skinned_leg.nc --html $(OUT)/skinned_leg.html --plot $(OUT)/skinned_leg.png
 
 test: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not long and not slow"
+
+test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(READY)
@@ -32,9 +35,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: lint test
+check: lint test-all
 
 bench: $(READY)
+	$(BIN)/python scripts/bench/house.py
 	$(BIN)/python scripts/bench/simulate.py
 	$(BIN)/python scripts/bench/derivatives.py
 	$(BIN)/python scripts/bench/scaling.py
