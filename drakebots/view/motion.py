@@ -190,8 +190,16 @@ def record_motion(
 
     play(scene.meshcat, rate, len(samples), show)
     if "base_position" in data:
-        look_at_path(scene, data)
+        look_at_path(scene, data, lift=_height(scene, q[0]) - _height(scene))
     return scene
+
+
+def _height(scene: Scene, q: np.ndarray | None = None) -> float:
+    """Height of the COM at positions (nq,), or at the model's defaults [m]."""
+    context = scene.plant.CreateDefaultContext()
+    if q is not None:
+        scene.plant.SetPositions(context, q)
+    return float(scene.plant.CalcCenterOfMassPositionInWorld(context)[2])
 
 
 class _ContactMarks:
@@ -260,12 +268,18 @@ def round_distance(length: float) -> float:
     return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
 
 
-def look_at_path(scene: Scene, data: xr.Dataset) -> None:
-    """Turns the camera to all of `base_position` (time, 3) [m]."""
+def look_at_path(scene: Scene, data: xr.Dataset, *, lift: float = 0.0) -> None:
+    """Turns the camera to all of `base_position` (time, 3) [m].
+
+    Args:
+        scene: bounds of the model are those of its default pose.
+        data: of the motion.
+        lift: height of the robot in the motion above that in its default pose [m].
+    """
     base = data.base_position.values
     low, high = base.min(axis=0), base.max(axis=0)
     target = (low + high) / 2
-    target[2] = scene.middle[2]
+    target[2] = scene.middle[2] + lift
     distance = scene.reach + 0.42 * float(np.linalg.norm((high - low)[:2]))
     scene.look(target + 2 * distance * np.array([0.35, -0.95, 0.55]), target)
     spot = "/Lights/SpotLight"
