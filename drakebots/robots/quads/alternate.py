@@ -93,7 +93,7 @@ def alternate(
             _result(problem, stages, verdict, message, provenance, began).save(path)
         if verdict is not Verdict.FAILED:
             break
-        if run.late():
+        if run.left() == LATE:
             verdict = Verdict.TIME_LIMIT
             message = f"stopped at the time limit of {problem.time_limit:g} s"
             break
@@ -163,6 +163,10 @@ def _result(problem, stages, verdict, message, provenance, began) -> Result:
     return alternation_result(problem, stages, verdict, message, provenance, seconds)
 
 
+LATE = 1e-3
+"""Time that is left for solvers after the time limit [s]."""
+
+
 class _Run:
     """Plans the stages of one alternation."""
 
@@ -181,11 +185,7 @@ class _Run:
         if self.problem.time_limit is None:
             return None
         spent = clock.perf_counter() - self.began
-        return max(self.problem.time_limit - spent, 1e-3)
-
-    def late(self) -> bool:
-        left = self.left()
-        return left is not None and left <= 1e-3
+        return max(self.problem.time_limit - spent, LATE)
 
     def space_time(self, k, influence, follow, warm) -> SpaceTimePlan:
         problem, progress, stage = self.problem, self.progress, f"space-time {k + 1}"

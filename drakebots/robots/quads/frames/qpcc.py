@@ -26,7 +26,6 @@ from drakebots.core.checks import check_value, one_of, whole
 from drakebots.core.errors import NoSolution
 from drakebots.robots.quads.frames.contact_state import (
     FREE,
-    NAMES,
     STICK,
     label,
     residual,
@@ -89,11 +88,6 @@ class QpccSolution:
     def w(self) -> np.ndarray:
         """[torques, forces]."""
         return np.concatenate([self.torques, self.forces.ravel()])
-
-    @property
-    def labelled(self) -> tuple[str, ...]:
-        """Names of the pieces."""
-        return tuple(NAMES[k] for k in self.labels)
 
 
 def solve_qpcc(

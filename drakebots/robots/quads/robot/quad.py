@@ -27,9 +27,6 @@ from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
 from drakebots.skin.file import Patches, read_skin, rest_positions
 from drakebots.skin.frame import torque_map
 
-SOLE_RADIUS = 0.02
-"""Radius of the round sole assumed for a foot that is only a point [m]."""
-
 MODELS = ("beetle", "monster", "lizard", "cow")
 """Names of the stored quad-robots."""
 
@@ -187,55 +184,42 @@ class Quad:
 
 
 def load_quad(
-    model: Model | str | Path,
-    patches: Sequence[Patches] | None = None,
-    *,
-    joints: dict[str, float] | None = None,
-    sole_radius: float = SOLE_RADIUS,
+    model: Model | str | Path, patches: Sequence[Patches] | None = None
 ) -> Quad:
     """Loads the skeleton of a quad-robot.
 
     Args:
         model: the skeleton's model, or its name or path.
-        patches: patches of each foot; by default those in the `.skin.yaml` beside
-            the model, else the model's feet: FL_0, FL_1, ... are the patches of one
-            sole, a foot of a single point gets a round sole.
-        joints: rest positions of some joints [rad]; the `.skin.yaml`'s by default.
-        sole_radius: radius of a round sole [m].
+        patches: patches of each foot; those in the `.skin.yaml` beside the model by
+            default, which also has rest positions of joints.
 
     Raises:
-        InvalidInput: for a model without feet, actuators or a free base.
+        InvalidInput: for a model without patches, actuators or a free base.
         FileProblem, ModelProblem, UnknownName: as from `load` and `read_skin`.
     """
     model = model if isinstance(model, Model) else load(model)
-    beside = skin_path(model.path)
-    if beside.is_file() and (patches is None or joints is None):
+    beside, joints = skin_path(model.path), {}
+    if patches is None and beside.is_file():
         skin = read_skin(beside)
-        patches = skin.patches if patches is None else patches
-        joints = skin.joints if joints is None else joints
+        patches, joints = skin.patches, skin.joints
     X_WB = _free_base_pose(model)
+    if not patches:
+        raise InvalidInput(f"{model.name} has no feet; list patches in {beside.name}")
     robot = build_robot(model, base="euler", time_step=0)
     plant = robot.plant
     if not plant.num_actuators():
         raise InvalidInput(
             f"{model.name} has no actuators; give its joints effort limits in the SDF"
         )
-    q = _rest(robot, X_WB, joints or {})
+    q = _rest(robot, X_WB, joints)
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
-    patches, single = (patches, []) if patches else _grouped(model.feet)
-    soles = [_patched(plant, context, p) for p in patches]
-    soles += [_round(plant, context, foot, sole_radius) for foot in single]
-    if not soles:
-        raise InvalidInput(
-            f"{model.name} has no feet; list patches in {beside.name} or feet in the "
-            "YAML beside the model"
-        )
+    soles = tuple(_sole(plant, context, p) for p in patches)
     limits = [
         plant.get_joint_actuator(i).effort_limit()
         for i in plant.GetJointActuatorIndices()
     ]
-    return Quad(robot, tuple(soles), q, np.array(limits))
+    return Quad(robot, soles, q, np.array(limits))
 
 
 def _free_base_pose(model: Model) -> RigidTransform:
@@ -257,24 +241,7 @@ def _rest(robot: Robot, X_WB: RigidTransform, joints: dict[str, float]) -> np.nd
     return robot.plant.GetPositions(own)
 
 
-def _grouped(feet) -> tuple[list[Patches], list]:
-    """Feet "FL_0", "FL_1", ... as the patches of a foot "FL", and all other feet."""
-    groups: dict[tuple[str, str], list] = {}
-    for foot in feet:
-        stem, _, number = foot.name.rpartition("_")
-        name = stem if stem and number.isdigit() else foot.name
-        groups.setdefault((name, foot.body), []).append(foot)
-    patches, single = [], []
-    for (name, body), members in groups.items():
-        if len(members) >= 3:
-            points = np.array([foot.p_BF for foot in members])
-            patches.append(Patches(name, body, points))
-        else:
-            single += members
-    return patches, single
-
-
-def _patched(plant, context, patches: Patches) -> Sole:
+def _sole(plant, context, patches: Patches) -> Sole:
     X_WB = plant.EvalBodyPoseInWorld(context, find_body(plant, patches.body))
     R_BS = X_WB.rotation().matrix().T
     middle = (patches.p_BC.min(axis=0) + patches.p_BC.max(axis=0)) / 2
@@ -282,28 +249,15 @@ def _patched(plant, context, patches: Patches) -> Sole:
     # The middle is that of the points' bounding box in S, not in B.
     shift = (points.min(axis=0) + points.max(axis=0)) / 2
     points = points - shift
-    return _sole(patches.foot, patches.body, middle + R_BS @ shift, R_BS, points)
-
-
-def _round(plant, context, foot, radius: float) -> Sole:
-    X_WB = plant.EvalBodyPoseInWorld(context, find_body(plant, foot.body))
-    R_BS = X_WB.rotation().matrix().T
-    angles = np.pi / 4 + np.pi / 2 * np.arange(4)
-    ring = radius * np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
-    points = np.vstack([np.zeros((1, 3)), ring])
-    p_BF = foot.p_BF - R_BS[:, 2] * foot.radius
-    return _sole(foot.name, foot.body, p_BF, R_BS, points)
-
-
-def _sole(name, body, p_BF, R_BS, points) -> Sole:
     try:
         hull = ConvexHull(points[:, :2])
     except QhullError:
         raise InvalidInput(
-            f"patches of {name}: they span no area in the rest pose; a sole needs "
-            "three points that are not on a line"
+            f"patches of {patches.foot}: they span no area in the rest pose; a sole "
+            "needs three points that are not on a line"
         ) from None
-    return Sole(name, body, p_BF, R_BS, points[hull.vertices, :2], points)
+    p_BF, corners = middle + R_BS @ shift, points[hull.vertices, :2]
+    return Sole(patches.foot, patches.body, p_BF, R_BS, corners, points)
 
 
 @dataclass(frozen=True)

@@ -186,13 +186,11 @@ class MotionReport:
         poses: poses of inverse kinematics at the knots.
         zmp_margin: margin of the requested COM's ZMP in the support polygon (K,) [m];
             NaN in flight.
-        static_share: torques of static poses over their limits, by step.
         notes: unusual findings that are no errors, one line each.
     """
 
     poses: Poses
     zmp_margin: np.ndarray
-    static_share: dict[int, float]
     notes: tuple[str, ...]
 
 
@@ -214,8 +212,8 @@ def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
     notes = []
     _reach(problem, poses, reach)
     margins = _support(problem, notes)
-    shares = _strength(problem, poses, notes)
-    return MotionReport(poses, margins, shares, tuple(notes))
+    _check_strength(problem, poses, notes)
+    return MotionReport(poses, margins, tuple(notes))
 
 
 def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
@@ -266,9 +264,9 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
     return margins
 
 
-def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]:
+def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:
     """Checks one pose of each set of standing feet."""
-    seen, shares = {}, {}
+    seen, stable = {}, False
     for k, contact in enumerate(problem.contact):
         seen.setdefault(tuple(contact), []).append(k)
     for contact, knots in seen.items():
@@ -280,7 +278,7 @@ def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]
             continue
         share, tau = found
         frame = int(poses.frames[k])
-        shares[frame] = share
+        stable = True
         if 1 < share <= OVERLOAD:
             notes.append(f"standing at step {frame} takes {share:.2f} of the limits")
         if share > OVERLOAD:
@@ -294,9 +292,8 @@ def _strength(problem: SpaceTime, poses: Poses, notes: list) -> dict[int, float]
                 f"limit is {limits[worst]:.3g} N m; take stronger motors, less weight "
                 "or straighter legs"
             )
-    if not shares:
+    if not stable:
         notes.append("no pose of the motion is statically stable; torques not checked")
-    return shares
 
 
 def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
