@@ -1,0 +1,127 @@
+"""A contact-implicit program as Drake's MathematicalProgram, solved in two ways.
+
+A planar hopper (two slides, a hip and a leg that extends) moves 10 cm forward on flat
+ground; the program itself decides when its foot pushes. The same MathematicalProgram is
+solved by our IPOPT with exact sparse Hessians and by Drake's SNOPT; then a linear
+constraint of Drake's is added to it, and it is solved again.
+
+    python examples/mathematical_program.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from pydrake.solvers import SnoptSolver
+
+from drakebots import build_robot, load
+from drakebots.trajopt import Flat
+from drakebots.trajopt.contact_implicit import ContactImplicit, ContactSystem, Scales
+from drakebots.trajopt.program import Program
+from drakebots.trajopt.solvers import ExactIpoptSolver, lower
+
+INERTIA = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+LINK = '<link name="{}"><inertial><mass value="{}"/>' + INERTIA + "</inertial>{}</link>"
+JOINT = (
+    '<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>'
+    '<axis xyz="{4}"/><limit lower="{5}" upper="{6}" effort="200" velocity="100"/>'
+    "</joint>"
+)
+MOTOR = (
+    '<transmission name="{0}_drive"><type>SimpleTransmission</type>'
+    '<joint name="{0}"/><actuator name="{0}"/></transmission>'
+)
+FOOT = '<collision><geometry><sphere radius="0.03"/></geometry></collision>'
+HOPPER = "".join(
+    [
+        '<robot name="hopper"><link name="world"/>',
+        LINK.format("rail", 0.1, ""),
+        LINK.format("body", 3.0, ""),
+        LINK.format("hip_link", 0.2, ""),
+        LINK.format("foot", 0.2, FOOT),
+        JOINT.format("x", "prismatic", "world", "rail", "1 0 0", -5, 5),
+        JOINT.format("z", "prismatic", "rail", "body", "0 0 1", 0, 2),
+        JOINT.format("hip", "revolute", "body", "hip_link", "0 1 0", -1, 1),
+        JOINT.format("leg", "prismatic", "hip_link", "foot", "0 0 -1", 0.3, 0.6),
+        MOTOR.format("hip") + MOTOR.format("leg") + "</robot>",
+    ]
+)
+
+KNOTS, STEP, DISTANCE = 4, 0.05, 0.1
+START = np.array([0.0, 0.53, 0.0, 0.5])
+"""Positions x, z [m], hip [rad] and leg [m] at the start: the foot touches."""
+
+
+def hopper_program(folder: Path) -> tuple[Program, np.ndarray]:
+    """The program of the motion, and a first guess."""
+    path = folder / "hopper.urdf"
+    path.write_text(HOPPER)
+    robot = build_robot(load(path), time_step=0, base="fixed")
+    problem = ContactImplicit(
+        ContactSystem(robot, Flat()),
+        knots=KNOTS,
+        step=(STEP, STEP),
+        friction=0.8,
+        input_bounds=(-150.0, 150.0),
+        slack=(1e-6, 10.0),
+        scales=Scales(force=30.0, input=30.0, momentum=2.0),
+    )
+    b = problem.builder()
+    b.bound("q", 0, START, START)
+    b.bound("q", -1, DISTANCE, DISTANCE, labels=["x"])
+    b.bound("v0", 0, 0.0, 0.0)
+    b.running_cost(lambda q, v, u: 1e-3 * ca.sumsqr(u) + 0.1 * ca.sumsqr(v))
+    program = b.build()
+    weight = robot.model.summary.mass * 9.81
+    q = START + np.linspace(0, 1, KNOTS)[:, None] * [DISTANCE, 0, 0, 0]
+    guess = {"h": STEP, "q": q, "u": [0.0, weight], "gam": weight, "s": 1.0}
+    return program, program.pack(guess)
+
+
+def main() -> dict[str, float]:
+    """Solves the program; prints and returns its costs."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, guess = hopper_program(Path(folder))
+
+    lowered = lower(program)
+    result = ExactIpoptSolver().Solve(lowered.prog, guess)
+    parts = program.view(result.get_x_val())
+
+    assert result.is_success()
+    assert not result.GetInfeasibleConstraintNames(lowered.prog, 1e-5)
+    assert max(program.residuals(result.get_x_val()).values()) < 1e-6
+    assert abs(parts["q"][-1, 0] - DISTANCE) < 1e-9
+    cost = result.get_optimal_cost()
+    assert abs(cost - 0.217327) < 1e-5
+    print(f"exact Hessians: cost {cost:.6f}, {result.get_solver_details().status}")
+
+    # SNOPT, which has no second derivatives, stays at this optimum.
+    other = SnoptSolver().Solve(lowered.prog, 1.001 * result.get_x_val())
+    assert other.is_success()
+    assert abs(other.get_optimal_cost() - cost) < 1e-3 * cost
+    print(f"Drake's SNOPT:  cost {other.get_optimal_cost():.6f}")
+
+    # The MathematicalProgram takes more: here the leg's force may not exceed 90 % of
+    # its largest value so far. Exact Hessians remain.
+    leg = lowered.view()["u"][:, 1]
+    most = 0.9 * parts["u"][:, 1].max()
+    lowered.prog.AddLinearConstraint(
+        np.eye(len(leg)), np.full(len(leg), -np.inf), np.full(len(leg), most), leg
+    )
+    limited = ExactIpoptSolver().Solve(lowered.prog, result.get_x_val())
+    assert limited.is_success()
+    assert limited.GetSolution(leg).max() <= most + 1e-6
+    assert limited.get_optimal_cost() > cost
+    print(f"weaker leg:     cost {limited.get_optimal_cost():.6f}")
+    return {
+        "exact": cost,
+        "snopt": other.get_optimal_cost(),
+        "limited": limited.get_optimal_cost(),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""The example of a program lowered to a MathematicalProgram runs."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+
+from tests.helpers.scripts import ROOT
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def test_example(capsys):
+    example = runpy.run_path(str(ROOT / "examples" / "mathematical_program.py"))
+    costs = example["main"]()
+    assert costs["snopt"] == pytest.approx(costs["exact"], rel=1e-3)
+    assert costs["limited"] > costs["exact"]
+    assert "Solve_Succeeded" in capsys.readouterr().out
