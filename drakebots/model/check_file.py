@@ -126,7 +126,8 @@ def _check_xml(path: Path, text: str) -> tuple[str, ...]:
 def _check_tag(path: Path, tag: str, prefixed: bool, ending: str) -> dict[str, None]:
     """A note, as a key, on a tag that cannot be checked."""
     if prefixed:
-        if tag in drake_tags():
+        # Drake's namespace may also be the default one of a URDF.
+        if tag in drake_tags() or (ending == ".urdf" and tag in URDF_TAGS):
             return {}
         if not drake_tags():
             return {f"<drake:{tag}> is passed on: unknown whether Drake reads it": None}

@@ -9,14 +9,14 @@ standing guess and noise by seed), solved by
     exact   IPOPT with exact Hessians
 
 A start succeeds when it ends within the limit and its own residuals say so,
-whatever the solver's word: every row and bound to 1e-6 (scaled) and contacts
+whatever the solver's status: every row and bound to 1e-6 (scaled) and contacts
 as hard as in plans (slack <= 1e-6 m g l). A start that fails counts with the
 limit, or its time if longer, in the medians: they are lower bounds, marked >=,
 when a failure is the median. Times are the solver's, all callbacks included,
 without building expressions and bindings (once a program for exact, less than
 a second a start for the others); derivatives and linear algebra on one thread.
 
-Then LittleDog's step-up (2124 variables): the ladder from --starts starts, one
+Then LittleDog's step-up (2124 variables): the continuation from --starts starts, one
 start of the others on the authors' program. Needs the authors' data.
 """
 
@@ -37,9 +37,6 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from littledog_ladder import run as solve_littledog
-from littledog_program import STEP, authors_program, guess, judge
-from littledog_program import robot as littledog_robot
 from rich.console import Console
 from rich.table import Table
 
@@ -57,7 +54,9 @@ from drakebots.trajopt.program import Program, assemble, compile_blocks
 from drakebots.trajopt.solvers import TOLERANCE, multi_start
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
+LITTLEDOG = HERE.parent / "papers" / "littledog"
+sys.path += [str(HERE), str(LITTLEDOG)]
+import littledog_program as dog  # noqa: E402
 from autodiff_recipe import Recipe  # noqa: E402
 from solver_attempts import (  # noqa: E402
     AGREEMENT,
@@ -120,16 +119,16 @@ def anywhere(target: Program, x: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------- littledog
 def littledog(folder: Path) -> tuple[Problem, np.ndarray]:
     """The authors' program, and the recipe for its ground."""
-    target, feet = authors_program(folder)
+    target, feet = dog.authors_program(folder)
     compile_blocks([t.block for t in (*target.terms, *target.costs)])
-    system = ContactSystem(littledog_robot(folder), STEP)
+    system = ContactSystem(dog.robot(folder), dog.STEP)
     problem = Problem(
         target,
         Recipe(system),
         assemble(target, threads=1),
-        lambda x: judge(target, feet, x).valid,
+        lambda x: dog.judge(target, feet, x).valid,
     )
-    return problem, guess(target, folder, 0)
+    return problem, dog.guess(target, folder, 0)
 
 
 # ---------------------------------------------------------------------- report
@@ -221,17 +220,17 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 def _littledog(args, limit: float) -> dict:
-    stepup = module(HERE.parent / "littledog_stepup.py")
+    stepup = module(LITTLEDOG / "littledog_stepup.py")
     try:
         folder = stepup.data_folder(args.data)
     except FileNotFoundError as missing:
         print(f"no LittleDog: {missing}", file=sys.stderr)
         return {}
     starts = multi_start(
-        partial(solve_littledog, folder, False, 1),
+        partial(dog.run, folder, False, 1),
         range(args.starts),
         done=lambda seed, c: print(
-            f"LittleDog {seed} ladder {c.seconds:.1f} s, "
+            f"LittleDog {seed} continuation {c.seconds:.1f} s, "
             f"{'valid' if c.feasible else 'not valid'}, objective {c.objective:.5g}",
             file=sys.stderr,
             flush=True,
@@ -244,7 +243,7 @@ def _littledog(args, limit: float) -> dict:
     methods = compare(problem, {0: x0}, args.methods, limit)
     best = starts.best
     answers = [c.objective for c in starts.runs if c.feasible]
-    ladder = {
+    figures = {
         "starts": len(starts.runs),
         "success": starts.num_feasible,
         "median_s": starts.median_seconds,
@@ -252,11 +251,11 @@ def _littledog(args, limit: float) -> dict:
         "objective": statistics.median(answers) if answers else None,
         "best_objective": None if best is None else best.objective,
     }
-    named = {f"{METHODS[n]}, no ladder": figures for n, figures in methods.items()}
+    named = {f"{METHODS[n]}, directly": found for n, found in methods.items()}
     table(
         f"LittleDog's step-up, {problem.program.num_variables} variables; valid "
-        f"answers; limit {limit:g} s without the ladder",
-        {"exact-Hessian IPOPT, ladder": ladder, **named},
+        f"answers; limit {limit:g} s without continuation",
+        {"exact-Hessian IPOPT, continuation": figures, **named},
     )
     print(
         f"the recipe differs from our blocks by {error:.1e}; rows and Jacobian once: "
@@ -265,7 +264,7 @@ def _littledog(args, limit: float) -> dict:
     return {
         "littledog_median_s": row(starts.median_seconds, "s", starts=args.starts),
         "littledog_valid_of_12": row(starts.num_feasible, "1", starts=args.starts),
-        "littledog_best_objective": row(ladder["best_objective"], "1", 52.07),
+        "littledog_best_objective": row(figures["best_objective"], "1", 52.07),
         "littledog_one_start": row(methods, "s", limit_s=limit),
         "littledog_evaluation_ms": row(each, "ms"),
     }

@@ -121,3 +121,9 @@ def test_huge_file_is_refused(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         check_model_file(path)
     assert_problem(caught, path, "larger than 50 MB")
+
+
+def test_drake_as_the_default_namespace(tmp_path):
+    """All tags of such a URDF are in Drake's namespace, URDF's own too."""
+    text = '<robot name="r" xmlns="http://drake.mit.edu"><link name="a"/></robot>'
+    assert check_model_file(write(tmp_path, text, "m.urdf")) == ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import casadi as ca
-import littledog_ladder
 import littledog_program as littledog
 import numpy as np
 import pytest
@@ -95,7 +94,7 @@ def test_judge_sees_what_is_wrong(folder, problem):
 
 def test_ramp_is_the_step_away_from_its_edge():
     """The easy ground rises where the step does, with the frame of its surface."""
-    ramp = littledog_ladder.Ramp(0.02)
+    ramp = littledog.Ramp(0.02)
     points = np.array([[0.0, 0, 0.05], [0.25, 0, 0.055], [0.5, 0, 0.2]])
     phi, gradient = ramp.evaluate(points)
     assert phi == pytest.approx([0.05, 0.0, 0.09], abs=1e-9)
@@ -103,15 +102,15 @@ def test_ramp_is_the_step_away_from_its_edge():
     # On the surface phi is exact to first order.
     assert n == pytest.approx(gradient[1], abs=1e-12)
     assert np.cross(t1, t2) == pytest.approx(n, abs=1e-12)
-    scaled = littledog_ladder.Ramp(0.02).scaled(1e-3)
+    scaled = littledog.Ramp(0.02).scaled(1e-3)
     assert scaled.evaluate(1e3 * points)[0] == pytest.approx(1e3 * phi, abs=1e-6)
     with pytest.raises(InvalidInput, match="width"):
-        littledog_ladder.Ramp(0.0)
+        littledog.Ramp(0.0)
 
 
 def test_quick_start(folder):
-    """One start with fewer rungs is an answer better than the stored one."""
-    result = littledog_ladder.run(folder, quick=True, threads=2, seed=0)
+    """One start with fewer stages is an answer better than the stored one."""
+    result = littledog.run(folder, quick=True, threads=2, seed=0)
     assert result.feasible, str(result)
     assert result.objective < 52.07
     assert result.worst[1] < 1e-6
@@ -130,8 +129,6 @@ def test_missing_data(tmp_path, capsys):
 @pytest.mark.slow
 def test_three_starts(folder):
     """All three are answers below the authors' best."""
-    starts = multi_start(
-        lambda seed: littledog_ladder.run(folder, False, 2, seed), range(3)
-    )
+    starts = multi_start(lambda seed: littledog.run(folder, False, 2, seed), range(3))
     assert starts.num_feasible == 3, str(starts)
     assert starts.best.objective < 52.07

@@ -1,12 +1,12 @@
 """LittleDog climbs a step: contact-implicit optimization from random starts.
 
 The step-up problem of Manchester, Doshi, Wood, Kuindersma (IJRR 2019) with 2124
-variables, from their initial guess plus noise. A ladder of easier programs
-(round edge, a cost that keeps loaded feet off the edge) leads to theirs, which
+variables, from their initial guess plus noise. A continuation of easier programs
+(rounded edge, a cost that keeps loaded feet off the edge) leads to theirs, which
 judges every answer. Needs their data (BSD-3, not part of this project).
 
-python scripts/papers/littledog/littledog_stepup.py  # 12 starts, a table and pictures
-python scripts/papers/littledog/littledog_stepup.py --quick
+    python scripts/papers/littledog/littledog_stepup.py   # 12 starts, table, pictures
+    python scripts/papers/littledog/littledog_stepup.py --quick
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ matplotlib.use("Agg")  # files only
 
 import matplotlib.pyplot as plt
 import numpy as np
-from littledog_ladder import run
-from littledog_program import FILES, HEIGHT, START, authors_program, judge, stored
+from littledog_program import (
+    FILES,
+    HEIGHT,
+    START,
+    authors_program,
+    judge,
+    run,
+    stored,
+)
 
 from drakebots.core.errors import DrakebotsError
 from drakebots.trajopt.program import Program
@@ -59,7 +66,7 @@ def data_folder(option: str | None) -> Path:
 
 
 def summary(folder: Path, starts: MultiStart) -> dict:
-    """The figures of the run, with the authors' stored optimum."""
+    """The numbers of the run, with the authors' stored optimum."""
     target, feet = authors_program(folder)
     x = stored(target, folder)
     best, residuals = starts.best, target.violations(x)
@@ -139,7 +146,7 @@ def plot_motion(target: Program, feet, x: np.ndarray, path: Path) -> None:
 
 
 def _line(seed: int, figures: Mapping) -> str:
-    rungs = ", ".join(
+    stages = ", ".join(
         f"{r['label']} {r['iterations']} it {r['seconds']:.1f} s"
         for r in figures["rungs"]
     )
@@ -147,20 +154,24 @@ def _line(seed: int, figures: Mapping) -> str:
         f"{seed:>5} {figures['seconds']:7.1f} {'yes' if figures['valid'] else 'no':>5} "
         f"{figures['objective']:9.3f} {figures['worst_residual']:8.0e} "
         f"{figures['slack']:8.1e} {figures['joint_jump']:6.2f} "
-        f"{figures['feet_in_box']:>4}  {rungs}"
+        f"{figures['feet_in_box']:>4}  {stages}"
     )
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the starts; prints a table, and one JSON object with --json."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--starts", type=int, default=12, help="how many (12)")
-    parser.add_argument("--seeds", type=int, nargs="+", help="instead of 0, 1, ...")
-    parser.add_argument("--quick", action="store_true", help="1 start, fewer rungs")
+    parser.add_argument("--starts", type=int, default=12, help="number of starts (12)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", help="instead of the seeds 0, 1, ..."
+    )
+    parser.add_argument("--quick", action="store_true", help="1 start, fewer stages")
     parser.add_argument("--json", action="store_true", help="one JSON object last")
     parser.add_argument("--output", type=Path, help="folder for JSON and pictures")
     parser.add_argument("--data", help="folder of the authors' files")
-    parser.add_argument("--processes", type=int, default=1, help="side by side (1)")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="parallel processes (1)"
+    )
     args = parser.parse_args(argv)
     try:
         folder = data_folder(args.data)
@@ -179,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     except (OSError, DrakebotsError) as error:
         parser.exit(2, f"{error}\n")
     figures["wall_s"] = time.perf_counter() - began
-    print(" seed seconds valid objective residual    slack   jump  box  rungs")
+    print(" seed seconds valid objective residual    slack   jump  box  stages")
     for seed in starts.seeds:
         print(_line(seed, figures["starts"][str(seed)]))
     theirs = figures["stored"]
