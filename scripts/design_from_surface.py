@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.cli.output import one_line_errors
-from drakebots.cli.progress import progress_bar, stage_bar
+from drakebots.cli.progress import progress_bar
 from drakebots.design import (
     DesignProblem,
     SkinSettings,
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ),
         scale=args.scale,
     )
-    with stage_bar(name) as bar:
+    with progress_bar(name) as bar:
         design = design_robot(problem, progress=bar)
     seconds |= design.seconds
     model = write_design(design, args.output)

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from drakebots.cli.output import one_line_errors
-from drakebots.cli.progress import stage_bar
+from drakebots.cli.progress import progress_bar
 from drakebots.core.files import replacing
 from drakebots.design import (
     JOINTS,
@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in names:
             folder: Path = package_root() / name
             problem = table1_problem(name)
-            with stage_bar(name) as bar:
+            with progress_bar(name) as bar:
                 design = design_robot(problem, progress=bar)
             write_design(design, folder)
             write_readme(name)

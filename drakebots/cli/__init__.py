@@ -49,12 +49,12 @@ COMMANDS = {
 
 
 def find_command(name: str) -> Command:
-    """A command by name, imported now."""
+    """Imports a command by its name."""
     return resolve(f"drakebots.cli.{COMMANDS[name][1]}")
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all else here does.
+    """A parser whose errors are one line.
 
     Options are never shortened: `--time 2` would be a time limit for one robot
     and nothing for the next.
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(words: Sequence[str] = ()) -> Parser:
-    """The parser of all commands.
+    """Makes the parser of all commands.
 
     Args:
         words: the command line; a robot named in it gives its command options
@@ -98,7 +98,7 @@ def make_parser(words: Sequence[str] = ()) -> Parser:
 
 
 def _fill(sub: Parser, command: Command, words: Sequence[str]) -> None:
-    """Options of the form that a command line names."""
+    """Adds the options of the form that a command line names."""
     variant = command.variant(words)
     notes = command.notes if variant is command.general else ""
     sub.description = variant.help
@@ -109,7 +109,7 @@ def _fill(sub: Parser, command: Command, words: Sequence[str]) -> None:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command line.
+    """Parses a command line.
 
     Raises:
         UnknownName: for a command that is none.
@@ -127,16 +127,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         _find_inputs(argv)
         subjects = (getattr(args, name, None) for name in ("model", "plan", "what"))
-        asked = " ".join(filter(None, ("drakebots", args.command, *subjects)))
+        named = " ".join(filter(None, ("drakebots", args.command, *subjects)))
         raise InvalidInput(
-            f"{unknown[0]} does not apply to `{asked}`{args.parser.meant(unknown[0])}; "
-            f"see `{asked} --help`"
+            f"{unknown[0]} does not apply to `{named}`{args.parser.meant(unknown[0])}; "
+            f"see `{named} --help`"
         )
     return args
 
 
 def _find_inputs(argv: Sequence[str]) -> None:
-    """Raises where what is named does not exist: that is why an option is unknown."""
+    """Raises an error if the named model or file is missing: it decides the options."""
     if argv and argv[0] in COMMANDS:
         command = find_command(argv[0])
         for word in command.subjects(argv)[:1]:
@@ -147,7 +147,7 @@ _NEGATIVE_POINT = re.compile(r"-[0-9.].*")
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """`--targets -35,-20` as `--targets=-35,-20`: argparse sees an option there."""
+    """`--targets -35,-20` as `--targets=-35,-20`: argparse takes "-3" for an option."""
     words: list[str] = []
     for word in argv:
         if words and words[-1].startswith("--") and _NEGATIVE_POINT.fullmatch(word):
@@ -178,5 +178,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def entry_point() -> None:
-    """For the installed script."""
+    """Entry point of the installed script."""
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What a command is: a general form, and forms of robots and kinds of results."""
+"""A command has a general form, and forms for robots and kinds of results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Form:
-    """What a command is for the robots or files that a word may name.
+    """The form of a command for some robots or files.
 
     Attributes:
         title: the robot or kind of result.
@@ -57,7 +57,7 @@ class Command:
         general: for whatever no form matches.
         forms: its special forms.
         show_forms: whether `--help` lists the options of all forms.
-        find: raises where what a word names does not exist.
+        find: raises an error if the model or file that a word names does not exist.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Command:
     find: Callable[[str], object] = lambda word: None
 
     def variant(self, words: Sequence[str]) -> Variant:
-        """The form for the robot or file that a command line names."""
+        """Loads the form for the robot or file that a command line names."""
         forms = self.forms()
         for word in self.subjects(words):
             for form in forms:
@@ -95,7 +95,7 @@ class Command:
 
     @property
     def notes(self) -> str:
-        """Epilog of the general form's help: where the other forms have theirs."""
+        """Epilog of the general form's help, which points to the other forms."""
         forms = self.forms()
         if self.show_forms:
             return "".join(f"\n\nfor {f.title}:\n{_options(f.load())}" for f in forms)
@@ -109,7 +109,7 @@ class Command:
 
 
 def _options(variant: Variant) -> str:
-    """The options of a variant as `--help` shows them."""
+    """Formats the options of a variant as `--help` shows them."""
     parser = argparse.ArgumentParser(
         add_help=False, usage=argparse.SUPPRESS, prog="drakebots"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from drakebots.cli.command import Command, Variant
 from drakebots.cli.options import check_folder, output_argument
 from drakebots.cli.output import print_table, tell
-from drakebots.cli.progress import stage_bar
+from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.design import (
     JOINTS,
@@ -141,7 +141,7 @@ def write_all(
             draw_cut(folder / "wall.png", design),
         ]
     if fabrication:
-        with stage_bar(f"{name}: moulds") as bar:
+        with progress_bar(f"{name}: moulds") as bar:
             made = fabricate(design, folder / "fabrication", progress=bar)
         written += made.paths
         if pictures:
@@ -152,7 +152,7 @@ def write_all(
 def _design(args: argparse.Namespace) -> int:
     check_folder(args.output)
     problem = problem_of(args)
-    with stage_bar(problem.name) as bar:
+    with progress_bar(problem.name) as bar:
         design = design_robot(problem, progress=bar)
     written = write_all(design, args.output, not args.no_pictures, args.fabrication)
     report = design.report()

@@ -1,4 +1,4 @@
-"""What a command line reads: models, stored results, and what kind they are."""
+"""Inputs of a command line: lengths, points, models and stored results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CM = 0.01
 
 
 def length(text: str, what: str = "length") -> float:
-    """A length in m; without a unit it is one in m.
+    """Parses a length such as "5mm" to metres; without a unit it is in metres.
 
     Raises:
         InvalidInput: naming what is no length.
@@ -43,7 +43,7 @@ def length(text: str, what: str = "length") -> float:
 
 
 def numbers(text: str, what: str) -> tuple[float, ...]:
-    """Numbers "a,b,...".
+    """Parses numbers "a,b,...".
 
     Raises:
         InvalidInput: when they are none.
@@ -57,7 +57,7 @@ def numbers(text: str, what: str) -> tuple[float, ...]:
 
 
 def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
-    """Points "x,y x,y ..." in cm, as (x, y) in m.
+    """Parses points "x,y x,y ..." in cm to (x, y) in m.
 
     Raises:
         InvalidInput: naming the point that is none.
@@ -80,7 +80,7 @@ def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
 
 
 def model_argument(parser: argparse.ArgumentParser, *, feet: bool = False) -> None:
-    """The model and its units; its feet."""
+    """Adds the model and its units, and its feet."""
     parser.add_argument(
         "model", help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
     )
@@ -95,12 +95,12 @@ def model_argument(parser: argparse.ArgumentParser, *, feet: bool = False) -> No
 
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
-    """A model with a skin."""
+    """Adds a model with a skin."""
     parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
 
 
 def load_model(args: argparse.Namespace) -> Model:
-    """The model that the arguments name."""
+    """Loads the model that the arguments name."""
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
     feet = getattr(args, "feet", None)
@@ -119,7 +119,7 @@ def is_lattice(word: str) -> bool:
 
 
 def find_input(word: str) -> None:
-    """Raises where there is no such model, robot or file of a lattice."""
+    """Raises an error if there is no such model, robot or lattice file."""
     if word in robots():
         return
     if not is_lattice(word):
@@ -147,7 +147,7 @@ def names_skinned(word: str) -> bool:
 
 
 def stored(path: str | Path) -> Result:
-    """A result's file, read once: what kind it is decides the options, too.
+    """Loads a result; its file is read once, though its kind decides the options first.
 
     Raises:
         ResultProblem: as :func:`drakebots.results.load_result`.

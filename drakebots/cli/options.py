@@ -59,7 +59,7 @@ _TYPES = {"int": int, "str": str, "float": float}
 
 
 def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
-    """An option for each field of a problem that has a text, with its default.
+    """Adds an option for each field of a problem that has a text, with its default.
 
     Fields of other types than numbers, text and flags have no option.
     """
@@ -79,12 +79,12 @@ def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
 
 
 def switch(parser, flag: str, name: str, text: str, value: bool = True) -> None:
-    """An option without a value that sets `name`; None where it is not given."""
+    """Adds an option without a value that sets `name`; None where it is not given."""
     parser.add_argument(flag, dest=name, action="store_const", const=value, help=text)
 
 
 def option(name: str) -> str:
-    """How a field is written on the command line."""
+    """The command line option of a field."""
     return "--" + name.replace("_", "-")
 
 
@@ -95,7 +95,7 @@ def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
 
 
 def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raises InvalidInput if one of the options was given."""
+    """Raises InvalidInput if one of these options was given."""
     for name in given(args, names):
         raise InvalidInput(f"{option(name)} does not apply to {why}; leave it out")
 
@@ -127,14 +127,14 @@ def output_argument(
     picture: bool = False,
     **extra: Any,
 ) -> None:
-    """A file to write: checked before the command runs."""
+    """Adds a file to write, which is checked before the command runs."""
     action = parser.add_argument(*flags, type=Path, **extra)
     before = parser.get_default("outputs") or ()
     parser.set_defaults(outputs=(*before, Output(action.dest, write, picture)))
 
 
 def output_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files that :func:`drakebots.cli.output.finish` writes of any result."""
+    """Adds the files that :func:`drakebots.cli.output.finish` writes for any result."""
     output_argument(
         parser,
         *("-o", "--output"),
@@ -152,7 +152,7 @@ def output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def table_argument(parser: argparse.ArgumentParser, text: str) -> None:
-    """The command's result as a table."""
+    """Adds the command's result as a table."""
     output_argument(
         parser,
         "--csv",
@@ -167,7 +167,7 @@ def picture_argument(
     draw: Callable[[Result, Path], Path],
     text: str,
 ) -> None:
-    """A picture of the command's result."""
+    """Adds a picture of the command's result."""
     output_argument(
         parser,
         flag,
@@ -178,14 +178,14 @@ def picture_argument(
 
 
 def wanted(args: argparse.Namespace) -> list[tuple[Output, Path]]:
-    """The files that a command line asks for."""
+    """The requested files."""
     outputs = getattr(args, "outputs", ())
     named = [(entry, getattr(args, entry.name)) for entry in outputs]
     return [(entry, path) for entry, path in named if path is not None]
 
 
 def check_folder(path: Path) -> None:
-    """Finds that a folder could not be made or written into, before any work.
+    """Checks that a folder can be made or written into, before any work.
 
     Raises:
         FileProblem: naming what is in its way.
@@ -205,7 +205,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_outputs(args: argparse.Namespace) -> None:
-    """Finds what could not be written, before any work.
+    """Checks that all requested files can be written, before any work.
 
     Raises:
         InvalidInput: for a picture of another ending, and for two files of one

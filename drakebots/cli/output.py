@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def finish(args: argparse.Namespace, result: Result, model: Model | None = None) -> int:
-    """Writes the files that were asked for, prints what a run came to.
+    """Writes the requested files and prints a summary of the result.
 
     Returns:
         The exit code.
@@ -39,7 +39,7 @@ def finish(args: argparse.Namespace, result: Result, model: Model | None = None)
 def write_outputs(
     args: argparse.Namespace, result: Result, model: Model | None = None
 ) -> list[Path]:
-    """Writes the files of a result that were asked for."""
+    """Writes the requested files of a result."""
     return [
         entry.write(result, path, model)
         for entry, path in wanted(args)
@@ -48,7 +48,7 @@ def write_outputs(
 
 
 def tell(args: argparse.Namespace, facts: Mapping[str, Any], *written: Path) -> int:
-    """Prints the files that were written and, where it was asked for, the JSON.
+    """Prints the files that were written and, if requested, the JSON.
 
     Returns:
         The exit code of success.
@@ -61,7 +61,7 @@ def tell(args: argparse.Namespace, facts: Mapping[str, Any], *written: Path) -> 
 
 
 def exit_code(result: Result) -> int:
-    """0 for success; says on stderr why not."""
+    """0 for success; otherwise prints the reason on stderr."""
     if result.ok:
         return 0
     print(f"drakebots: {result.verdict}: {result.message}", file=sys.stderr)
@@ -74,7 +74,7 @@ SYSTEMS: dict[str, Scaling] = {"SI": SI, "mm-g-ms": MM_G_MS}
 
 @contextmanager
 def one_line_errors(program: str) -> Iterator[None]:
-    """Ends a script by the error's exit code, with `program: message`."""
+    """Ends a script with the error's exit code and one line, `program: message`."""
     try:
         yield
     except DrakebotsError as error:
@@ -83,7 +83,7 @@ def one_line_errors(program: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """A value JSON can hold: no NaN, no tuples, no read-only mappings."""
+    """Converts a value to what JSON can hold: no NaN, tuples or read-only mappings."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -109,7 +109,7 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
 
 
 def text_of(value: Any) -> str:
-    """A value for a person's eyes."""
+    """Formats a value for a person."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
@@ -120,7 +120,7 @@ def text_of(value: Any) -> str:
 
 
 def report_of(result: Result) -> dict[str, Any]:
-    """The facts of a result as one flat mapping."""
+    """The figures of a result as one flat mapping."""
     return {
         "model": result.model,
         "kind": result.kind,
@@ -134,7 +134,7 @@ def report_of(result: Result) -> dict[str, Any]:
 
 
 def print_report(result: Result) -> None:
-    """The facts of a result as a table; long lists are left out."""
+    """Prints the figures of a result as a table; long lists are left out."""
     facts = report_of(result)
     for key in ("residuals", "provenance", "stride_mm", "iteration_log"):
         facts.pop(key, None)

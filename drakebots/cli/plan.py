@@ -33,7 +33,7 @@ _MOTION = {
 
 
 def solver_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of every contact-implicit program."""
+    """Adds the options of every contact-implicit program."""
     parser.add_argument("--time-limit", type=float, help="limit of wall time [s]")
     parser.add_argument(
         "--checkpoint", type=Path, help="file that keeps the best iterate (.npz)"
@@ -49,7 +49,7 @@ def solver_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def solver_options(args: argparse.Namespace) -> dict[str, object]:
-    """What those options say.
+    """The values of those options.
 
     Raises:
         FileProblem: for a file that could not be used, before any long work.

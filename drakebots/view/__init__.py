@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         positions_in_order,
         record_motion,
         serve,
-        write_html,
     )
     from drakebots.view.scene import ROOT, Scene, Stage, make_scene, make_stage
 

@@ -80,7 +80,7 @@ _LINES = Rgba(0.62, 0.64, 0.68, 1.0)
 
 
 def model_of(result: Result) -> Model:
-    """The model a result was made with.
+    """Loads the model that a result was made with.
 
     Raises:
         UnknownName, ModelProblem: when it is not there any more.
@@ -289,11 +289,6 @@ def look_at_path(scene: Scene, data: xr.Dataset, *, lift: float = 0.0) -> None:
     far = max(1.0, 1.3 * scene.scale * (distance + scene.reach))
     height = [0.5 * far, -1.0 * far, 3.0 * far]
     scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
-
-
-def write_html(scene: Stage, path: str | Path) -> Path:
-    """Until all callers use :meth:`Stage.save`."""
-    return scene.save(path)
 
 
 def serve(scene: Stage, *, seconds: float | None = None) -> None:

@@ -76,7 +76,7 @@ class Stage:
 
     @property
     def middle(self) -> np.ndarray:
-        """Of what is shown (3,) [m]."""
+        """Centre of what is shown (3,) [m]."""
         return (self.low + self.high) / 2
 
     @property
@@ -209,7 +209,7 @@ def make_stage(
 
 
 def set_stage(meshcat: Meshcat, low, high, ground_height: float | None) -> Stage:
-    """Scales, grounds and lights a server for a box; as :func:`make_stage`."""
+    """Scales and lights a server for a box, with a ground; see :func:`make_stage`."""
     middle = (low + high) / 2
     height = low[2] if ground_height is None else ground_height
     ground = np.array([middle[0], middle[1], height])

@@ -2,7 +2,7 @@
 
     stage = record_nodes(result)                       # a plan of actuators
     stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
-    write_html(stage, "gait.html")
+    stage.save("gait.html")
 
 Meshcat records transforms only: a strut keeps its length at rest and is centred between
 its nodes, which hide the difference (0.4 mm at 5 mm of motion); an actuator is a rod in

@@ -33,7 +33,7 @@ vertices in a fold would take all the colours otherwise."""
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Colours from 0 to `top`; what is above has the last colour.
+    """Colours from 0 to `top`; values above it have the last colour.
 
     Attributes:
         quantity: one of `COLOURS`.
@@ -61,13 +61,13 @@ class ColourScale:
 
     @property
     def note(self) -> str:
-        """Says how large values are that the scale does not reach, or ""."""
+        """Text on the values beyond the end of the scale, or ""."""
         if self.largest <= self.top:
             return ""
         return f"largest {self.largest / self.unit_size:.3g} {self.unit}"
 
     def fraction(self, values: np.ndarray) -> np.ndarray:
-        """Place on the scale within 0..1, of values in SI."""
+        """Fractions of the scale (0..1) of values in SI."""
         return np.clip(np.asarray(values, float) / self.top, 0.0, 1.0)
 
     def rgb(self, values: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def round_up(value: float) -> float:
 
 
 def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
-    """What to colour by, at each vertex (skin_time, vertex), in SI.
+    """The coloured quantity at each vertex (skin_time, vertex), in SI.
 
     Args:
         data: with skin_stress, or skin_position and skin_rest.

@@ -137,7 +137,7 @@ class SkinVisualizer(LeafSystem):
 def draw_scale(
     stage: Stage, scale: ColourScale, *, towards=VIEW, path: str = BOARD
 ) -> None:
-    """Stands the colour scale left of what is shown.
+    """Puts the colour scale to the left of what is shown.
 
     Args:
         stage: to draw on.

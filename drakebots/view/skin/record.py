@@ -1,7 +1,7 @@
 """See a skinned run in Meshcat: the skeleton through its deforming skin.
 
     scene = record_skin(result, colour="stress")
-    write_html(scene, "run.html")           # one self-contained page
+    scene.save("run.html")  # one self-contained page
 
 The page plays skin and skeleton by one clock (`view_skin_page`). A served scene has
 no such page: there the frames are drawn one after the other.
@@ -75,15 +75,15 @@ class SkinScene(Scene):
 
     @property
     def length(self) -> float:
-        """Of the playing [s]."""
+        """Duration of the playback [s]."""
         return self.slow * float(self.times[-1] - self.times[0])
 
     def begin(self) -> None:
-        """Draws what only a served scene has in it: its colour scale."""
+        """Draws the colour scale, which only a served scene has."""
         draw_scale(self, self.scale_shown, towards=VIEW)
 
     def at(self, elapsed: float) -> None:
-        """Draws the moment `elapsed` [s] after the start of the playing.
+        """Draws the time `elapsed` [s] after the start of the playback.
 
         Played again and again, with half a second's rest in between.
         """
@@ -232,7 +232,7 @@ def record_skin(
 
 
 def check_skin(result: Result) -> xr.Dataset:
-    """The data of a skinned run, with its positions named as elsewhere.
+    """The data of a skinned run, whose coordinates are renamed as in other results.
 
     Raises:
         InvalidInput: when there is no skin, or no motion of it.
