@@ -301,7 +301,7 @@ def test_bad_models():
     with pytest.raises(InvalidInput, match="check_mesh returns"):
         build_model(turned, Material())
     model = build_model(mesh, Material())
-    with pytest.raises(InvalidInput, match="one row a node"):
+    with pytest.raises(InvalidInput, match="one row per node"):
         elastic_force(model, model.rest[1:])
 
 

@@ -284,7 +284,7 @@ def test_bad_input_before_any_step():
     bad[3] = np.nan
     with pytest.raises(InvalidInput, match="node 3"):
         ImplicitEuler(model, 1e-3).step(at_rest(model), bad)
-    with pytest.raises(InvalidInput, match="one row a node"):
+    with pytest.raises(InvalidInput, match="one row per node"):
         ImplicitEuler(model, 1e-3).step(at_rest(model), bad[1:])
 
 

@@ -231,7 +231,7 @@ def as_positions(model: FemModel, x: np.ndarray) -> np.ndarray:
     x = np.ascontiguousarray(x, dtype=float)
     if x.shape != model.rest.shape:
         raise InvalidInput(
-            f"positions: shape {x.shape}, needs {model.rest.shape}, one row a node"
+            f"positions: shape {x.shape}, needs {model.rest.shape}, one row per node"
         )
     return x
 

@@ -1,4 +1,4 @@
-"""Frames with factors of single precision: refined, they are those in double."""
+"""Time steps with factors of single precision: refined, they equal those in double."""
 
 from dataclasses import replace
 
@@ -12,7 +12,6 @@ from drakebots.fem.dynamics import SkinState
 from drakebots.skin.file.description import Patches
 from drakebots.skin.file.robot import load_skinned
 from drakebots.skin.frame import frame_solver
-from drakebots.skin.frame import frame_solver as refine
 from drakebots.skin.frame.coupled import ReducedSystem, condense
 from drakebots.skin.frame.frame_solver import EXACT, REFINED, SLOW_FRAMES
 from drakebots.skin.frame.laws import PatchContact
@@ -128,8 +127,8 @@ def test_a_pass_shrinks_the_error(model, monkeypatch):
     drive = run.drive(state.q, frame.skeleton.B, np.zeros(2), None)
     errors = []
     for tolerance in (1e-1, 1e-5, 1e-10):
-        monkeypatch.setattr(refine, "TOLERANCE", tolerance)
-        done = refine.refined(ReducedSystem(frame, quick), drive)
+        monkeypatch.setattr(frame_solver, "TOLERANCE", tolerance)
+        done = frame_solver.refined(ReducedSystem(frame, quick), drive)
         assert done.left <= tolerance
         errors.append(off(done.solution.du, exact.du))
         # What is said to be left is no less than what is, but for rounding.
