@@ -88,7 +88,7 @@ class Recipe:
 
     # ------------------------------------------------------------------ feet
     def contacts(self, q: np.ndarray) -> Contacts:
-        """The feet at q; remembered, as two bindings ask."""
+        """The feet at q, kept for the second of two bindings that need them."""
         key = q.tobytes()
         if key not in self.seen:
             if len(self.seen) > 100:
@@ -208,7 +208,7 @@ class Recipe:
         """r and dr/dw (num_rows, num_inputs) of a block."""
         ends = np.cumsum([s.numel() for s in block.inputs.values()])
         parts = dict(zip(block.inputs, np.split(w, ends[:-1])))
-        # Lowering asks for affine rows at zero, where others divide by h.
+        # Lowering evaluates affine rows at zero, where others divide by h.
         with np.errstate(divide="ignore", invalid="ignore"):
             rows, slopes = self.blocks[block.name](parts, d)
         return rows, np.hstack([slopes[name] for name in block.inputs])

@@ -1,4 +1,4 @@
-"""Contact-implicit programs four ways: what blocks and exact Hessians buy.
+"""Contact-implicit programs by four methods: the gain of blocks and exact Hessians.
 
 One program (a quadruped of 14 coordinates walks a cycle), the same starts (the
 standing guess and noise by seed), solved by

@@ -8,7 +8,7 @@ Flight: a tumbling brick against Drake's equations of motion integrated to
 1e-12. Drop: the accuracy study of Manchester et al. (IJRR 2019): a brick on
 edge 1.5 m above the ground, moving sideways at 5 m/s, samples +-0.15 in every
 coordinate, 2 s, N = 3, 5, ..., 15 knots, against hard-contact time stepping at
-2 ms. The drop goes on to finer steps, against the midpoint rule at 1 ms.
+2 ms. The drop continues to finer steps, against the midpoint rule at 1 ms.
 Errors are root mean squares over knots and samples: of the centre, and of the
 eight corners, which see the orientation too.
 

@@ -1,7 +1,7 @@
 """Two robots for planning tests, as URDF text: a planar hopper, a quadruped.
 
 Their numbers are our own. Angles are zero in a crouch, so that the default
-pose stands: a URDF has no other way to say where a robot stands.
+pose stands: a URDF has no other means to say how a robot stands.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def test_stored_optimum(folder, problem):
 
 
 def test_guess_is_theirs_plus_noise(folder, problem):
-    """Seeds give different starts of the noise asked for."""
+    """Seeds give different starts, with the requested noise."""
     target, _ = problem
     plain = littledog.guess(target, folder, 0, noise=0.0)
     noisy = littledog.guess(target, folder, 0) - plain

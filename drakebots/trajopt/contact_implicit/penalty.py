@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.checks import check_value, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
@@ -44,8 +45,7 @@ class Clock:
     """
 
     def __init__(self, time_limit: float | None = None):
-        if time_limit is not None and not time_limit > 0:
-            raise InvalidInput(f"time limit must be > 0 s, got {time_limit}")
+        check_value("time limit", time_limit, optional(positive("s")))
         self.time_limit, self._began = time_limit, time.perf_counter()
         self._spent: dict[str, float] = {}
 

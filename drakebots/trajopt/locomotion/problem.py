@@ -190,7 +190,7 @@ def targets(problem: LocomotionProblem, standing: Standing) -> Targets:
         forward = problem.forward / unit.length
     height = 0.2 if problem.height is None else problem.height / unit.length
     turn = 0.2 * (problem.kind == "turn") if problem.turn is None else problem.turn
-    # Strides of animals take some three units of time; a hop crouches, flies
+    # Strides of animals take about three units of time; a hop crouches, flies
     # and lands; others make a stride for each half length or half radian.
     natural = {
         "walk": 3.0,

@@ -63,9 +63,7 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
         UnknownName: for the limit of an unknown actuator.
     """
     names, units = standing.system.inputs_labels, input_units(standing)
-    plant = standing.system.robot.plant
-    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-    limits = np.array([a.effort_limit() for a in actuators])
+    limits = np.array([a.effort_limit() for a in _actuators(standing)])
     if isinstance(problem.torque, Mapping):
         for name, value in problem.torque.items():
             if name not in names:
@@ -78,10 +76,14 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
 
 def input_units(standing: Standing) -> np.ndarray:
     """SI value of one unit of every input (nu,) [N m, or N for prismatic joints]."""
-    plant, unit = standing.system.robot.plant, standing.scaling
-    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-    slides = [a.joint().type_name() == "prismatic" for a in actuators]
+    unit, joints = standing.scaling, [a.joint() for a in _actuators(standing)]
+    slides = [joint.type_name() == "prismatic" for joint in joints]
     return np.where(slides, unit.force, unit.torque)
+
+
+def _actuators(standing: Standing) -> list:
+    plant = standing.system.robot.plant
+    return [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
 
 
 def locomotion_program(
@@ -247,9 +249,9 @@ def lifts(problem: LocomotionProblem, standing: Standing) -> dict[str, list[int]
 def _add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
     w = problem.weights
     q, h = b["q"].indices, b["h"].indices
-    held = list(standing.joints)
-    held += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
-    target = standing.q[held]
+    kept = list(standing.joints)
+    kept += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
+    target = standing.q[kept]
     b.cost(
         "effort",
         {"h": h, "u": b["u"].indices},
@@ -257,7 +259,7 @@ def _add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
     )
     b.cost(
         "pose",
-        {"h": h, "q": q[1:, held]},
+        {"h": h, "q": q[1:, kept]},
         lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
     )
     cost_velocity_steps(b, w.smooth)

@@ -173,6 +173,24 @@ class Program:
             )
         return x
 
+    def check_guess(self, x0: np.ndarray) -> np.ndarray:
+        """The guess as an array of floats.
+
+        Raises:
+            InvalidInput: for a wrong number of values, or one that is not finite.
+        """
+        x0 = np.asarray(x0, float).ravel()
+        if x0.shape != (self.num_variables,):
+            raise InvalidInput(
+                f"{self.name} has {self.num_variables} variables, the guess has "
+                f"{len(x0)}; make it with program.pack"
+            )
+        bad = np.flatnonzero(~np.isfinite(x0))
+        if len(bad):
+            group = next(g for g in self.variables.values() if bad[0] < g.stop)
+            raise InvalidInput(f"the guess of {group.label(bad[0])} is {x0[bad[0]]}")
+        return x0
+
     def objective(self, x: np.ndarray) -> float:
         """The cost at x."""
         x = self._check(x)

@@ -338,12 +338,7 @@ def _check(stages: Sequence[Stage], x0: np.ndarray, problem: Program | None) -> 
                 f"stage {stage.label}: its variables differ from the problem's; use "
                 "the same groups in the same order"
             )
-    x0 = np.asarray(x0, float).ravel()
-    if x0.shape != (target.num_variables,) or not np.isfinite(x0).all():
-        raise InvalidInput(
-            f"the initial guess must be {target.num_variables} finite numbers, got "
-            f"{x0.size}, {np.isfinite(x0).sum()} of them finite"
-        )
+    target.check_guess(x0)
 
 
 def _shape(program: Program) -> list[tuple]:

@@ -146,11 +146,7 @@ def solve_drake(
     """
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
-    x0 = np.asarray(x0, float).ravel()
-    if x0.shape != (program.num_variables,) or not np.isfinite(x0).all():
-        raise InvalidInput(
-            f"the initial guess must be {program.num_variables} finite numbers"
-        )
+    x0 = program.check_guess(x0)
     began = time.monotonic()
     deadline = None if time_limit is None else began + time_limit
     settings = _settings(solver, program, options, time_limit)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.checks import check_value, optional, positive
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import NoSolution, UnknownName
 from drakebots.core.run import Progress, Verdict
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake import solve_drake
@@ -188,7 +188,7 @@ def solve(
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
     check_value("time limit", time_limit, optional(positive("s")))
-    x0 = _checked_guess(program, x0)
+    x0 = program.check_guess(x0)
     program.check()
     most = 0  # SNOPT reports function evaluations, whose number has no limit.
     if solver != "snopt":
@@ -233,20 +233,6 @@ def solve(
         status=raw.status,
         multipliers=None if m is None else (m, raw.bound_multipliers),
     )
-
-
-def _checked_guess(program: Program, x0) -> np.ndarray:
-    x0 = np.asarray(x0, float).ravel()
-    if x0.shape != (program.num_variables,):
-        raise InvalidInput(
-            f"{program.name} has {program.num_variables} variables, the guess has "
-            f"{len(x0)}; make it with program.pack"
-        )
-    bad = np.flatnonzero(~np.isfinite(x0))
-    if len(bad):
-        group = next(g for g in program.variables.values() if bad[0] < g.stop)
-        raise InvalidInput(f"the guess of {group.label(bad[0])} is {x0[bad[0]]}")
-    return x0
 
 
 def _scaled_violation(program: Program, x: np.ndarray) -> float:

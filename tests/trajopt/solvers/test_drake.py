@@ -201,7 +201,7 @@ def test_more_workspace_is_tried(monkeypatch):
 def test_refusals():
     with pytest.raises(UnknownName, match="snopt"):
         solve_drake(chain(), START, solver="snop")
-    with pytest.raises(InvalidInput, match="10 finite numbers"):
+    with pytest.raises(InvalidInput, match="10 variables"):
         solve_drake(chain(), START[:3])
-    with pytest.raises(InvalidInput, match="10 finite numbers"):
+    with pytest.raises(InvalidInput, match="is nan"):
         solve_drake(chain(), START * np.nan)

@@ -110,7 +110,7 @@ def test_affine_rows_are_linear(tmp_path):
 
 
 def test_neighbours_share_an_evaluation(case, monkeypatch):
-    """Each use of a block is computed once a point, whoever asks."""
+    """Each use of a block is computed once a point, for all bindings."""
     program, x = case
     lowered, calls = lower(program), []
     original = Compute.jacobian

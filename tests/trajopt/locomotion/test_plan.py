@@ -60,7 +60,7 @@ def turn(quadruped) -> Result:
 
 
 def check_plan(model, plan: LocomotionProblem, result: Result) -> None:
-    """What holds of every plan that succeeded, from its data alone."""
+    """Checks every successful plan must pass, from its data alone."""
     assert result.ok, result.message
     metrics = result.metrics
     assert metrics["complementarity_max"] <= 1e-6
@@ -176,7 +176,7 @@ def test_euler_integrator(hopper):
 
 @pytest.mark.slow
 def test_swing_height(quadruped):
-    """Feet rise as asked, halfway through their swings."""
+    """Feet rise to the requested height, halfway through their swings."""
     plan = LocomotionProblem(quadruped, "walk", forward=0.16, knots=17, height=0.03)
     result = plan_locomotion(plan)
     check_plan(quadruped, plan, result)
