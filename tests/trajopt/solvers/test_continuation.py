@@ -139,7 +139,7 @@ def test_refuses():
         )
     with pytest.raises(InvalidInput, match="2 variables, the guess has 1"):
         solve_continuation(stages(), [1.0])
-    with pytest.raises(InvalidInput, match="the guess of .* is nan"):
+    with pytest.raises(InvalidInput, match=r"the guess of .* is nan"):
         solve_continuation(stages(), [1.0, np.nan])
     with pytest.raises(InvalidInput, match="max_iterations"):
         Stage(corner(1), max_iterations=0)
