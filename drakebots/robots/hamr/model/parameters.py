@@ -139,23 +139,23 @@ def parameters() -> HamrParameters:
 # --- the ground of a problem ------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
 class OnSurface:
-    """A problem on a surface by name, or on a ground with a friction coefficient.
+    """A problem on a ground of some friction.
 
     Attributes:
-        surface: name of the surface.
-        friction: friction coefficient instead of the surface's, or None.
+        surface: name of the ground's surface: teflon, card or sandpaper.
+        friction: friction coefficient of the ground instead of the surface's.
+
+    Raises:
+        UnknownName: for an unknown surface.
+        InvalidInput: for a friction that is not >= 0.
     """
 
-    surface: str
-    friction: float | None
+    surface: str = "card"
+    friction: float | None = None
 
-    def check_surface(self) -> None:
-        """Refuses an unknown surface or a friction that is not >= 0.
-
-        Raises:
-            UnknownName, InvalidInput: naming what is wrong.
-        """
+    def __post_init__(self):
         surfaces = one_of("surface", parameters().friction)
         check(self, "", surface=surfaces, friction=optional(non_negative()))
 

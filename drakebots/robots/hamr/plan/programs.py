@@ -142,15 +142,33 @@ class JumpWeights(_Weights):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaitProblem(OnSurface):
+class _PlanProblem(OnSurface):
+    """What gaits and jumps to be planned share.
+
+    Attributes:
+        knots: number of knots; the last knot of a gait repeats the first.
+        time_limit: limit of the wall time, warm start included [s].
+        checkpoint: file in which the best iterate is kept (.npz).
+        resume: checkpoint file, or a plan with as many knots, to start from.
+    """
+
+    knots: int = 51
+    time_limit: float | None = None
+    checkpoint: str | Path | None = None
+    resume: str | Path | Result | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        check(self, "", knots=whole(5), time_limit=optional(positive("s")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaitProblem(_PlanProblem):
     """A gait to be planned.
 
     Attributes:
         gait: name of the open-loop gait that starts the search.
         frequency: stride frequency [Hz].
-        surface: name of the ground's surface: teflon, card or sandpaper.
-        friction: friction coefficient of the ground instead of the surface's.
-        knots: number of knots of the cycle, the last of which repeats the first.
         stride: desired forward distance per cycle [m].
         free_period: fraction by which the period may change, 0 for a fixed period.
         symmetric: whether the right legs are driven as the mirror image of
@@ -158,41 +176,30 @@ class GaitProblem(OnSurface):
         weights: weights of the cost.
         warm_voltage: voltage amplitude of the warm start [V] instead of the gait's.
         seed: seed of a random perturbation of the warm start, 0 for none.
-        time_limit: limit of the wall time, warm start included [s].
-        checkpoint: file in which the best iterate is kept (.npz).
-        resume: checkpoint file, or a plan with as many knots, to start from.
     """
 
     gait: str = "trot"
     frequency: float = 10.0
-    surface: str = "card"
-    friction: float | None = None
-    knots: int = 51
     stride: float = 10e-3
     free_period: float = 0.0
     symmetric: bool = False
     weights: GaitWeights = GaitWeights()
     warm_voltage: float | None = None
     seed: int = 0
-    time_limit: float | None = None
-    checkpoint: str | Path | None = None
-    resume: str | Path | Result | None = None
 
     def __post_init__(self):
         if not make_waveform(self.gait).periodic:
             raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
-        self.check_surface()
+        super().__post_init__()
         check(
             self,
             "",
             frequency=positive("Hz"),
-            knots=whole(5),
             stride=between(0, 0.05, "m", open_ends=True),
             free_period=between(0, 0.5),
             symmetric=flag(),
             warm_voltage=optional(between(0, BIAS / 2, "V")),
             seed=whole(),
-            time_limit=optional(positive("s")),
         )
 
     @property
@@ -203,42 +210,25 @@ class GaitProblem(OnSurface):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JumpProblem(OnSurface):
+class JumpProblem(_PlanProblem):
     """A jump to be planned.
 
     Attributes:
         rise: desired rise of the chassis from standing to the apex [m].
-        surface: name of the ground's surface: teflon, card or sandpaper.
-        friction: friction coefficient of the ground instead of the surface's.
-        knots: number of knots.
         duration: first guess of the time from standing to the apex [s]; the plan may
             take 0.5 to 1.5 times as long.
         weights: weights of the cost.
-        time_limit: limit of the wall time, warm start included [s].
-        checkpoint: file in which the best iterate is kept (.npz).
-        resume: checkpoint file, or a plan with as many knots, to start from.
     """
 
     rise: float = 12e-3
-    surface: str = "card"
-    friction: float | None = None
     knots: int = 61
     duration: float = 0.14
     weights: JumpWeights = JumpWeights()
-    time_limit: float | None = None
-    checkpoint: str | Path | None = None
-    resume: str | Path | Result | None = None
 
     def __post_init__(self):
-        self.check_surface()
-        check(
-            self,
-            "",
-            rise=between(0, 1, "m", open_ends=True),
-            knots=whole(5),
-            duration=between(0, 1, "s", open_ends=True),
-            time_limit=optional(positive("s")),
-        )
+        super().__post_init__()
+        within = between(0, 1, open_ends=True)
+        check(self, "", rise=within, duration=within)
 
     @property
     def name(self) -> str:

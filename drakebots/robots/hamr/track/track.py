@@ -33,7 +33,6 @@ from drakebots.core.checks import (
     one_of,
     optional,
     positive,
-    whole,
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
@@ -56,20 +55,18 @@ from drakebots.robots.hamr.reference import (
     coordinate_names,
 )
 from drakebots.robots.hamr.simulate import (
+    HamrRun,
     LoggedDiagram,
     add_loggers,
-    check_time_step,
     hamr_ground,
     run_dataset,
     run_result,
-    sample_period,
 )
 from drakebots.robots.hamr.track.controller import KD, KP, Command, LegController
 from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
 
-CONTACTS = {"sap": 1e-4, "stepping": 1e-4}
-"""The contact models, and the default time step of each [s]. A time step is also the
-delay between controller and plant: at 2e-4 s the authors' gains make the legs ring."""
+CONTACTS = ("sap", "stepping")
+"""The contact models: Drake's, and our time stepping with hard contact."""
 
 MAX_SERIAL = 2e-11
 """Largest stiffness times time step squared [N m s^2/rad] at which the light
@@ -81,12 +78,11 @@ link at a compliant joint is stable; measured: 2e-3 N m/rad is stable at 1e-4 s,
 
 
 @dataclass(frozen=True)
-class Tracking:
+class Tracking(HamrRun):
     """A plan to execute, and the circumstances.
 
     Attributes:
         plan: plan of HAMR, or a reference, to execute.
-        cycles: number of cycles of a periodic plan after the ramp.
         contact: contact model, sap (Drake's) or stepping (hard contact).
         kp: gain of the leg positions [V/m]; kp = kd = 0 runs open loop.
         kd: gain of the leg velocities [V s/m].
@@ -103,12 +99,6 @@ class Tracking:
         after: time to go on after the end of a plan that is not periodic [s], with
             its last voltages and legs held: a jump's apex may come late.
         mocap_noise: standard deviation of the markers' coordinates [m].
-        encoder_noise: standard deviation of the encoders' currents [A].
-        seed: seed of both noises.
-        time_step: time step of the plant [s], 1e-4 by default.
-        log_period: period of the stored samples [s], by default 1/200 of a cycle and
-            at most 1 ms.
-        time_limit: limit of the wall time [s]; what was reached is kept.
 
     Raises:
         InvalidInput: for a result that is not a plan of HAMR, or a value out of its
@@ -117,7 +107,6 @@ class Tracking:
     """
 
     plan: Result | Reference
-    cycles: int = 15
     contact: str = "sap"
     kp: float = KP
     kd: float = KD
@@ -128,17 +117,12 @@ class Tracking:
     ramp: float | None = None
     after: float = 0.03
     mocap_noise: float = 0.0
-    encoder_noise: float = 0.0
-    seed: int = 0
-    time_step: float | None = None
-    log_period: float | None = None
-    time_limit: float | None = None
 
     def __post_init__(self):
+        super().__post_init__()
         check(
             self,
             "",
-            cycles=whole(1),
             contact=one_of("contact model", CONTACTS),
             kp=non_negative("V/m"),
             kd=non_negative("V s/m"),
@@ -149,18 +133,12 @@ class Tracking:
             ramp=optional(non_negative()),
             after=non_negative("s"),
             mocap_noise=non_negative("m"),
-            encoder_noise=non_negative("A"),
-            seed=whole(),
-            time_step=optional(positive("s")),
-            log_period=optional(positive("s")),
-            time_limit=optional(positive("s")),
         )
-        check_time_step(self.step)
-        serial = self.serial_stiffness or 0.0
-        if serial * self.step**2 > MAX_SERIAL:
+        step, serial = self.time_step, self.serial_stiffness or 0.0
+        if serial * step**2 > MAX_SERIAL:
             raise InvalidInput(
                 f"serial stiffness {serial:g} N m/rad is too stiff for a time step of "
-                f"{self.step:g} s; use at most {MAX_SERIAL / self.step**2:.2g} N m/rad"
+                f"{step:g} s; use at most {MAX_SERIAL / step**2:.2g} N m/rad"
             )
         _ = self.reference
 
@@ -168,11 +146,6 @@ class Tracking:
     def reference(self) -> Reference:
         """The plan as states and voltages over time."""
         return as_reference(self.plan)
-
-    @property
-    def step(self) -> float:
-        """The plant's time step [s]."""
-        return self.time_step or CONTACTS[self.contact]
 
     @property
     def ramp_cycles(self) -> float:
@@ -202,7 +175,7 @@ class Tracking:
     @property
     def sample_period(self) -> float:
         """Period of the stored samples, a multiple of the time step [s]."""
-        return sample_period(self.log_period, self.reference.duration, self.step)
+        return self._sample_period(self.reference.duration)
 
 
 # --- the diagram ------------------------------------------------------------
@@ -290,12 +263,14 @@ def _build_robot(
     friction = problem.friction_scale * problem.reference.friction
     if problem.contact == "stepping":
         robot = build_robot(model, time_step=0, scaling=MM_G_MS, base="euler")
-        mover = builder.AddSystem(SteppedPlant(robot, problem.step, friction=friction))
+        mover = builder.AddSystem(
+            SteppedPlant(robot, problem.time_step, friction=friction)
+        )
         return robot, mover, mover.GetOutputPort("contact")
     robot = build_robot(
         model,
         builder,
-        time_step=problem.step,
+        time_step=problem.time_step,
         scaling=MM_G_MS,
         base="euler",
         ground=hamr_ground(friction),
