@@ -113,7 +113,7 @@ def test_a_plan_starts_another(coarse):
 
 
 def test_a_time_limit_returns_the_best_iterate():
-    result = plan(GaitProblem(knots=9, time_limit=8.0))
+    result = plan(GaitProblem(knots=9, time_limit=20.0))
     assert result.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
     assert np.isfinite(result.data.position.values).all()
 
