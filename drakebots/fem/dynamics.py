@@ -28,14 +28,13 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem.assembly import (
     FemModel,
     as_positions,
-    damping_values,
     elastic_energy,
     force_and_tangent,
     gravity_force,
-    mass_damping,
     stiffness_shares,
     worst_tet,
 )
+from drakebots.fem.assembly.assembly import damping_values, mass_damping
 from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise, pinned
 from drakebots.fem.solver.newton import NewtonResult
 

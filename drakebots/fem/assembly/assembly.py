@@ -25,7 +25,8 @@ from drakebots.fem.assembly.kernels import (
     stresses,
 )
 from drakebots.fem.assembly.pattern import SymmetricPattern, node_pattern
-from drakebots.fem.material import KINDS, Material, by_region, coefficients
+from drakebots.fem.material import KINDS, Material
+from drakebots.fem.material.materials import by_region, coefficients
 from drakebots.fem.mesh import EDGES, TetMesh, check_mesh
 
 # Masses of the tets, consistent and lumped.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         PAPER_LITERAL,
         SILICONE,
         Material,
-        by_region,
-        coefficients,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

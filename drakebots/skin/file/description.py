@@ -33,7 +33,8 @@ from drakebots.core.checks import check, non_negative, one_of, positive
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.core.files import TOP, Fields, integer, number, read_yaml, replacing
 from drakebots.fem.material import Material
-from drakebots.skin.frame import BETWEEN, Patches
+from drakebots.skin.frame import Patches
+from drakebots.skin.frame.glue import BETWEEN
 
 
 def _empty() -> Mapping:

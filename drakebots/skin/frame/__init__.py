@@ -7,9 +7,9 @@ time, and :class:`Collisions`, :class:`PatchContact` and :class:`Servo` act on t
     result = stepper.step(stepper.start(), servo=Servo(40.0, 1.0, targets))
 
 Names with "frame" mean the linear equations of one time step, the paper's frame.
-:func:`coupled_frame` assembles them, :class:`ReducedSystem` condenses them to the
-joints, and :func:`condense` makes them affine maps of torques and contact forces for
-planners.
+:mod:`drakebots.skin.frame.coupled` assembles them, :class:`ReducedSystem` condenses
+them to the joints, and :func:`condense` makes them affine maps of torques and contact
+forces for planners.
 """
 
 from typing import TYPE_CHECKING
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
         ReducedSystem,
         as_vector,
         condense,
-        coupled_frame,
     )
-    from drakebots.skin.frame.driven import DrivenSkeleton, feet
     from drakebots.skin.frame.glue import (
-        BETWEEN,
         Glue,
         glue_by_radius,
         glue_midside,
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
         Servo,
         glue_points,
         glue_wrenches,
-        moved_positions,
-        skeleton_frame,
         torque_map,
     )
     from drakebots.skin.frame.start import LinkWeights, rigid_fit

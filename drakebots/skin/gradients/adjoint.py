@@ -44,12 +44,11 @@ from drakebots.skin.frame import (
     Glue,
     ReducedSystem,
     Servo,
-    coupled_frame,
     glue_points,
-    moved_positions,
-    skeleton_frame,
     torque_map,
 )
+from drakebots.skin.frame.coupled import coupled_frame
+from drakebots.skin.frame.skeleton import moved_positions, skeleton_frame
 
 STEP = 1e-6
 """Step of central differences in the skeleton's coordinates [rad, m, rad/s, m/s]."""

@@ -27,16 +27,9 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel, stiffness_shares
 from drakebots.skin.file import SkinnedRobot
-from drakebots.skin.frame import (
-    CoupledState,
-    DrivenSkeleton,
-    Glue,
-    Servo,
-    as_vector,
-    feet,
-    moved_positions,
-    skeleton_frame,
-)
+from drakebots.skin.frame import CoupledState, Glue, Servo, as_vector
+from drakebots.skin.frame.driven import DrivenSkeleton, feet
+from drakebots.skin.frame.skeleton import moved_positions, skeleton_frame
 from drakebots.skin.reduced.basis import (
     LinkMotion,
     Links,
