@@ -23,7 +23,7 @@ def reduced_skin_figures(quick: bool = False) -> dict[str, tuple[float, str, flo
     """Trains on random motions and measures on a walk; {name: (value, unit, target)}.
 
     Args:
-        quick: the small leg and few frames instead of the beetle, which takes minutes.
+        quick: use the small leg and few steps; the beetle takes minutes.
     """
     robot = load_skinned("skinned_leg" if quick else "beetle")
     rest = robot.joint_positions(robot.rest_positions)
@@ -32,10 +32,10 @@ def reduced_skin_figures(quick: bool = False) -> dict[str, tuple[float, str, flo
         ReducedOptions(),
         amplitude=0.4 if quick else AMPLITUDE,
         seeds=(2,) if quick else (2, 3),
-        frames=40 if quick else 200,
+        steps=40 if quick else 200,
     )
     targets = random_targets(rest, 0.3, 7) if quick else walk_targets(rest)
-    figures, _ = measure_reduced(robot, skin, targets, frames=30 if quick else 300)
+    figures, _ = measure_reduced(robot, skin, targets, steps=30 if quick else 300)
     return {
         "reduced_model_speedup": (figures["speedup"], "1", SPEEDUP),
         "reduced_model_torque_error": (figures["torque_error"], "1", ERROR),

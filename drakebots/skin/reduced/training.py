@@ -1,7 +1,7 @@
 """Trains a reduced skin on simulations of the full one, and compares the two.
 
 skin = train_on_random_motion(robot)
-figures, runs = measure_reduced(robot, skin, targets, frames=300)
+figures, runs = measure_reduced(robot, skin, targets, steps=300)
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def training_run(
     robot: SkinnedRobot,
     targets: Targets,
     *,
-    frames: int = 200,
+    steps: int = 200,
     dt: float = 8e-3,
     every: int = 2,
     threads: int = 1,
@@ -110,7 +110,7 @@ def training_run(
     Args:
         robot: the robot.
         targets: targets of the servos, without effort limits.
-        frames: number of time steps.
+        steps: number of time steps.
         dt: time step [s].
         every: number of steps from one stored shape to the next.
         threads: number of threads of the sparse solver.
@@ -136,7 +136,7 @@ def training_run(
         if k % every == 0:
             states.append(state)
 
-    run_all(step, frames, "training run", progress)
+    run_all(step, steps, "training run", progress)
     links = Links(robot.plant, robot.context, robot.glue.by_body())
     return snapshots(stepper, states, links, torque_map(robot.plant)[0])
 
@@ -171,7 +171,7 @@ def train_on_random_motion(
     *,
     amplitude: np.ndarray | float = 0.3,
     seeds: Sequence[int] = (2, 3),
-    frames: int = 200,
+    steps: int = 200,
     progress: Progress | None = None,
 ) -> ReducedSkin:
     """A reduced skin trained on simulations of random motions.
@@ -181,7 +181,7 @@ def train_on_random_motion(
         options: options of the training.
         amplitude: amplitude of the motions, scalar or (m,) [rad].
         seeds: seeds of the motions, one simulation each.
-        frames: number of time steps of each simulation.
+        steps: number of time steps of each simulation.
         progress: called after each step.
 
     Raises:
@@ -191,7 +191,7 @@ def train_on_random_motion(
     runs = []
     for seed in seeds:
         targets = random_targets(rest, amplitude, seed)
-        runs.append(training_run(robot, targets, frames=frames, progress=progress))
+        runs.append(training_run(robot, targets, steps=steps, progress=progress))
     return train_reduced(robot, runs, options)
 
 
@@ -200,7 +200,7 @@ def measure_reduced(
     skin: ReducedSkin,
     targets: Targets,
     *,
-    frames: int = 300,
+    steps: int = 300,
     dt: float = 5e-3,
     contact: PatchContact | None = None,
     threads: int = 1,
@@ -216,7 +216,7 @@ def measure_reduced(
         robot: robot with the full skin.
         skin: trained reduced skin.
         targets: targets of the servos, of a motion it was not trained on.
-        frames: number of time steps.
+        steps: number of time steps.
         dt: time step [s].
         contact: ground under the feet; friction 0.8 by default.
         threads: number of threads of the full skin's solver.
@@ -241,7 +241,7 @@ def measure_reduced(
     full = robot.stepper(dt, threads=threads, **options)
     small = reduced_stepper(robot, skin, dt, **options)
     a, b = full.start(), small.start()
-    spent, torques, reduced = np.empty((frames, 2)), [], []
+    spent, torques, reduced = np.empty((steps, 2)), [], []
 
     def step(k):
         nonlocal a, b
@@ -255,10 +255,10 @@ def measure_reduced(
         torques.append(one.torques)
         reduced.append(two.torques)
 
-    run_all(step, frames, "full and reduced skin", progress)
+    run_all(step, steps, "full and reduced skin", progress)
     torques, reduced = np.array(torques), np.array(reduced)
     off, size = (reduced - torques) ** 2, torques**2
-    ms = 1e3 * spent[min(5, frames - 1) :].mean(axis=0)
+    ms = 1e3 * spent[min(5, steps - 1) :].mean(axis=0)
     shapes = small.lift(b).skin.positions - a.skin.positions
     figures = {
         "torque_error": float(np.sqrt(off.sum() / size.sum())),
@@ -266,7 +266,7 @@ def measure_reduced(
         "speedup": float(ms[0] / ms[1]),
         "full_ms": float(ms[0]),
         "reduced_ms": float(ms[1]),
-        "slowest_reduced_ms": float(1e3 * spent[min(5, frames - 1) :, 1].max()),
+        "slowest_reduced_ms": float(1e3 * spent[min(5, steps - 1) :, 1].max()),
         "position_error_m": float(np.linalg.norm(shapes, axis=1).max()),
         "joint_error_rad": float(
             np.abs(robot.joint_positions(a.q) - robot.joint_positions(b.q)).max()
@@ -275,5 +275,5 @@ def measure_reduced(
         "quadrature_points": len(skin.point_row),
         "mass_points": len(skin.masses),
     }
-    time = dt * np.arange(1, frames + 1)
+    time = dt * np.arange(1, steps + 1)
     return figures, {"time": time, "torque": torques, "reduced_torque": reduced}

@@ -159,14 +159,14 @@ def main(argv: Sequence[str] | None = None) -> dict:
             robot,
             ReducedOptions(),
             amplitude=AMPLITUDE if walks else 0.4,
-            frames=40 if args.quick else 200,
+            steps=40 if args.quick else 200,
             seeds=(2,) if args.quick else (2, 3),
         )
     if args.save:
         write_reduced(skin, args.save)
     targets = walk_targets(rest) if walks else random_targets(rest, 0.3, 7)
     frames = 20 if args.quick else args.frames
-    figures, arrays = measure_reduced(robot, skin, targets, frames=frames)
+    figures, arrays = measure_reduced(robot, skin, targets, steps=frames)
     print_table(f"{robot.model.name}: reduced skin against the full one", figures)
     result = {
         "reduced_model_speedup": figures["speedup"],

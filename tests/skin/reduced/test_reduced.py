@@ -64,7 +64,7 @@ def robot():
 @pytest.fixture(scope="module")
 def run(robot):
     rest = robot.joint_positions(robot.rest_positions)
-    return training_run(robot, random_targets(rest, 0.4, 2, rise=0.05), frames=36)
+    return training_run(robot, random_targets(rest, 0.4, 2, rise=0.05), steps=36)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_mass_points_keep_mass_and_centre(robot, skin):
 def test_torques_of_an_unseen_motion(robot, skin):
     rest = robot.joint_positions(robot.rest_positions)
     targets = random_targets(rest, 0.25, 11, rise=0.05)
-    figures, arrays = measure_reduced(robot, skin, targets, frames=30)
+    figures, arrays = measure_reduced(robot, skin, targets, steps=30)
     assert figures["torque_error"] < SHORT
     assert figures["position_error_m"] < 2e-3
     off = arrays["reduced_torque"] - arrays["torque"]
