@@ -189,7 +189,9 @@ class GaitProblem(_PlanProblem):
 
     def __post_init__(self):
         if not make_waveform(self.gait).periodic:
-            raise InvalidInput(f"{self.gait} is not periodic; plan it with --jump")
+            raise InvalidInput(
+                f"{self.gait} is not periodic; plan a JumpProblem (--jump) instead"
+            )
         super().__post_init__()
         check(
             self,
