@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         worst_tet,
     )
     from drakebots.fem.assembly.elements import Space
+    from drakebots.fem.assembly.kernels import gradient_of
     from drakebots.fem.assembly.pattern import SymmetricPattern
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.fem.material.energies import (
+        determinant,
+        project_positive,
+        stress_tangent,
+    )
     from drakebots.fem.material.materials import (
         KINDS,
         PAPER_LITERAL,

@@ -16,13 +16,8 @@ from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly import FemModel
-from drakebots.fem.assembly.kernels import gradient_of
-from drakebots.fem.material.energies import (
-    determinant,
-    project_positive,
-    stress_tangent,
-)
+from drakebots.fem.assembly import FemModel, gradient_of
+from drakebots.fem.material import determinant, project_positive, stress_tangent
 
 
 @dataclass(frozen=True)
