@@ -63,7 +63,7 @@ class StepResult:
             (num_loop_rows,): forces and slip speeds.
         residual: largest |row| of "momentum" and "loops", and largest
             |min(z, W)| as "complementarity".
-        newton_iterations: of the attempt that succeeded.
+        newton_iterations: number of iterations of the attempt that succeeded.
     """
 
     q: np.ndarray
@@ -79,12 +79,12 @@ class Trajectory:
     """K = N - 1 solved intervals between N knots, in plant units.
 
     Attributes:
-        time: of the knots (N,).
+        time: times of the knots (N,).
         q, p: positions and momenta at the knots (N, nq).
         v_mid: (q1 - q0)/h (K, nq).
         gam, beta, psi, eta, lam: multipliers (K, ...).
-        residual: worst of all intervals, by name.
-        newton_iterations: of each interval (K,).
+        residual: worst residuals of all intervals, by name.
+        newton_iterations: number of iterations of each interval (K,).
     """
 
     time: np.ndarray

@@ -67,8 +67,8 @@ class ExactIpoptDetails:
         log: columns of its iteration log, scaled units.
         seconds: wall time by activity [s].
         g: values of the rows, in the bindings' units.
-        multipliers: of the rows (IPOPT's sign), in the bindings' units.
-        bound_multipliers: of the variables' bounds, physical units.
+        multipliers: multipliers of the rows (IPOPT's sign), in the bindings' units.
+        bound_multipliers: multipliers of the variables' bounds, physical units.
     """
 
     status: str
@@ -161,10 +161,10 @@ class ExactIpoptSolver(SolverInterface):
         """Solves a program.
 
         Args:
-            prog: to solve.
-            initial_guess: None for the program's own, 0 where it has none.
+            prog: the program.
+            initial_guess: first guess; None for the program's own, 0 where it has none.
             solver_options: options, which override the program's own.
-            result: to fill; None for a new :class:`ExactIpoptResult`.
+            result: result to fill; None for a new :class:`ExactIpoptResult`.
 
         Raises:
             InvalidInput: for a binding without a block, by name, a guess of
