@@ -1,4 +1,4 @@
-"""`drakebots design`: a robot of Table 1, a YAML file or a surface. Parsing only."""
+"""`drakebots design` and `drakebots limbs`: parsing only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drakebots.cli.command import Command, Variant
 from drakebots.cli.options import check_folder, output_argument
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.design import (
     JOINTS,
     Design,
@@ -21,30 +21,32 @@ from drakebots.design import (
     draw_fabrication,
     draw_skeleton,
     draw_skin,
+    fabricate,
     read_design,
     table1_problem,
     write_design,
 )
-from drakebots.design.fabrication import fabricate
 from drakebots.design.geometry import SUFFIXES, read_surface
 from drakebots.design.skeleton import table1_template
 from drakebots.multibody.limbs import read_limbs, write_limbs
 
-# `drakebots limbs`: soft limbs on any robot; parsing only.
+# Soft limbs on any robot.
 
 
 def _limbs_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", help="a URDF, SDF or MJCF")
-    parser.add_argument("limbs", type=Path, help="limbs and their links (.yaml)")
+    parser.add_argument("robot", help="model of the robot (URDF, SDF or MJCF)")
+    parser.add_argument(
+        "limbs", type=Path, help="description of the limbs and their links (.yaml)"
+    )
     output_argument(
         parser,
         *("-o", "--output"),
         required=True,
-        help="robot with limbs (.dmd.yaml)",
+        help="file of the robot with limbs (.dmd.yaml)",
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def _limbs(args: argparse.Namespace) -> int:
     limbs = read_limbs(args.limbs)
     path = write_limbs(args.robot, limbs, args.output)
     print_table(
@@ -65,36 +67,46 @@ LIMBS = Command(
         "put soft, actuated limbs on any robot",
         "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml",
         _limbs_arguments,
-        _run,
+        _limbs,
     ),
 )
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
+# Skinned quad-robots.
+
+
+def _design_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
-        help=f"{', '.join(JOINTS)}, a design (.yaml) or a surface "
+        help=f"robot of Table 1 ({', '.join(JOINTS)}), a design (.yaml) or a surface "
         f"({', '.join(SUFFIXES)})",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
-    parser.add_argument("--template", help="for a surface: the start of the fit")
-    parser.add_argument("--unit", help="of a surface: m, cm or mm")
-    parser.add_argument("--scale", type=float, help="factor on a surface")
-    parser.add_argument("--vertices", type=int, help="of the skin")
-    parser.add_argument("--glue", type=int, help="vertices glued to links")
-    parser.add_argument("--wall", type=float, help="thickness of the skin [m]")
-    parser.add_argument("--fold-depth", type=float, help="of the teeth [m]; 0: smooth")
     parser.add_argument(
-        "--fabrication", action="store_true", help="also moulds, parts, lists"
+        "-o", "--output", type=Path, required=True, help="folder of the robot's files"
     )
-    parser.add_argument("--no-pictures", action="store_true", help="no .png")
+    for flag, kind, text in (
+        ("--template", str, "template that is fitted into a surface (default cow)"),
+        ("--unit", str, "unit of a surface file: m, cm or mm (default m)"),
+        ("--scale", float, "factor on a surface (default 1)"),
+        ("--vertices", int, "number of vertices of the skin"),
+        ("--glue", int, "number of vertices glued to links"),
+        ("--wall", float, "thickness of the skin [m]"),
+        ("--fold-depth", float, "depth of the teeth [m]; 0 for a smooth skin"),
+    ):
+        parser.add_argument(flag, type=kind, help=text)
+    parser.add_argument(
+        "--fabrication",
+        action="store_true",
+        help="also write moulds, printed parts and lists",
+    )
+    parser.add_argument("--no-pictures", action="store_true", help="write no pictures")
 
 
 def problem_of(args: argparse.Namespace) -> DesignProblem:
-    """The design that the arguments name.
+    """The design problem that the arguments describe.
 
     Raises:
-        DrakebotsError: for what does not exist or cannot be.
+        DrakebotsError: for a file, a robot or a value that is wrong.
     """
     what, suffix = args.what, Path(args.what).suffix.lower()
     is_surface = suffix in SUFFIXES
@@ -115,8 +127,6 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
         raise FileProblem(
             Path(what), f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
         )
-    elif what not in JOINTS:
-        raise UnknownName("robot", what, JOINTS)
     else:
         problem = table1_problem(what)
     skin = problem.skin
@@ -131,7 +141,7 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
 def write_all(
     design: Design, folder: Path, pictures: bool = True, fabrication: bool = False
 ) -> list[Path]:
-    """The model's files, pictures and what is needed to build it."""
+    """Writes the model, its pictures and what it is built from; returns the paths."""
     name = design.problem.name
     written = [write_design(design, folder)]
     if pictures:
@@ -175,7 +185,7 @@ DESIGN = Command(
     Variant(
         "design a skinned robot from a name, a YAML file or a surface",
         "drakebots design beetle -o out/",
-        _arguments,
+        _design_arguments,
         _design,
     ),
 )

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from drakebots.cli import main
-
-
-def last_json(capsys):
-    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+from tests.helpers.scripts import is_picture, last_json
 
 
 def test_design_writes_a_robot_that_show_reads(tmp_path, capsys):
     out = tmp_path / "out"
     words = ["design", "beetle", "-o", str(out), "--vertices", "4000"]
     assert main([*words, "--fold-depth", "0", "--json"]) == 0
-    report = last_json(capsys)
+    report = last_json(capsys.readouterr().out)
     assert report["joints"] == 12
     assert report["surface_to_robot_s"] > 0
-    assert (out / "beetle.png").stat().st_size > 10_000
+    assert is_picture(out / "beetle.png")
     assert main(["show", str(out / "beetle.sdf"), "--json"]) == 0
-    shown = last_json(capsys)
+    shown = last_json(capsys.readouterr().out)
     assert shown["skin_vertices"] == report["skin_vertices"]
     assert shown["glue_vertices"] == 140
     assert shown["mass_kg"] == pytest.approx(3.9, rel=1e-4)
@@ -36,8 +31,8 @@ def test_fabrication_of_a_coarse_skin(tmp_path, capsys):
     words = ["design", "beetle", "-o", str(out), "--vertices", "2500"]
     words += ["--fold-depth", "0", "--fabrication", "--json"]
     assert main(words) == 0
-    assert (out / "fabrication.png").stat().st_size > 10_000
-    report = last_json(capsys)
+    assert is_picture(out / "fabrication.png")
+    report = last_json(capsys.readouterr().out)
     pieces = sorted(path.stem for path in (out / "fabrication/skin").iterdir())
     assert pieces == ["FL", "FR", "RL", "RR", "torso_left", "torso_right"]
     for piece in pieces:
@@ -55,7 +50,7 @@ def test_fabrication_of_a_coarse_skin(tmp_path, capsys):
 
 def test_show_of_the_model(capsys):
     assert main(["show", "cow", "--json"]) == 0
-    shown = last_json(capsys)
+    shown = last_json(capsys.readouterr().out)
     assert shown["joints"] == 16
     assert shown["mass_kg"] == pytest.approx(5.95, rel=0.05)
 

@@ -1,15 +1,23 @@
-"""Numba kernels of the remesher: edges split and collapsed to the wanted length."""
+"""Kernels of a closed surface as half-edges: walk, measure, split, flip, collapse.
+
+Half-edge h = 3 f + i leaves corner i of triangle f. Every one has a twin, as the
+surface is closed. The kernels share these arrays, which have room for more:
+
+    count    numbers of vertices and of triangles, removed ones included (2,)
+    org      vertex from which each half-edge leaves; -1 where removed
+    twin     opposite half-edge of each half-edge
+    marked   whether each half-edge belongs to a ring; such edges are never flipped
+    leaving  a half-edge that leaves each vertex
+    x        position of each vertex (n, 3) [m]
+    kind     class of each vertex: 0 free, k > 0 on ring k, along which it may move,
+             -1 fixed, -2 removed
+    size     requested length of the edges at each vertex [m]
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-# Numba kernels of a closed surface as half-edges: walk, measure, split and flip.
-#
-# Half-edge h = 3 f + i leaves corner i of triangle f. The surface is closed, so every
-# half-edge has a twin. A vertex is of class 0 (free), k > 0 (on ring k, moves along
-# it only) or -1 (fixed); the edges of rings are marked and never flipped away.
 
 
 @njit(cache=True, inline="always")
@@ -76,7 +84,7 @@ def valence(a, org, twin, leaving):
 
 @njit(cache=True)
 def split(h, point, count, org, twin, marked, leaving, x, kind, size):
-    """Cuts edge h at a point: one vertex, two triangles more. count = (nv, nf)."""
+    """Splits edge h at a point, which adds one vertex and two triangles."""
     m, f2 = count[0], count[1]
     t = twin[h]
     hn, tn = next_edge(h), next_edge(t)
@@ -99,20 +107,15 @@ def split(h, point, count, org, twin, marked, leaving, x, kind, size):
     twin[h], twin[g] = g, h
     twin[e], twin[t] = t, e
     marked[e] = marked[g] = marked[h]
-    leaving[m], leaving[b], leaving[a], leaving[d], leaving[c] = (
-        e,
-        e + 1,
-        h,
-        g + 2,
-        e + 2,
-    )
+    leaving[m], leaving[a], leaving[b] = e, h, e + 1
+    leaving[c], leaving[d] = e + 2, g + 2
     count[0], count[1] = m + 1, f2 + 2
     return m
 
 
 @njit(cache=True)
 def flip(h, org, twin, marked, leaving):
-    """Turns edge h of two triangles to join their other two corners."""
+    """Replaces edge h of two triangles by the one between their other corners."""
     t = twin[h]
     hn, hp, tn, tp = next_edge(h), previous_edge(h), next_edge(t), previous_edge(t)
     a, b, c, d = org[h], org[t], org[hp], org[tp]
@@ -128,19 +131,19 @@ def flip(h, org, twin, marked, leaving):
     leaving[a], leaving[b], leaving[c], leaving[d] = hp, tp, hn, tn
 
 
-# Numba kernels of the remesher: curves cut into the surface and kept as edges.
+# Curves cut into the surface as edges; long edges split, short ones collapsed.
 
 
 @njit(cache=True)
 def cut_by_plane(s, near, count, org, twin, marked, leaving, x, kind, size, ring):
-    """Splits the edges that cross s = 0, between `near` vertices; marks the curve.
+    """Splits the edges between `near` vertices that cross s = 0; marks the curve.
 
     Args:
-        s: signed distance of each vertex from the plane, room for new ones.
-        near: whether a vertex may take part, room for new ones.
-        ring: the class given to vertices on the curve.
+        s: signed distance of each vertex from the plane, with room for more [m].
+        near: whether each vertex takes part, with room for more.
+        ring: class of the vertices on the curve.
     """
-    # A split moves edges to new triangles, which the loop must reach as well.
+    # A split moves edges to new triangles, which the loop must also reach.
     h = -1
     while h + 1 < 3 * count[1]:
         h += 1
@@ -165,7 +168,7 @@ def cut_by_plane(s, near, count, org, twin, marked, leaving, x, kind, size, ring
 
 @njit(cache=True)
 def fix_ends(count, org, twin, marked, leaving, kind):
-    """Ring vertices without exactly two marked edges become fixed."""
+    """Fixes the vertices of rings that do not have exactly two marked edges."""
     for v in range(count[0]):
         if kind[v] <= 0:
             continue
@@ -183,17 +186,17 @@ def fix_ends(count, org, twin, marked, leaving, kind):
 
 @njit(cache=True)
 def _ratio(h, org, twin, x, size):
-    """Length of edge h over the size wanted there."""
+    """Length of edge h over the requested one."""
     a, b = org[h], org[twin[h]]
     return edge_length(x, a, b) / (0.5 * (size[a] + size[b]))
 
 
 @njit(cache=True)
 def split_long(factor, count, org, twin, marked, leaving, x, kind, size):
-    """Splits edges longer than factor times their size at the middle.
+    """Splits edges longer than `factor` times the requested length in the middle.
 
-    Only the longest edge of both its triangles is split: the new edges are then
-    shorter, and the passes end.
+    Only an edge that is the longest of both its triangles is split, so that the new
+    edges are shorter and the passes come to an end.
     """
     done = 0
     for _ in range(8):
@@ -222,8 +225,11 @@ def split_long(factor, count, org, twin, marked, leaving, x, kind, size):
 
 @njit(cache=True)
 def _may_meet(u, v, target, factor, org, twin, leaving, x, size):
-    """Whether u and v share two neighbours only (the link condition), and u's
-    would not get farther than factor times their size from the target."""
+    """Whether vertex u may be merged with v at the target.
+
+    They must share two neighbours only (the link condition), and no neighbour of u may
+    be farther from the target than `factor` times the requested length.
+    """
     shared = 0
     g = leaving[u]
     start = g
@@ -242,8 +248,10 @@ def _may_meet(u, v, target, factor, org, twin, leaving, x, size):
 
 @njit(cache=True)
 def _stay_upright(end, u, v, target, org, twin, leaving, x, size):
-    """Whether the triangles at `end`, u or v, that remain neither turn by more
-    than 60 degrees nor become slivers when it goes to the target."""
+    """Whether the other triangles stay sound when `end`, u or v, moves to the target.
+
+    They must not turn by more than 60 degrees or become slivers.
+    """
     g = leaving[end]
     start = g
     while True:
@@ -267,7 +275,7 @@ def _stay_upright(end, u, v, target, org, twin, leaving, x, size):
 
 @njit(cache=True)
 def _collapse(h, org, twin, marked, leaving, kind):
-    """Takes the origin u of h into its end v: one vertex, two triangles fewer."""
+    """Merges the origin u of h into its end v: one vertex, two triangles fewer."""
     t = twin[h]
     u, v = org[h], org[t]
     hn, hp, tn, tp = next_edge(h), previous_edge(h), next_edge(t), previous_edge(t)
@@ -281,7 +289,7 @@ def _collapse(h, org, twin, marked, leaving, kind):
         if g == start:
             break
     for n, p, w in ((hn, hp, c), (tp, tn, d)):
-        # n is the twin-side edge at v, p that at u: they become one edge.
+        # The edge n at v and the edge p at u become one edge.
         one, two = twin[n], twin[p]
         twin[one], twin[two] = two, one
         mark = marked[n] or marked[p]
@@ -295,7 +303,7 @@ def _collapse(h, org, twin, marked, leaving, kind):
 
 @njit(cache=True)
 def _try_collapse(h, factor, org, twin, marked, leaving, x, kind, size):
-    """Takes the origin u of h into its end v, if the surface stays sound."""
+    """Merges the origin u of h into its end v, if the surface stays sound."""
     t = twin[h]
     u, v = org[h], org[t]
     if kind[u] < 0 or (kind[u] > 0 and not marked[h]):
@@ -320,7 +328,7 @@ def _try_collapse(h, factor, org, twin, marked, leaving, x, kind, size):
 
 @njit(cache=True)
 def collapse_short(least, factor, count, org, twin, marked, leaving, x, kind, size):
-    """Collapses edges shorter than least times their size."""
+    """Collapses edges shorter than `least` times the requested length."""
     done = 0
     for h in range(3 * count[1]):
         if org[h] < 0:
