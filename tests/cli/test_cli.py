@@ -226,6 +226,7 @@ sys.exit(main(sys.argv[1:]))
 """The command line, where Ctrl-C comes once the run is well on its way."""
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_was_reached(tmp_path):
     """SIGINT in a long run: exit 130, and a result marked interrupted."""
     out = tmp_path / "cut.nc"

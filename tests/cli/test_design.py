@@ -8,6 +8,7 @@ from drakebots.cli import main
 from tests.helpers.scripts import is_picture, last_json
 
 
+@pytest.mark.long
 def test_design_writes_a_robot_that_show_reads(tmp_path, capsys):
     out = tmp_path / "out"
     words = ["design", "beetle", "-o", str(out), "--vertices", "4000"]

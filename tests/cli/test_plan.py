@@ -9,6 +9,8 @@ import pytest
 from drakebots.cli import main
 from drakebots.results import load_result
 
+pytestmark = pytest.mark.long
+
 WALKER = """<robot name="walker"><link name="trunk"><inertial><mass value="1"/>
 <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <link name="leg"><inertial><mass value="0.1"/><inertia ixx="0.001" iyy="0.001"

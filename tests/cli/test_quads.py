@@ -13,6 +13,8 @@ from drakebots.results import load_result
 from tests.helpers.scripts import is_picture
 from tests.helpers.small_quad import planned_lift
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -106,6 +106,7 @@ def test_bad_input_is_one_line_and_exit_2(argv, words, lattice, tmp_path, capsys
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.long
 def test_the_robot_walks(tmp_path, capsys):
     out = tmp_path / "run.nc"
     argv = ["simulate", "voxel", "--gait", "forward", "--cycles", "1", "-o", str(out)]

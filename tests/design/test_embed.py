@@ -47,6 +47,7 @@ def test_hardware_keeps_its_size(fitted):
     assert found.template.torso.battery == truth.torso.battery
 
 
+@pytest.mark.long
 def test_thin_limbs_are_named_with_the_scale_that_fits():
     template = table1_template("beetle")
     thin = capsule_field(template.skeleton(), radius=0.036)

@@ -31,6 +31,8 @@ from drakebots.skin.file.description import read_skin
 from drakebots.skin.file.robot import load_skinned
 from tests.helpers.robot_fields import coarse_beetle
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def design():

@@ -302,6 +302,7 @@ def test_scipy_gives_the_same_frames():
     assert np.allclose(ends[0], ends[1], atol=1e-12)
 
 
+@pytest.mark.long
 def test_the_guarded_frame_bends_a_stiff_tube_at_one_solve_a_frame():
     """40 deg in 0.3 s at 10 MPa, P2 in the fold: the linear frame may buckle."""
     mesh = hollow_capsule(800, radius=0.033, length=0.15)

@@ -76,6 +76,7 @@ plain_values = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=80,
     deadline=None,

@@ -108,6 +108,7 @@ def test_ramp_is_the_step_away_from_its_edge():
         littledog.Ramp(0.0)
 
 
+@pytest.mark.long
 def test_quick_start(folder):
     """One start with fewer stages is an answer better than the stored one."""
     result = littledog.run(folder, quick=True, threads=2, seed=0)

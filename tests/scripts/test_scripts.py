@@ -15,6 +15,7 @@ from drakebots.view.browser import find_browser
 from tests.helpers.scripts import ROOT, find_script, is_picture, load_script
 
 
+@pytest.mark.long
 def test_bench_simulate(capsys):
     """The last line is one JSON object of {value, unit, target}."""
     result = load_script("simulate.py").main(["--quick"])
@@ -25,6 +26,7 @@ def test_bench_simulate(capsys):
     assert result["system_overhead_ratio"]["value"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gcc", [False, True], ids=["interpreted", "compiled"])
 def test_bench_derivatives(capsys, monkeypatch, gcc):
     """Both Jacobians agree, or it ends; without gcc it interprets."""
@@ -42,6 +44,7 @@ def test_bench_derivatives(capsys, monkeypatch, gcc):
     assert ("compile_s" in result) == gcc
 
 
+@pytest.mark.long
 def test_bench_contact(capsys):
     """Hard contact and SAP both walk forward."""
     result = load_script("contact.py").main(["--quick"])
@@ -70,6 +73,7 @@ def test_hamr_walk(capsys):
     assert 5 < row["stride_mm_per_cycle"] < 12
 
 
+@pytest.mark.long
 def test_littledog_stepup(capsys, tmp_path):
     """One start is valid; figures, pictures and the stored optimum are there."""
     stepup = load_script("littledog_stepup.py")
@@ -90,6 +94,7 @@ def test_littledog_stepup(capsys, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_falling_brick(capsys, tmp_path):
     """Second and first order in flight; midpoint is nearer through impacts."""
     out = tmp_path / "brick.png"
@@ -111,6 +116,7 @@ def test_render_model_names_bad_input(capsys, tmp_path):
     assert "did you mean" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
 def test_render_model(tmp_path):
     """A picture of HAMR is made."""
@@ -137,6 +143,7 @@ def test_readme_program(tmp_path, monkeypatch, capsys):
     }
 
 
+@pytest.mark.long
 def test_bench_contact_implicit(capsys):
     """The recipe's rows agree with ours; exact Hessians are fast and succeed."""
     bench = load_script("contact_implicit.py")
@@ -150,6 +157,7 @@ def test_bench_contact_implicit(capsys):
     assert np.isfinite(last["exact_vs_recipe_ratio"]["value"])
 
 
+@pytest.mark.long
 def test_hamr_gaits_and_perturbed(tmp_path, capsys):
     """One coarse gait planned, executed, and executed by a robot that slips."""
     argv = ["--quick", "-o", str(tmp_path), "--json"]
@@ -191,6 +199,7 @@ def test_voxel_walk(capsys):
     assert rows
 
 
+@pytest.mark.long
 def test_voxel_gait_search(capsys, tmp_path):
     """A few walks, and a table that can be walked."""
     path = tmp_path / "best.csv"
@@ -200,6 +209,7 @@ def test_voxel_gait_search(capsys, tmp_path):
     assert len(path.read_text().splitlines()) == 9
 
 
+@pytest.mark.long
 def test_voxel_figures(capsys, tmp_path):
     """The quick ones are drawn, and their numbers are those of the facts."""
     facts = load_script("voxel_figures.py").main(["--quick", "-o", str(tmp_path)])

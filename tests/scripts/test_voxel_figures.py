@@ -33,6 +33,7 @@ def plan():
     )
 
 
+@pytest.mark.long
 def test_quick_figures_by_the_script(tmp_path, capsys):
     script = load_script("voxel_figures.py")
     facts = script.main(["-o", str(tmp_path), "--quick"])

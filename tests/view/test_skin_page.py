@@ -136,6 +136,7 @@ def test_browser_plays_skin_and_skeleton_together(scene, page, result, tmp_path)
     assert (red > 0.25).sum() > (before[..., 0] - before[..., 2] > 0.25).sum() + 50
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize("level", [0, 1, 9])
 def test_browser_inflates_every_kind_of_block(page, level, tmp_path, result, scene):

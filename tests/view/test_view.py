@@ -50,6 +50,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+@pytest.mark.long
 @needs_browser
 def test_browser_has_scene_and_animation(scene, tmp_path):
     """In headless Chromium: the scene tree, the animation, and a motion in it.
@@ -87,6 +88,7 @@ def test_browser_has_scene_and_animation(scene, tmp_path):
     assert 0.005 < seen["travel"] < 0.03
 
 
+@pytest.mark.long
 @needs_browser
 def test_browser_draws_the_robot(scene):
     """The picture has the green board, dark legs, and a light ground."""

@@ -46,6 +46,7 @@ def test_what_is_not_a_limbs_stays():
     assert around_limbs(np.zeros((0, 3)), skeleton).shape == (0,)
 
 
+@pytest.mark.long
 def test_designed_robots_glue_limbs_to_limbs():
     """The beetle's shins and thighs are 40 mm wide; glue lay up to 86 mm away."""
     design = coarse_beetle()

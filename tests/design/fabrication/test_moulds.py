@@ -218,6 +218,7 @@ def robot():
     return template, skeleton, (outer, inner)
 
 
+@pytest.mark.long
 def test_fabrication_files(robot, tmp_path):
     template, skeleton, (outer, inner) = robot
     heard = []

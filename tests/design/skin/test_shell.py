@@ -23,6 +23,7 @@ def ball():
     return DistanceGrid.from_implicit(body)
 
 
+@pytest.mark.long
 def test_a_sphere_has_the_volume_and_the_wall_of_its_shell(ball):
     shell = shell_mesh(ball, WALL, target_vertices=2400)
     exact = 4 / 3 * np.pi * (R**3 - (R - WALL) ** 3)

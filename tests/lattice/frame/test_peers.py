@@ -32,6 +32,7 @@ def test_peers_agree(bench, peer):
     assert bench.difference(mine, theirs) < 1e-9
 
 
+@pytest.mark.long
 def test_bench_voxel(bench, capsys):
     """Runs in its quick form; the last line is one JSON object."""
     result = bench.main(["--quick"])

@@ -117,6 +117,7 @@ def test_too_stiff_never_too_soft(seed):
         assert true * (1 - 1e-6) <= push <= 1.1 * true
 
 
+@pytest.mark.long
 def test_fifty_random_shapes_against_the_frame():
     """Where planes of motion fail, slopes from below 0 to 1, all mechanisms serve."""
     slopes = []

@@ -94,6 +94,7 @@ def test_loss_is_a_number_in_the_plane_only():
     assert np.allclose(check.loss[ends], 0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_fifty_random_shapes_where_planes_miss_nothing():
     """Valid: no mechanism beyond the planes. Slopes 0.94 to 1, all signs right."""
     tried, slopes = 0, []

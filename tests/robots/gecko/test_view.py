@@ -43,6 +43,7 @@ def test_recording_has_robot_and_course(stage):
         assert stage.meshcat.HasPath(f"{COURSE}/{path}")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
 def test_browser_plays_the_course(stage, course, tmp_path):
     """The robot travels from the start to the target; its feet let go and hold."""

@@ -33,6 +33,8 @@ from drakebots.robots.quads.robot.planned_robot import (
 )
 from tests.helpers.small_quad import planned_lift, small_robot
 
+pytestmark = pytest.mark.long
+
 G = 9.81
 
 

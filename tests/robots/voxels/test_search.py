@@ -74,6 +74,7 @@ def test_an_interruption_keeps_the_best(monkeypatch):
     assert search_gait(GaitSearch()).verdict is Verdict.INTERRUPTED
 
 
+@pytest.mark.long
 def test_a_real_walk():
     result = search_gait(GaitSearch(walks=1))
     assert result.metrics["walks"] == 1

@@ -143,6 +143,7 @@ def test_point_feet_tip_over():
     assert result.data.sizes["foot"] == 4
 
 
+@pytest.mark.long
 def test_point_feet_stay_up_when_slow_but_get_nowhere():
     result = simulate(VoxelSimulation(point_feet=True, cycles=2, time_step=2e-3))
     assert result.verdict is Verdict.SUCCESS
@@ -150,6 +151,7 @@ def test_point_feet_stay_up_when_slow_but_get_nowhere():
     assert result.metrics["front_load_share"] < 0.04
 
 
+@pytest.mark.long
 def test_directional_feet_walk_farther():
     plain = simulate(VoxelSimulation(**QUICK)).metrics["travel_mm_per_cycle"]
     bristles = simulate(VoxelSimulation(directional=0.5, **QUICK)).metrics[

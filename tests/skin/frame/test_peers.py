@@ -63,6 +63,7 @@ def test_ours_settles_where_newton_balances_it(thousand):
     assert np.allclose(mine, reference.settled(problem), rtol=2e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("peer", ["neo-hookean", "corotated", "mujoco"])
 def test_peers_settle_within_two_percent(thousand, peer):
     problem, mine = thousand
@@ -110,6 +111,7 @@ def test_drake_corotated_rests_where_ours_does():
     assert np.allclose(theirs, reference.settled(problem), rtol=3e-3)
 
 
+@pytest.mark.long
 def test_drake_neo_hookean_nears_its_own_law_as_the_step_shrinks():
     """Its rest depends on dt: the glue is put back by a tangent taken without it."""
     need("scikit-fem")
@@ -168,6 +170,7 @@ def test_laws_of_the_reference_are_derivatives(law):
     assert np.allclose(law(np.eye(3), D)[0], 0, atol=1e-14)
 
 
+@pytest.mark.long
 def test_one_linear_solve_is_near_the_converged_step():
     """What one solve leaves out falls with dt, and is less than implicit Euler's own
     error in time."""
@@ -184,6 +187,7 @@ def test_one_linear_solve_is_near_the_converged_step():
     assert left_out[0] < 0.2 * abs(angles[1] - angles[0])
 
 
+@pytest.mark.long
 def test_bench_skin(capsys):
     """Runs in its quick form; the last line is one JSON object."""
     result = bench.main(["--quick"])

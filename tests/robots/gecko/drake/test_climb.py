@@ -76,6 +76,7 @@ def test_climbs_at_84_degrees_with_strong_feet(tmp_path):
     assert load_result(result.save(tmp_path / "climb.nc")) == result
 
 
+@pytest.mark.long
 def test_steeper_is_shorter():
     heights = [climbed(200.0, degrees).metrics["climbed_m"] for degrees in (0, 45, 84)]
     assert heights[0] > heights[1] > heights[2] > 0

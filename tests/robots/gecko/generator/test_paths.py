@@ -130,6 +130,7 @@ def check_end(path, generator, run):
     return good
 
 
+@pytest.mark.long
 def test_paths_that_obey_the_limits_are_walked_at_once():
     rng, walked = np.random.default_rng(21), 0
     limits = turn_limits(TABLE)
@@ -144,6 +145,7 @@ def test_paths_that_obey_the_limits_are_walked_at_once():
         walked += 1
 
 
+@pytest.mark.long
 def test_most_poses_are_reached_with_new_attempts():
     rng, reached = np.random.default_rng(22), 0
     for _ in range(25):

@@ -108,6 +108,7 @@ def raw_objective(x, robot, before, reference, hold):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weights", ["velocity_space", "single_cycle"])
 @pytest.mark.parametrize("q", [(50, -0.5), (80, -0.5), (90, 0.5), (70, 0.1)])
 def test_no_neighbour_is_better(q, weights):

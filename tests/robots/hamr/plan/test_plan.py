@@ -27,6 +27,8 @@ from drakebots.robots.hamr.reference import (
 from drakebots.robots.hamr.track.track import Tracking, track
 from tests.helpers.hamr_plans import stored_plan
 
+pytestmark = pytest.mark.long
+
 POSE = np.zeros(38)
 
 

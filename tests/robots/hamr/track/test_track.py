@@ -17,6 +17,8 @@ from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from drakebots.robots.hamr.track.track import Tracking, track
 from tests.helpers.still_reference import still
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module", params=["sap", "stepping"])
 def run(request, plan):

@@ -162,6 +162,7 @@ def test_patches_share_a_foots_load(beetle):
     assert f[:, 2].min() >= 0
 
 
+@pytest.mark.long
 def test_a_motion_to_follow_draws_the_plan(plan):
     """A step to the side is possible, and costs E_COM and E_EE."""
     q, _, _ = frame_motion(plan)
