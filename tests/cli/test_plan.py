@@ -8,6 +8,7 @@ import pytest
 
 from drakebots.cli import main
 from drakebots.results import load_result
+from tests.helpers.scripts import is_picture
 
 pytestmark = pytest.mark.long
 
@@ -29,8 +30,8 @@ def plan(tmp_path_factory):
     argv = ["plan", "hamr", "--knots", "13", "-o", str(path), "--json"]
     extra = ["--convergence", str(folder / "c.png"), "--html", str(folder / "p.html")]
     assert main(argv + extra) == 0
-    assert (folder / "c.png").stat().st_size > 5000
-    assert (folder / "p.html").stat().st_size > 1_000_000
+    assert is_picture(folder / "c.png")
+    assert "</html>" in (folder / "p.html").read_text()
     return path
 
 
