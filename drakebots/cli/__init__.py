@@ -157,10 +157,15 @@ def _joined(argv: Sequence[str]) -> list[str]:
     return words
 
 
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit code; errors are one line."""
     # Drake's own chatter (a port it listens on, ...) is not for this user.
-    logging.getLogger("drake").setLevel(logging.ERROR)
+    # A filter, since the level is set anew when pydrake is imported.
+    logging.getLogger("drake").addFilter(_is_error)
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
         check_outputs(args)

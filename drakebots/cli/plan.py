@@ -119,15 +119,24 @@ def _plan_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="a plan (.nc); its kind decides the options")
 
 
-def _refuse(what: str):
-    def run(args: argparse.Namespace) -> int:
-        kind = stored(args.plan).kind
-        able = [entry.name for entry in kinds().values() if getattr(entry, what)]
+def _check(path: str, what: str) -> None:
+    """Raises InvalidInput for a result that cannot be tracked or exported."""
+    kind = stored(path).kind
+    able = [entry.name for entry in kinds().values() if getattr(entry, what)]
+    if kind not in able:
         raise InvalidInput(
-            f"{args.plan}: a result of kind {kind!r} cannot be "
+            f"{path}: a result of kind {kind!r} cannot be "
             f"{'tracked' if what == 'track' else 'exported'}; "
             f"give one of kind {', '.join(able)}"
         )
+
+
+def _refuse(what: str):
+    """The work of the general form, which only other kinds of results reach."""
+
+    def run(args: argparse.Namespace) -> int:
+        _check(args.plan, what)
+        return 0
 
     return run
 
@@ -142,7 +151,7 @@ TRACK = Command(
     ),
     forms=lambda: kind_forms("track"),
     show_forms=True,
-    find=stored,
+    find=lambda word: _check(word, "track"),
 )
 
 EXPORT = Command(
@@ -155,5 +164,5 @@ EXPORT = Command(
     ),
     forms=lambda: kind_forms("export"),
     show_forms=True,
-    find=stored,
+    find=lambda word: _check(word, "export"),
 )

@@ -79,6 +79,25 @@ def test_models_and_show(capsys):
     assert len(facts["feet"]) == 4
 
 
+@pytest.mark.parametrize("argv", [["track"], ["export", "--voltages", "v.csv"]])
+def test_a_run_is_no_plan(argv, run, tmp_path, monkeypatch, capsys):
+    """One line names the kind and those that can be tracked or exported."""
+    monkeypatch.chdir(tmp_path)
+    assert main([argv[0], str(run["nc"]), *argv[1:]]) == 2
+    err = capsys.readouterr().err
+    assert "'hamr.simulation' cannot be" in err and "hamr.plan" in err
+    assert err.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_drake_does_not_chat(box, tmp_path):
+    """Nothing on stderr of a page that is written, such as Meshcat's port."""
+    command = [sys.executable, "-m", "drakebots", "view", str(box)]
+    done = subprocess.run(
+        [*command, "--html", str(tmp_path / "box.html")], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stderr == ""
+
+
 def test_any_model_falls_and_rests(box, tmp_path, capsys):
     """A user's own URDF comes to rest on the ground at its radius."""
     out = tmp_path / "box.nc"
