@@ -132,7 +132,7 @@ def _check(path: str, what: str) -> None:
 
 
 def _refuse(what: str):
-    """The work of the general form, which only other kinds of results reach."""
+    """The work of the general form, which only results without a form reach."""
 
     def run(args: argparse.Namespace) -> int:
         _check(args.plan, what)

@@ -233,7 +233,10 @@ def _package(house: House, name: str) -> str:
 
 
 def single_importers(house: House) -> list[str]:
-    """Modules that one module of the same folder imports, and nothing else does."""
+    """Modules that one module of the same folder imports, and nothing else does.
+
+    Faces do not count: they import nothing until a name of theirs is used.
+    """
     by: dict[str, set[str]] = defaultdict(set)
     for name, needed in house.imports.items():
         for other in needed:

@@ -1,4 +1,4 @@
-"""A deforming skin live in Meshcat: drawn when told, or by a system of a diagram.
+"""A deforming skin live in Meshcat, drawn on request or by a system of a diagram.
 
 view = SkinView(stage.meshcat, triangles, colour_scale("stress", values))
 view.show(positions, stress)
