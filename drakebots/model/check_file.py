@@ -137,12 +137,7 @@ def _check_tag(path: Path, tag: str, prefixed: bool, ending: str) -> dict[str, N
             "correct it, or update Drake",
         )
     if ending == ".urdf" and tag not in URDF_TAGS:
-        hint = f"<drake:{tag}>, or " if tag in drake_tags() else ""
-        raise ModelProblem(
-            path,
-            f"unknown tag <{tag}>, which Drake would ignore; write {hint}correct or "
-            "remove it",
-        )
+        return {f"<{tag}> is ignored": None}
     return {}
 
 

@@ -8,7 +8,8 @@ print(model.report())
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from drakebots.core.errors import (
     one_line,
 )
 from drakebots.core.units import SI, Scaling
+from drakebots.model.actuators import Actuator, add_actuators, missing_actuators
 from drakebots.model.check_file import check_model_file
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
@@ -75,7 +77,11 @@ class Model:
         loops, feet, points: from the file or the YAML beside it, in SI.
         summary: what it contains.
         notes: what was ignored or inferred, one line each.
-        text: SDF text in place of the file, for files in the old format.
+        text: what Drake parses in place of the file; None for the file itself.
+        ending: what `text` is: "sdf", "urdf" or "xml" (MJCF).
+        actuators: motors added to those of the file.
+        poses: joint positions by joint [rad, m], by the name that the file or one
+            beside it gives them ("home", "standing").
     """
 
     name: str
@@ -86,6 +92,9 @@ class Model:
     summary: Summary
     notes: tuple[str, ...] = ()
     text: str | None = field(default=None, repr=False)
+    ending: str = "sdf"
+    actuators: tuple[Actuator, ...] = ()
+    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def add_to(
         self, plant: MultibodyPlant, *, close_loops: bool = True
@@ -100,7 +109,8 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        instances = parse_model(plant, self.path, self.text)
+        instances = parse_model(plant, self.path, self.text, self.ending)
+        add_actuators(plant, self.actuators, instances)
         if close_loops:
             self.close_loops(plant, [x for x in self.loops if not x.in_file])
         return instances
@@ -204,6 +214,14 @@ def load(
         summary, detected = inspect_model(path, text, loops, sidecar.points + found)
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
+    actuators = ()
+    if path.suffix.lower() == ".urdf" and not summary.actuators:
+        actuators = missing_actuators(ET.fromstring(text or path.read_bytes()))
+        if actuators and text is None:
+            summary = replace(summary, actuators=tuple(a.joint for a in actuators))
+            notes.append(f"has no motors: {len(actuators)} joints with an effort limit")
+        else:
+            actuators = ()
     if not found and detected:
         found = detected
         notes.append("feet inferred from spheres on the last link of each chain")
@@ -218,6 +236,7 @@ def load(
         summary=summary,
         notes=tuple(notes),
         text=text,
+        actuators=actuators,
     )
 
 
@@ -246,14 +265,15 @@ def _named_foot(name: str, known: Sequence[Point]) -> Point:
 
 
 def parse_model(
-    plant: MultibodyPlant, path: Path, text: str | None
+    plant: MultibodyPlant, path: Path, text: str | None, ending: str = "sdf"
 ) -> list[ModelInstanceIndex]:
     """Adds a model to a plant before Finalize.
 
     Args:
         plant: to add to.
         path: the model file.
-        text: SDF in place of the file.
+        text: in place of the file.
+        ending: what the text is: "sdf", "urdf" or "xml".
 
     Raises:
         ModelProblem: for what Drake refuses or does not know, one line.
@@ -268,7 +288,7 @@ def parse_model(
     propagate, logger.propagate = logger.propagate, False
     try:
         if text is not None:
-            instances = parser.AddModelsFromString(text, "sdf")
+            instances = parser.AddModelsFromString(text, ending)
         else:
             instances = parser.AddModels(str(path))
     except _DRAKE_REFUSALS as error:
