@@ -30,11 +30,11 @@ from drakebots.core.errors import (
 )
 from drakebots.core.units import SI, Scaling
 from drakebots.model.actuators import Actuator, add_actuators, missing_actuators
-from drakebots.model.check_file import check_model_file
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.model.reading.limits import check_model_file
 
 # Drake's failed assertions reach Python as SystemExit.
 _DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)

@@ -17,7 +17,7 @@ from xml.parsers import expat
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.model.check_file import MAX_BYTES
+from drakebots.model.reading.limits import MAX_BYTES
 
 MAX_DEPTH = 50
 LARGEST = 1e15
