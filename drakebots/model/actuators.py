@@ -1,17 +1,22 @@
 """Motors for joints that have none in the model file.
 
-Files of ROS name limits of effort but no motors; :func:`missing_actuators` puts one on
-every joint that has such a limit.
+Files of ROS name limits of effort but no motors. Where a file has no motor at all,
+:func:`choose_actuators` puts one on every joint that has such a limit; a user may name
+the joints and the effort instead.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
+
+from drakebots.core.checks import check, check_value, positive
+from drakebots.core.errors import InvalidInput, UnknownName
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,14 @@ class Actuator:
 
     joint: str
     effort: float = float("inf")
+
+    def __post_init__(self):
+        check(self, f"motor of joint {self.joint}", effort=_effort)
+
+
+def _effort(value: float) -> float:
+    """A rule: a positive effort, or inf."""
+    return float(value) if value == float("inf") else positive("N m")(value)
 
 
 def add_actuators(
@@ -40,17 +53,113 @@ def add_actuators(
                 plant.AddJointActuator(actuator.joint, joint, actuator.effort)
 
 
-def missing_actuators(root: ET.Element) -> tuple[Actuator, ...]:
-    """A motor for every joint of a URDF that has a limit of effort.
+def effort_limits(root: ET.Element) -> dict[str, float]:
+    """The limits of effort of a URDF's joints by name, those above zero [N m, N].
 
     Args:
         root: the URDF's <robot>.
     """
-    found = []
+    found = {}
     for joint in root.iter("joint"):
         limit = joint.find("limit")
         effort = 0.0 if limit is None else float(limit.get("effort", 0.0))
         kinds = ("revolute", "continuous", "prismatic")
         if joint.get("type") in kinds and effort > 0 and joint.find("mimic") is None:
-            found.append(Actuator(joint.get("name", ""), effort))
-    return tuple(found)
+            found[joint.get("name", "")] = effort
+    return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Motors to add to a model, and what to say of them.
+
+    Attributes:
+        actuators: to add.
+        notes: one line each.
+    """
+
+    actuators: tuple[Actuator, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def choose_actuators(
+    joints: Sequence[str],
+    driven: Sequence[str],
+    efforts: Mapping[str, float],
+    *,
+    actuate: str | Sequence[str] | None = None,
+    effort: float | None = None,
+) -> Choice:
+    """Which joints get a motor.
+
+    Args:
+        joints: names of the joints of one degree of freedom.
+        driven: those of them that the file has a motor for.
+        efforts: limits of effort in the file, by joint [N m, N].
+        actuate: None for every joint with a limit of effort, where the file has no
+            motors; "all" for every joint with a limit, or with `effort` every joint;
+            or names or patterns ("*_knee") of joints.
+        effort: of every motor added, in place of the file's [N m, N].
+
+    Raises:
+        UnknownName: for a name or a pattern of no joint.
+        InvalidInput: for a joint that has a motor or no limit of effort, or an effort
+            that is not above zero.
+    """
+    if effort is not None:
+        check_value("effort", effort, positive("N m"))
+    free = [name for name in joints if name not in driven]
+    patterns = [actuate] if isinstance(actuate, str) else list(actuate or ())
+    if patterns and patterns != ["all"]:
+        chosen = _matching(patterns, joints)
+        twice = [name for name in chosen if name in driven and name in patterns]
+        if twice:
+            raise InvalidInput(f"joint {twice[0]!r} has a motor in the file already")
+        chosen = [name for name in chosen if name in free]
+        unlimited = [name for name in chosen if name not in efforts]
+        if unlimited and effort is None:
+            raise InvalidInput(
+                f"joint {unlimited[0]!r} has no effort limit in the file; give the "
+                "effort of its motor (--effort)"
+            )
+    elif patterns or not driven:
+        chosen = free if effort is not None else [n for n in free if n in efforts]
+    else:
+        return Choice()
+    actuators = tuple(
+        Actuator(name, efforts[name] if effort is None else effort) for name in chosen
+    )
+    return Choice(actuators, tuple(_notes(free, driven, chosen, efforts, effort)))
+
+
+def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:
+    """The joints that match a pattern, in the order of the joints."""
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in joints):
+            raise UnknownName("joint", pattern, joints)
+    return [n for n in joints if any(fnmatchcase(n, p) for p in patterns)]
+
+
+def _notes(free, driven, chosen, efforts, effort):
+    """What was done, in one line, and what is left without a motor."""
+    if not free:
+        return
+    if not chosen:
+        yield (
+            "has no motors, and no joint has an effort limit: name joints and an "
+            "effort (--actuate all --effort 10)"
+        )
+        return
+    which = "with an effort limit " if effort is None else ""
+    passive = [name for name in free if name not in chosen]
+    start = "" if driven else "has no motors: "
+    yield (
+        f"{start}{len(chosen)} joints {which}get one each"
+        + (f"; {_some(passive)} without" if passive else "")
+    )
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    """A few names and how many more."""
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

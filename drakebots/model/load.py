@@ -29,7 +29,12 @@ from drakebots.core.errors import (
     one_line,
 )
 from drakebots.core.units import SI, Scaling
-from drakebots.model.actuators import Actuator, add_actuators, missing_actuators
+from drakebots.model.actuators import (
+    Actuator,
+    add_actuators,
+    choose_actuators,
+    effort_limits,
+)
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
@@ -53,6 +58,8 @@ class Summary:
         loop_rows: number of rows of c(q).
         independent_rows: how many of them are independent.
         loop_gap: largest gap of a loop at the default positions [m].
+        joints: names of the joints of one degree of freedom.
+        driven: those of them with a motor in the file.
     """
 
     positions: tuple[str, ...]
@@ -65,6 +72,8 @@ class Summary:
     loop_rows: int
     independent_rows: int
     loop_gap: float
+    joints: tuple[str, ...] = ()
+    driven: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,8 @@ class Model:
         actuators: motors added to those of the file.
         poses: joint positions by joint [rad, m], by the name that the file or one
             beside it gives them ("home", "standing").
+        options: what :func:`load` was given besides the file, where it is not the
+            default, as plain values; `units` as its length, mass and time [SI].
     """
 
     name: str
@@ -95,6 +106,7 @@ class Model:
     ending: str = "sdf"
     actuators: tuple[Actuator, ...] = ()
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def add_to(
         self, plant: MultibodyPlant, *, close_loops: bool = True
@@ -181,6 +193,8 @@ def load(
     *,
     units: Scaling = SI,
     feet: Sequence[str] | None = None,
+    actuate: str | Sequence[str] | None = None,
+    effort: float | None = None,
 ) -> Model:
     """Loads and checks a model.
 
@@ -191,16 +205,20 @@ def load(
         units: the units of the numbers in an old-format URDF.
         feet: names of the feet to use, or of their bodies: among those that the
             file or the YAML beside it name, and last links with a sphere.
+        actuate, effort: joints that get a motor, and its largest effort [N m, N];
+            see :func:`drakebots.model.actuators.choose_actuators`.
 
     Raises:
-        UnknownName: for an unknown name of a model or a foot.
+        UnknownName: for an unknown name of a model, a foot or a joint.
+        InvalidInput: for motors that cannot be added.
         ModelProblem: for a file that Drake or our checks refuse.
     """
     path = find_model(name_or_path)
     notes = list(check_model_file(path))
     sidecar = read_sidecar(sidecar_path(path))
     loops, found, text = sidecar.loops, sidecar.feet, None
-    if path.suffix.lower() == ".urdf" and is_old_urdf(path):
+    is_old = path.suffix.lower() == ".urdf" and is_old_urdf(path)
+    if is_old:
         old = read_old_urdf(path, units=units)
         text, loops = old.sdf, loops or _fewest_rows(path, old.sdf, old.loops)
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
@@ -214,14 +232,17 @@ def load(
         summary, detected = inspect_model(path, text, loops, sidecar.points + found)
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
-    actuators = ()
-    if path.suffix.lower() == ".urdf" and not summary.actuators:
-        actuators = missing_actuators(ET.fromstring(text or path.read_bytes()))
-        if actuators and text is None:
-            summary = replace(summary, actuators=tuple(a.joint for a in actuators))
-            notes.append(f"has no motors: {len(actuators)} joints with an effort limit")
-        else:
-            actuators = ()
+    choice = choose_actuators(
+        summary.joints,
+        summary.driven,
+        _efforts(path) if text is None else {},
+        actuate=actuate,
+        effort=effort,
+    )
+    added = tuple(motor.joint for motor in choice.actuators)
+    summary = replace(summary, actuators=summary.actuators + added)
+    if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
+        notes += choice.notes
     if not found and detected:
         found = detected
         notes.append("feet inferred from spheres on the last link of each chain")
@@ -236,8 +257,27 @@ def load(
         summary=summary,
         notes=tuple(notes),
         text=text,
-        actuators=actuators,
+        actuators=choice.actuators,
+        options=_options(units=units, feet=feet, actuate=actuate, effort=effort),
     )
+
+
+def _efforts(path: Path) -> dict[str, float]:
+    """The limits of effort that a file names and Drake makes no motors of."""
+    if path.suffix.lower() != ".urdf":
+        return {}
+    return effort_limits(ET.fromstring(path.read_bytes()))
+
+
+def _options(*, units: Scaling, **others: Any) -> dict[str, Any]:
+    """The arguments of :func:`load` that are not the default, as plain values."""
+    if units != SI:
+        others["units"] = [units.length, units.mass, units.time]
+    return {
+        name: value if isinstance(value, str | float | int) else list(value)
+        for name, value in others.items()
+        if value is not None
+    }
 
 
 def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
@@ -358,12 +398,14 @@ def inspect_model(
     for point in points:
         find_body(plant, point.body)
     rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    single = [j for j in joints if j.num_velocities() == 1]
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    driven = {motor.joint().index() for motor in motors}
     summary = Summary(
         positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
         velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
-        actuators=tuple(
-            plant.get_joint_actuator(i).name() for i in plant.GetJointActuatorIndices()
-        ),
+        actuators=tuple(motor.name() for motor in motors),
         bodies=plant.num_bodies() - 1,
         springs=plant.num_force_elements() - 1,
         constraints=plant.num_constraints(),
@@ -371,6 +413,8 @@ def inspect_model(
         loop_rows=closure.num_rows,
         independent_rows=rank,
         loop_gap=float(gaps.max()) if gaps.size else 0.0,
+        joints=tuple(joint.name() for joint in single),
+        driven=tuple(j.name() for j in single if j.index() in driven),
     )
     return summary, _detect_feet(plant, scene_graph, instances)
 

@@ -1,0 +1,96 @@
+"""Motors of files that have none: what gets one, its effort, what is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydrake.multibody.plant import MultibodyPlant
+
+from drakebots import InvalidInput, UnknownName, load
+from drakebots.model.actuators import Actuator, choose_actuators
+from tests.helpers.model_files import write
+
+LINK = """<link name="{}"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/>
+<axis xyz="0 1 0"/><origin xyz="0 0 -0.2"/>{}</joint>"""
+MOTOR = """<transmission><type>SimpleTransmission</type><joint name="hip"/>
+<actuator name="hip_motor"/></transmission>"""
+
+
+def leg(folder, *, efforts=(20, 30), more=""):
+    """A trunk, a thigh and a shank; an effort of None is no limit at all."""
+    limits = [
+        "" if e is None else f'<limit effort="{e}" velocity="9" lower="-1" upper="1"/>'
+        for e in efforts
+    ]
+    kinds = ["continuous" if e is None else "revolute" for e in efforts]
+    parts = [LINK.format(name) for name in ("trunk", "thigh", "shank")]
+    parts += [
+        JOINT.format("hip", kinds[0], "trunk", "thigh", limits[0]),
+        JOINT.format("knee", kinds[1], "thigh", "shank", limits[1]),
+    ]
+    text = f"<?xml version='1.0'?><robot name='leg'>{''.join(parts)}{more}</robot>"
+    return write(folder, text, "leg.urdf")
+
+
+def test_joints_with_an_effort_limit_get_motors(tmp_path):
+    model = load(leg(tmp_path))
+    assert model.actuators == (Actuator("hip", 20), Actuator("knee", 30))
+    assert model.summary.actuators == ("hip", "knee")
+    assert "2 joints with an effort limit get one each" in model.notes[-1]
+    plant = MultibodyPlant(1e-3)
+    model.add_to(plant)
+    plant.Finalize()
+    assert plant.num_actuators() == 2
+    np.testing.assert_allclose(plant.GetEffortUpperLimits(), [20, 30])
+
+
+def test_a_joint_without_a_limit_stays_passive_and_is_named(tmp_path):
+    model = load(leg(tmp_path, efforts=(20, None)))
+    assert [motor.joint for motor in model.actuators] == ["hip"]
+    assert "knee without" in model.notes[-1]
+
+
+def test_no_limit_at_all_says_how_to_give_one(tmp_path):
+    path = leg(tmp_path, efforts=(None, None))
+    model = load(path)
+    assert model.actuators == ()
+    assert "--actuate all --effort" in model.notes[-1]
+    model = load(path, actuate="all", effort=5.0)
+    assert [motor.effort for motor in model.actuators] == [5.0, 5.0]
+    assert model.options == {"actuate": "all", "effort": 5.0}
+
+
+def test_motors_of_the_file_stay_alone(tmp_path):
+    path = leg(tmp_path, more=MOTOR)
+    model = load(path)
+    assert model.actuators == () and model.summary.actuators == ("hip_motor",)
+    model = load(path, actuate="all")
+    assert [motor.joint for motor in model.actuators] == ["knee"]
+    with pytest.raises(InvalidInput, match=r"hip.*has a motor"):
+        load(path, actuate=["hip"])
+
+
+def test_patterns():
+    joints = ["FL_hip", "FL_knee", "FR_hip", "FR_knee"]
+    efforts = dict.fromkeys(joints, 3.0)
+    choice = choose_actuators(joints, [], efforts, actuate="*_knee")
+    assert [motor.joint for motor in choice.actuators] == ["FL_knee", "FR_knee"]
+    choice = choose_actuators(joints, [], {}, actuate=["FL_hip", "FR_*"], effort=7)
+    assert [motor.joint for motor in choice.actuators] == [
+        "FL_hip",
+        "FR_hip",
+        "FR_knee",
+    ]
+    assert {motor.effort for motor in choice.actuators} == {7.0}
+
+
+def test_what_is_refused():
+    with pytest.raises(UnknownName, match="did you mean 'hip'"):
+        choose_actuators(["hip"], [], {}, actuate="hipp")
+    with pytest.raises(InvalidInput, match=r"hip.*no effort limit.*--effort"):
+        choose_actuators(["hip"], [], {}, actuate="hip")
+    for effort in (0.0, -1.0, np.nan):
+        with pytest.raises(InvalidInput, match="effort"):
+            choose_actuators(["hip"], [], {}, actuate="hip", effort=effort)
