@@ -8,7 +8,8 @@
 
 `Robot` holds the finalized plant, its units (a gram-sized robot is computed in mm, g,
 ms; everything that leaves it is in SI) and its closed loops. Rooms inside: `twin`
-(CasADi expressions of a plant), `limbs` (soft limbs as chains of joints) and
+(CasADi expressions of a plant), `limbs` (soft limbs as chains of joints),
+`posture` (how a robot stands) and
 `hard_contact` (time stepping independent of Drake's contact solvers).
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.base import EULER_JOINTS, attach_base, root_bodies
     from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.plant import Ground, Robot, build_robot
+    from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import advance, trajectory_dataset
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

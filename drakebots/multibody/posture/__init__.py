@@ -1,0 +1,13 @@
+"""How a robot stands: a posture of the file, or one found by least squares.
+
+Read `posture.py` first, then `search.py`; `stance.py` is the robot that both measure.
+"""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.multibody.posture.posture import Posture, find_posture
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

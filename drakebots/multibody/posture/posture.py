@@ -1,0 +1,179 @@
+"""A standing posture of any robot: the file's where it stands, else one that is found.
+
+posture = find_posture(load("my_robot.urdf"))
+posture.joints, posture.X_WB
+
+A posture stands if its joints are within their limits, all feet are on the ground, the
+centre of mass is over them, nothing else reaches into the ground, and no leg is
+stretched straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from pydrake.math import RigidTransform
+from scipy.optimize import nnls
+
+from drakebots.model import Model
+from drakebots.multibody.posture.search import STRETCHED, Found, leg_reaches, search
+from drakebots.multibody.posture.stance import Stance
+
+LEVEL = 2e-3
+"""Largest height of a standing foot, as a share of the robot's size."""
+
+NAMES = ("stand", "home", "half_sitting", "default", "neutral", "ready")
+"""Parts of the names of poses that a robot stands in, the best first."""
+
+
+@dataclass(frozen=True)
+class Posture:
+    """A robot on flat ground z = 0.
+
+    Attributes:
+        joints: position of every joint of one degree of freedom by name [rad, m].
+        X_WB: pose of the free base; the identity for a robot without one.
+        source: where it comes from: "given", "pose 'home' of the file", "default
+            positions", or "found".
+        residuals: largest height of a foot [m], distance of the centre of mass from
+            the polygon of the feet [m], largest loop row [m, 1], and how far shapes
+            reach into the ground [m].
+        faults: why it does not stand, a line each; empty where it does.
+    """
+
+    joints: Mapping[str, float]
+    X_WB: RigidTransform
+    source: str
+    residuals: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing speaks against standing like this."""
+        return not self.faults
+
+
+def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Posture:
+    """The posture in which a model stands on flat ground.
+
+    Args:
+        model: to stand.
+        pose: joint positions by joint that replace the file's [rad, m]; they are kept
+            as they are. By default a pose of the file by its name, its default
+            positions, or else one found by :func:`~drakebots.multibody.posture.search`.
+
+    Raises:
+        UnknownName: for an unknown joint of `pose`.
+        InvalidInput: for a position that is not finite.
+    """
+    stance = Stance(model)
+    if pose is not None:
+        return _as_posture(stance, stance.joint_positions(pose), "given")
+    candidates = [
+        (f"pose {name!r} of the file", positions)
+        for name, positions in _named_poses(stance, model)
+    ]
+    candidates.append(("default positions", stance.default))
+    tried = [
+        _as_posture(stance, positions, source, file_pose=source != "default positions")
+        for source, positions in candidates
+    ]
+    for posture in tried:
+        if posture.stands:
+            return posture
+    if not model.feet or not stance.can_be_lowered() or not len(stance.moved):
+        return tried[0]
+    found = [
+        _as_posture(stance, answer.positions, "found", answer)
+        for answer in search(stance, candidates[0][1])
+    ]
+    best = min([*found, *tried[::-1]], key=lambda posture: len(posture.faults))
+    return best
+
+
+def _named_poses(stance: Stance, model: Model):
+    """Poses of the file whose names say that the robot stands, the best first."""
+    known = {joint.name() for joint in stance.joints}
+    for part in NAMES:
+        for name, pose in model.poses.items():
+            if part in name.lower():
+                kept = {j: value for j, value in pose.items() if j in known}
+                yield name, stance.joint_positions(kept)
+
+
+def _as_posture(
+    stance: Stance,
+    positions: np.ndarray,
+    source: str,
+    found: Found | None = None,
+    *,
+    file_pose: bool = True,
+) -> Posture:
+    stance.place(stance.start(positions) if found is None else found.x, positions)
+    stance.lower_to_ground()
+    residuals = _residuals(stance)
+    return Posture(
+        joints={
+            joint.name(): float(value)
+            for joint, value in zip(stance.joints, stance.positions())
+        },
+        X_WB=stance.base_pose(),
+        source=source,
+        residuals=residuals,
+        faults=tuple(_faults(stance, residuals, stretched=not file_pose)),
+    )
+
+
+def _residuals(stance: Stance) -> dict[str, float]:
+    heights = stance.foot_heights()
+    rows = stance.loop_rows()
+    below = max(-stance.lowest_point(), 0.0)
+    return {
+        "foot height [m]": float(np.abs(heights).max(initial=0.0)),
+        "centre of mass beyond the feet [m]": _beyond_support(stance),
+        "loop rows": float(np.abs(rows).max(initial=0.0)),
+        "into the ground [m]": below if np.isfinite(below) else 0.0,
+    }
+
+
+def _beyond_support(stance: Stance) -> float:
+    """Distance of the centre of mass from the polygon of the feet [m].
+
+    The nearest point of the polygon is sum w_i p_i with w >= 0 and sum w = 1, by
+    non-negative least squares with a heavy row for the sum.
+    """
+    points = stance.support()
+    if not len(points) or not stance.can_be_lowered():
+        return 0.0
+    offsets = points - stance.centre_of_mass()[:2]
+    heavy = 1e4 * stance.size
+    rows = np.vstack([offsets.T, np.full(len(points), heavy)])
+    weights, _ = nnls(rows, np.array([0.0, 0.0, heavy]))
+    return float(np.linalg.norm(offsets.T @ weights))
+
+
+def _faults(stance: Stance, residuals: Mapping[str, float], *, stretched: bool):
+    """What speaks against standing, a line each."""
+    positions, size = stance.positions(), stance.size
+    beyond = np.maximum(stance.lower - positions, positions - stance.upper)
+    for k in np.flatnonzero(beyond > 1e-6):
+        yield f"joint {stance.joints[k].name()} is beyond its limit"
+    if not stance.can_be_lowered():
+        return
+    if stance.model.feet:
+        if residuals["foot height [m]"] > LEVEL * size:
+            yield "the feet are not level"
+        if residuals["centre of mass beyond the feet [m]"] > 0.02 * size:
+            yield "the centre of mass is not over the feet"
+    if residuals["loop rows"] > 1e-6 * size:
+        yield "its loops are open"
+    if residuals["into the ground [m]"] > 0.02 * size:
+        yield "it reaches into the ground"
+    if stretched:
+        for p, reach in zip(stance.hips(), leg_reaches(stance)):
+            if p is not None and reach is not None:
+                if np.linalg.norm(p) > STRETCHED * reach:
+                    yield "its legs are stretched"
+                    return

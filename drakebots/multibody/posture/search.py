@@ -1,0 +1,282 @@
+"""The search for a standing posture: least squares from several bent legs.
+
+Over x, the height, roll and pitch of the base and the joints of the legs, within joint
+limits, the sum of squares of these rows is made small:
+
+    heavy   z_i / L                  every foot on the ground
+            c(q) / L                 loops closed
+            (p_C - mean p_i)_xy / L  centre of mass over the middle of the feet
+    light   |p_HF| / reach - 0.92    every leg bent, neither stretched nor folded
+            tau / (m g L)            small torques, the feet sharing the weight equally
+            roll, pitch              the base upright as in the file
+            q - q_start              near where the search starts
+
+Then the heavy rows are solved to rounding by Newton steps of least norm. Starts are the
+file's own positions, the middle of the joint limits, and legs bent forward or backward
+at the knee, the same way on the left and on the right, so that a symmetric robot stands
+symmetrically.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.multibody.tree import JacobianWrtVariable
+from scipy.optimize import least_squares, minimize
+
+from drakebots.multibody.posture.stance import Leg, Stance
+
+EXTENSION = 0.92
+"""Wanted distance from hip to foot, as a share of the leg's reach."""
+
+STRETCHED = 0.985
+"""A leg beyond this share of its reach is straight: it can only fold."""
+
+_BEND = 0.5
+"""Angle of a bent leg's first link at a start [rad]."""
+
+_MARGIN = 0.05
+"""Share of a joint's range (at most 2 rad of it) to keep off each limit."""
+
+_STARTS, _EVALUATIONS = 5, 40
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer of the search.
+
+    Attributes:
+        x: coordinates of the stance.
+        positions: of all joints (len(joints),) [rad, m].
+        cost: sum of squares of the light rows.
+        error: largest heavy row, as a share of the robot's size.
+    """
+
+    x: np.ndarray
+    positions: np.ndarray
+    cost: float
+    error: float
+
+
+def search(stance: Stance, positions: np.ndarray) -> list[Found]:
+    """Standing postures, the best first.
+
+    Args:
+        stance: of a robot with feet whose base can be lowered.
+        positions: of all joints, to start from (len(joints),) [rad, m].
+    """
+    reaches = leg_reaches(stance)
+    starts = _starts(stance, positions)
+    rows = [_Rows(stance, start, reaches) for start in starts]
+    order = np.argsort([np.sum(r.all(r.start) ** 2) for r in rows], kind="stable")
+    found = [rows[k].solve() for k in order[:_STARTS]]
+    return sorted(found, key=lambda f: (f.error > 1e-6, f.cost))
+
+
+def leg_reaches(stance: Stance) -> list[float | None]:
+    """The longest distance from hip to foot of every leg, limits aside [m].
+
+    None for legs in loops, and for legs whose length hardly changes.
+    """
+    C = stance.robot.closure.jacobian(stance.context)
+    in_loops = np.flatnonzero(np.abs(C).max(axis=0)) if len(C) else []
+    return [
+        None
+        if any(stance.joints[j].velocity_start() in in_loops for j in leg.joints)
+        else _reach(stance, k, leg)
+        for k, leg in enumerate(stance.legs)
+    ]
+
+
+def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
+    joints = [j for j in leg.joints if stance.upper[j] > stance.lower[j]]
+    if not joints:
+        return None
+    before = stance.positions()
+    limits = [_travel(stance, j, before[j]) for j in joints]
+
+    def length(angles: np.ndarray) -> float:
+        q = before.copy()
+        q[joints] = angles
+        stance.place(stance.start(q), q)
+        return float(np.linalg.norm(stance.hips()[number]))
+
+    lengths = {}
+    for sense in (-1, 1):
+        best = [
+            minimize(
+                lambda a: sense * length(a),
+                before[joints] + bend * np.resize([1, -2], len(joints)),
+                method="L-BFGS-B",
+                bounds=limits,
+                options={"maxiter": 30},
+            ).fun
+            for bend in (0.3, -0.3)
+        ]
+        lengths[sense] = sense * min(best)
+    stance.place(stance.start(before), before)
+    longest, shortest = lengths[-1], lengths[1]
+    return longest if longest - shortest > 0.1 * longest else None
+
+
+def _travel(stance: Stance, joint: int, now: float) -> tuple[float | None, ...]:
+    """How far a joint goes: any angle, the limits of a slide, nowhere without them."""
+    if stance.joints[joint].type_name() == "revolute":
+        return None, None
+    low, high = stance.lower[joint], stance.upper[joint]
+    return (low, high) if np.isfinite(high - low) else (now, now)
+
+
+class _Rows:
+    """The rows of the search from one start."""
+
+    def __init__(self, stance: Stance, start: np.ndarray, reaches):
+        self.stance, self.positions, self.reaches = stance, start, reaches
+        self.low, self.high = stance.bounds(_MARGIN)
+        x = np.clip(stance.start(start), self.low, self.high)
+        self.start, self.scale = x, np.ones(len(x))
+        self.scale[: min(1, stance.base_coordinates)] = stance.size
+        stance.place(x, start)
+        if stance.base is not None and len(heights := stance.foot_heights()):
+            self.start[0] -= heights.mean()
+
+    def heavy(self, x: np.ndarray) -> np.ndarray:
+        s = self.stance
+        s.place(x)
+        offset = s.centre_of_mass()[:2] - s.support().mean(axis=0)
+        lengths = [s.foot_heights(), s.loop_rows(), offset]
+        return np.concatenate(lengths) / s.size
+
+    def light(self, x: np.ndarray) -> np.ndarray:
+        s = self.stance
+        s.place(x)
+        bent = [
+            np.linalg.norm(p) / reach - EXTENSION
+            for p, reach in zip(s.hips(), self.reaches)
+            if p is not None and reach is not None
+        ]
+        count = s.base_coordinates
+        away = x - self.start
+        return np.concatenate(
+            [
+                3.0 * np.array(bent),
+                equal_share_torques(s) / (s.mass * s.gravity * s.size),
+                3.0 * away[1:count],
+                0.05 * away[count:],
+            ]
+        )
+
+    def all(self, x: np.ndarray) -> np.ndarray:
+        return np.concatenate([100 * self.heavy(x), self.light(x)])
+
+    def solve(self) -> Found:
+        s = self.stance
+        s.place(self.start, self.positions)
+        x = least_squares(
+            self.all,
+            self.start,
+            bounds=(self.low, self.high),
+            x_scale=self.scale,
+            max_nfev=_EVALUATIONS,
+        ).x
+        x = self._polished(x)
+        error = float(np.abs(self.heavy(x)).max())
+        return Found(x, s.positions(), float(np.sum(self.light(x) ** 2)), error)
+
+    def _polished(self, x: np.ndarray) -> np.ndarray:
+        """x with the heavy rows solved by Newton steps of least norm."""
+        low, high = self.stance.bounds(0.0)
+        for _ in range(8):
+            value = self.heavy(x)
+            if np.abs(value).max() < 1e-11:
+                break
+            step = 1e-7
+            J = np.array(
+                [(self.heavy(x + step * e) - value) / step for e in np.eye(len(x))]
+            ).T
+            change = np.linalg.lstsq(J, -value, rcond=1e-8)[0]
+            after = np.clip(x + change, low, high)
+            if np.abs(self.heavy(after)).max() >= np.abs(value).max():
+                break
+            x = after
+        return x
+
+
+def equal_share_torques(stance: Stance) -> np.ndarray:
+    """Torques of the joints in x that hold the robot, every leg carrying the same.
+
+        tau = -(tau_g + sum_i J_i' f_i),    f_i = m g / (number of legs) upward
+
+    Loops are left out of account. (len(moved),) [N m, N].
+    """
+    plant, world = stance.plant, stance.plant.world_frame()
+    tau = plant.CalcGravityGeneralizedForces(stance.context)
+    weight = stance.mass * stance.gravity / max(len(stance.legs), 1)
+    frames = stance.robot.frames(stance.model.feet)
+    for leg in stance.legs:
+        for k in leg.feet:
+            frame, p = frames[k]
+            J = plant.CalcJacobianTranslationalVelocity(
+                stance.context, JacobianWrtVariable.kV, frame, p, world, world
+            )
+            tau = tau + J[2] * weight / len(leg.feet)
+    columns = [stance.joints[j].velocity_start() for j in stance.moved]
+    return -tau[columns]
+
+
+# --- where the search starts ---
+
+
+def _starts(stance: Stance, positions: np.ndarray) -> list[np.ndarray]:
+    low, high = stance.lower, stance.upper
+    middle = positions.copy()
+    bounded = np.isfinite(high - low)
+    bounded &= np.isin(np.arange(len(middle)), stance.moved)
+    middle[bounded] = (low + high)[bounded] / 2
+    starts = [positions, (positions + middle) / 2, middle]
+    zero = np.where(np.isin(np.arange(len(middle)), stance.moved), 0.0, positions)
+    for straight in (positions, zero):
+        for front in (-1, 1):
+            for rear in (-1, 1):
+                starts.append(_bent(stance, straight, front, rear))
+    unique: list[np.ndarray] = []
+    for start in (np.clip(s, low, high) for s in starts):
+        if all(np.abs(start - other).max(initial=0) > 0.05 for other in unique):
+            unique.append(start)
+    return unique
+
+
+def _bent(stance: Stance, positions, front: int, rear: int) -> np.ndarray:
+    """Legs bent: hip by +-a, knee by -+2a, ankle by +-a about parallel axes.
+
+    Args:
+        front, rear: sense of the legs before and behind the centre of mass.
+    """
+    stance.place(stance.start(positions), positions)
+    com, support = stance.centre_of_mass(), stance.support()
+    bent = positions.copy()
+    for leg in stance.legs:
+        axes = {j: _axis(stance, j) for j in leg.joints}
+        level = [j for j, a in axes.items() if a is not None and abs(a[2]) < 0.5]
+        if not level:
+            continue
+        sideways = axes[level[-1]]  # the knee's axis, or the ankle's
+        sideways = sideways * np.sign(sideways[np.argmax(np.abs(sideways))])
+        hinges = [j for j in level if abs(axes[j] @ sideways) > 0.8]
+        ahead = np.array([sideways[1], -sideways[0]]) @ (
+            support[list(leg.feet)].mean(axis=0) - com[:2]
+        )
+        sense = front if ahead > 1e-3 * stance.size else rear
+        for j, share in zip(hinges, (1, -2, 1)):
+            bent[j] += sense * share * _BEND * np.sign(axes[j] @ sideways)
+    return bent
+
+
+def _axis(stance: Stance, joint: int) -> np.ndarray | None:
+    """The axis of a joint that turns, in the world (3,); None for one that slides."""
+    joint = stance.joints[joint]
+    if joint.type_name() != "revolute":
+        return None
+    X_WJ = joint.frame_on_parent().CalcPoseInWorld(stance.context)
+    return X_WJ.rotation().matrix() @ joint.revolute_axis()

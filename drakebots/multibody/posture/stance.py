@@ -1,0 +1,321 @@
+"""A robot on flat ground z = 0 with some of its coordinates free: what it measures.
+
+The coordinates x of a stance are the height, roll and pitch of a free base, then the
+joints of one degree of freedom on the way to a foot or in a loop. All other joints
+(arms, heads) and the base's x, y and yaw stay as the file has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model import Model
+from drakebots.multibody.extent import covers, lowest_points
+from drakebots.multibody.plant import Robot, build_robot
+
+
+@dataclass(frozen=True)
+class Leg:
+    """The joints that carry one foot alone.
+
+    Attributes:
+        feet: indices of the model's feet (points) at its end.
+        joints: indices of its joints in `Stance.joints`, from the base outward.
+    """
+
+    feet: tuple[int, ...]
+    joints: tuple[int, ...]
+
+
+class Stance:
+    """A model's plant, posed by a short vector of coordinates.
+
+    Args:
+        model: to pose.
+
+    Attributes:
+        robot: in SI, on a free base where the model has one; loops open.
+        joints: the joints of one degree of freedom, in the plant's order.
+        legs: one for every body with feet.
+        base: the free body, or None.
+        moved: indices in `joints` of the joints that x has.
+    """
+
+    def __init__(self, model: Model):
+        builder = DiagramBuilder()
+        self.robot: Robot = build_robot(model, builder, close_loops=False)
+        plant = self.plant = self.robot.plant
+        self.diagram = builder.Build()
+        self.diagram_context = self.diagram.CreateDefaultContext()
+        self.context = plant.GetMyMutableContextFromRoot(self.diagram_context)
+        self.model = model
+        self.base = _base(plant)
+        self.joints = tuple(
+            plant.get_joint(i)
+            for i in plant.GetJointIndices()
+            if plant.get_joint(i).num_positions() == 1
+        )
+        self._at = np.array([j.position_start() for j in self.joints], int)
+        self.lower = np.array([j.position_lower_limit() for j in self.joints])
+        self.upper = np.array([j.position_upper_limit() for j in self.joints])
+        self.shapes = covers(plant, self.robot.scene_graph)
+        q = plant.GetPositions(self.context)
+        self.default = q[self._at]
+        self._X_WB0 = RigidTransform()
+        if self.base is not None:
+            self._X_WB0 = plant.EvalBodyPoseInWorld(self.context, self.base)
+        self._feet = self.robot.frames(model.feet)
+        self._radii = np.array([foot.radius for foot in model.feet])
+        self._roots = self._root_joints()
+        self.legs, self.moved = self._legs()
+        self.mass = plant.CalcTotalMass(self.context)
+        self.gravity = float(np.linalg.norm(plant.gravity_field().gravity_vector()))
+        self.size = self._size()
+
+    # --- what moves ---
+
+    @property
+    def base_coordinates(self) -> int:
+        """The number of entries of x that place the base."""
+        return 0 if self.base is None else 3
+
+    def can_be_lowered(self) -> bool:
+        """Whether the base is free, or slides along z on joints without motors."""
+        return self.base is not None or self._slide() is not None
+
+    def start(self, positions: np.ndarray) -> np.ndarray:
+        """x with the base upright as in the file, the joints where given.
+
+        Args:
+            positions: of all joints (len(joints),) [rad, m].
+        """
+        if self.base is None:
+            return positions[self.moved]
+        roll, pitch, _ = RollPitchYaw(self._X_WB0.rotation()).vector()
+        z = self._X_WB0.translation()[2]
+        return np.concatenate([[z, roll, pitch], positions[self.moved]])
+
+    def place(self, x: np.ndarray, positions: np.ndarray | None = None) -> None:
+        """Sets the context: x, and all joints first where `positions` are given."""
+        plant = self.plant
+        if positions is not None:
+            q = plant.GetPositions(self.context)
+            q[self._at] = positions
+            plant.SetPositions(self.context, q)
+        q = plant.GetPositions(self.context)
+        q[self._at[self.moved]] = x[self.base_coordinates :]
+        plant.SetPositions(self.context, q)
+        if self.base is not None:
+            z, roll, pitch = x[:3]
+            yaw = RollPitchYaw(self._X_WB0.rotation()).yaw_angle()
+            p = np.array([*self._X_WB0.translation()[:2], z])
+            X_WB = RigidTransform(RollPitchYaw(roll, pitch, yaw), p)
+            plant.SetFloatingBaseBodyPoseInWorldFrame(self.context, self.base, X_WB)
+
+    def bounds(self, margin: float) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of x: joint limits, drawn in by a share of their range."""
+        low, high = self.lower[self.moved], self.upper[self.moved]
+        inside = np.where(np.isfinite(high - low), np.minimum(high - low, 2), 0)
+        free = np.full(self.base_coordinates, np.inf)
+        return (
+            np.concatenate([-free, low + margin * inside]),
+            np.concatenate([free, high - margin * inside]),
+        )
+
+    def positions(self) -> np.ndarray:
+        """Positions of all joints in the context (len(joints),) [rad, m]."""
+        return self.plant.GetPositions(self.context)[self._at]
+
+    def lower_to_ground(self) -> None:
+        """Moves the base of the context along z until the lowest foot touches.
+
+        Without feet the lowest point of its shapes does.
+        """
+        heights = self.foot_heights()
+        if not len(heights):
+            heights = lowest_points(self.plant, self.context, self.shapes)
+        if not len(heights):
+            return
+        if self.base is not None:
+            X_WB = self.plant.EvalBodyPoseInWorld(self.context, self.base)
+            X_WB.set_translation(X_WB.translation() - [0, 0, heights.min()])
+            self.plant.SetFloatingBaseBodyPoseInWorldFrame(
+                self.context, self.base, X_WB
+            )
+        elif len(self.model.feet) and (slide := self._slide()) is not None:
+            joint, up = slide
+            q = self.plant.GetPositions(self.context)
+            q[joint.position_start()] -= heights.min() * up
+            self.plant.SetPositions(self.context, q)
+
+    # --- what it measures ---
+
+    def foot_heights(self) -> np.ndarray:
+        """Height of the lowest point of every foot over the ground (nf,) [m]."""
+        return self.robot.feet_positions(self.context)[:, 2] - self._radii
+
+    def support(self) -> np.ndarray:
+        """p_WF of the feet, across the ground (nf, 2) [m]."""
+        return self.robot.feet_positions(self.context)[:, :2]
+
+    def centre_of_mass(self) -> np.ndarray:
+        """p_WC (3,) [m]."""
+        return self.plant.CalcCenterOfMassPositionInWorld(self.context)
+
+    def loop_rows(self) -> np.ndarray:
+        """c(q) of the loops, lengths [m]."""
+        return self.robot.closure.residual(self.context)
+
+    def lowest_point(self) -> float:
+        """z of the lowest point of all shapes [m]; inf without shapes."""
+        points = lowest_points(self.plant, self.context, self.shapes)
+        return float(points.min()) if len(points) else np.inf
+
+    def base_pose(self) -> RigidTransform:
+        """X_WB of the free base; the identity without one."""
+        if self.base is None:
+            return RigidTransform()
+        return self.plant.EvalBodyPoseInWorld(self.context, self.base)
+
+    def lifts(self) -> np.ndarray:
+        """dz/dq of every leg's foot by its own joints, the largest (num_legs,).
+
+        In [m] for a joint that turns. It vanishes where a leg is stretched along z.
+        """
+        plant, world = self.plant, self.plant.world_frame()
+        found = np.full(len(self.legs), np.inf)
+        for k, leg in enumerate(self.legs):
+            if not leg.joints:
+                continue
+            frame, p = self._feet[leg.feet[0]]
+            J = plant.CalcJacobianTranslationalVelocity(
+                self.context, JacobianWrtVariable.kV, frame, p, world, world
+            )
+            columns = [self.joints[j].velocity_start() for j in leg.joints]
+            found[k] = np.abs(J[2, columns]).max()
+        return found
+
+    def hips(self) -> list[np.ndarray | None]:
+        """From every leg's first joint to the middle of its feet (3,) [m].
+
+        None for a leg without joints.
+        """
+        p_WF = self.robot.feet_positions(self.context)
+        found: list[np.ndarray | None] = []
+        for leg in self.legs:
+            if not leg.joints:
+                found.append(None)
+                continue
+            frame = self.joints[leg.joints[0]].frame_on_child()
+            p_WH = frame.CalcPoseInWorld(self.context).translation()
+            found.append(p_WF[list(leg.feet)].mean(axis=0) - p_WH)
+        return found
+
+    def joint_positions(self, pose: Mapping[str, float]) -> np.ndarray:
+        """The defaults, replaced by those of a pose (len(joints),) [rad, m].
+
+        Raises:
+            UnknownName: for a joint that the model does not have.
+            InvalidInput: for a position that is not finite.
+        """
+        names = [joint.name() for joint in self.joints]
+        found = self.default.copy()
+        for name, value in pose.items():
+            if name not in names:
+                raise UnknownName("joint", name, names)
+            if not np.isfinite(value):
+                raise InvalidInput(f"the pose of joint {name} is {value}; not a number")
+            found[names.index(name)] = value
+        return found
+
+    # --- how it is built ---
+
+    def _root_joints(self) -> set:
+        """Indices of the joints between the world and the first body with mass."""
+        found: set = set()
+        body = self.plant.world_body()
+        joints = [self.plant.get_joint(i) for i in self.plant.GetJointIndices()]
+        driven = {
+            self.plant.get_joint_actuator(i).joint().index()
+            for i in self.plant.GetJointActuatorIndices()
+        }
+        while True:
+            below = [j for j in joints if j.parent_body().index() == body.index()]
+            if len(below) != 1 or below[0].index() in driven:
+                return found
+            found.add(below[0].index())
+            body = below[0].child_body()
+            if body.default_mass() > 0:
+                return found
+
+    def _slide(self):
+        """The root joint that slides along z, and its sense; None without one."""
+        for joint in self.joints:
+            if joint.index() in self._roots and joint.type_name() == "prismatic":
+                axis = joint.translation_axis()
+                frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
+                up = float((frame.rotation().matrix() @ axis)[2])
+                if abs(up) > 0.99:
+                    return joint, np.sign(up)
+        return None
+
+    def _legs(self) -> tuple[tuple[Leg, ...], np.ndarray]:
+        """Legs by the foot's body, and the joints that x moves."""
+        number = {joint.index(): k for k, joint in enumerate(self.joints)}
+        above = {
+            self.plant.get_joint(i).child_body().index(): self.plant.get_joint(i)
+            for i in self.plant.GetJointIndices()
+        }
+        chains: dict = {}
+        for k, (frame, _) in enumerate(self._feet):
+            body, chain = frame.body(), []
+            while body.index() in above:
+                joint = above[body.index()]
+                if joint.index() in number:
+                    chain.append(number[joint.index()])
+                body = joint.parent_body()
+            feet, _ = chains.setdefault(frame.body().index(), ([], chain[::-1]))
+            feet.append(k)
+        roots = {number[i] for i in self._roots if i in number}
+        used = [set(chain) for _, chain in chains.values()]
+        legs = []
+        for k, (feet, chain) in enumerate(chains.values()):
+            others = set().union(*used[:k], *used[k + 1 :])
+            own = [j for j in chain if j not in others and j not in roots]
+            legs.append(Leg(tuple(feet), tuple(own)))
+        C = self.robot.closure.jacobian(self.context)
+        in_loops = np.abs(C).max(axis=0) > 0 if len(C) else np.zeros(C.shape[1], bool)
+        moved = set().union(*used) | {
+            k for k, j in enumerate(self.joints) if in_loops[j.velocity_start()]
+        }
+        room = self.upper - self.lower > 1e-9
+        return tuple(legs), np.array(sorted(k for k in moved if room[k]), int)
+
+    def _size(self) -> float:
+        """Height of the centre of mass over the lowest foot, or the spread [m]."""
+        com = self.centre_of_mass()
+        points = self.robot.feet_positions(self.context)
+        if len(points):
+            spread = np.linalg.norm(points - com, axis=1).max()
+            return float(max(spread, 1e-6))
+        reach = [np.linalg.norm(s.points, axis=1).max() for s in self.shapes]
+        return float(max([*reach, 1e-6]))
+
+
+def _base(plant):
+    """The free body of a plant with one; the heaviest of several."""
+    free = [
+        plant.get_joint(i).child_body()
+        for i in plant.GetJointIndices()
+        if plant.get_joint(i).type_name() == "quaternion_floating"
+    ]
+    if not free:
+        return None
+    return max(free, key=lambda body: body.default_mass())
