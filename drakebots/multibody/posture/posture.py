@@ -10,7 +10,7 @@ stretched straight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,26 +71,31 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
     stance = Stance(model)
     if pose is not None:
         return _as_posture(stance, stance.joint_positions(pose), "given")
-    candidates = [
-        (f"pose {name!r} of the file", positions)
+    reaches = leg_reaches(stance)
+    tried = [
+        _as_posture(stance, positions, f"pose {name!r} of the file")
         for name, positions in _named_poses(stance, model)
     ]
-    candidates.append(("default positions", stance.default))
-    tried = [
-        _as_posture(stance, positions, source, file_pose=source != "default positions")
-        for source, positions in candidates
-    ]
+    start = stance.default
+    tried.append(_as_posture(stance, start, "default positions", reaches=reaches))
     for posture in tried:
         if posture.stands:
             return posture
     if not model.feet or not stance.can_be_lowered() or not len(stance.moved):
-        return tried[0]
+        return _within_limits(stance, tried[0])
+    start = stance.joint_positions(tried[0].joints)
     found = [
-        _as_posture(stance, answer.positions, "found", answer)
-        for answer in search(stance, candidates[0][1])
+        _as_posture(stance, answer.positions, "found", answer, reaches=reaches)
+        for answer in search(stance, start, reaches)
     ]
-    best = min([*found, *tried[::-1]], key=lambda posture: len(posture.faults))
-    return best
+    return min([*found, *tried], key=lambda posture: len(posture.faults))
+
+
+def _within_limits(stance: Stance, posture: Posture) -> Posture:
+    """A posture with its joints put back within their limits."""
+    positions = stance.joint_positions(posture.joints)
+    inside = np.clip(positions, stance.lower, stance.upper)
+    return _as_posture(stance, inside, posture.source)
 
 
 def _named_poses(stance: Stance, model: Model):
@@ -109,7 +114,7 @@ def _as_posture(
     source: str,
     found: Found | None = None,
     *,
-    file_pose: bool = True,
+    reaches: Sequence[float | None] = (),
 ) -> Posture:
     stance.place(stance.start(positions) if found is None else found.x, positions)
     stance.lower_to_ground()
@@ -122,7 +127,7 @@ def _as_posture(
         X_WB=stance.base_pose(),
         source=source,
         residuals=residuals,
-        faults=tuple(_faults(stance, residuals, stretched=not file_pose)),
+        faults=tuple(_faults(stance, residuals, reaches)),
     )
 
 
@@ -154,7 +159,7 @@ def _beyond_support(stance: Stance) -> float:
     return float(np.linalg.norm(offsets.T @ weights))
 
 
-def _faults(stance: Stance, residuals: Mapping[str, float], *, stretched: bool):
+def _faults(stance: Stance, residuals: Mapping[str, float], reaches):
     """What speaks against standing, a line each."""
     positions, size = stance.positions(), stance.size
     beyond = np.maximum(stance.lower - positions, positions - stance.upper)
@@ -171,9 +176,6 @@ def _faults(stance: Stance, residuals: Mapping[str, float], *, stretched: bool):
         yield "its loops are open"
     if residuals["into the ground [m]"] > 0.02 * size:
         yield "it reaches into the ground"
-    if stretched:
-        for p, reach in zip(stance.hips(), leg_reaches(stance)):
-            if p is not None and reach is not None:
-                if np.linalg.norm(p) > STRETCHED * reach:
-                    yield "its legs are stretched"
-                    return
+    lengths = [0.0 if p is None else np.linalg.norm(p) for p in stance.hips()]
+    if any(r and d > STRETCHED * r for d, r in zip(lengths, reaches)):
+        yield "its legs are stretched"

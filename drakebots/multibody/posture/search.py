@@ -59,14 +59,16 @@ class Found:
     error: float
 
 
-def search(stance: Stance, positions: np.ndarray) -> list[Found]:
+def search(
+    stance: Stance, positions: np.ndarray, reaches: list[float | None]
+) -> list[Found]:
     """Standing postures, the best first.
 
     Args:
         stance: of a robot with feet whose base can be lowered.
         positions: of all joints, to start from (len(joints),) [rad, m].
+        reaches: of the legs, by :func:`leg_reaches`.
     """
-    reaches = leg_reaches(stance)
     starts = _starts(stance, positions)
     rows = [_Rows(stance, start, reaches) for start in starts]
     order = np.argsort([np.sum(r.all(r.start) ** 2) for r in rows], kind="stable")
@@ -102,21 +104,23 @@ def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
         stance.place(stance.start(q), q)
         return float(np.linalg.norm(stance.hips()[number]))
 
-    lengths = {}
-    for sense in (-1, 1):
-        best = [
+    def furthest(sense: int) -> float:
+        """The largest (1) or smallest (-1) length over two bent starts."""
+        starts = np.outer([0.3, -0.3], np.resize([1, -2], len(joints)))
+        answers = (
             minimize(
-                lambda a: sense * length(a),
-                before[joints] + bend * np.resize([1, -2], len(joints)),
+                lambda a: -sense * length(a),
+                before[joints] + start,
                 method="L-BFGS-B",
                 bounds=limits,
                 options={"maxiter": 30},
-            ).fun
-            for bend in (0.3, -0.3)
-        ]
-        lengths[sense] = sense * min(best)
+            )
+            for start in starts
+        )
+        return -sense * min(answer.fun for answer in answers)
+
+    longest, shortest = furthest(1), furthest(-1)
     stance.place(stance.start(before), before)
-    longest, shortest = lengths[-1], lengths[1]
     return longest if longest - shortest > 0.1 * longest else None
 
 
