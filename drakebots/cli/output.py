@@ -129,7 +129,8 @@ def report_of(result: Result) -> dict[str, Any]:
         **result.metrics,
         "residuals": dict(result.residuals),
         "timings_s": dict(result.timings),
-        "provenance": dict(result.provenance),
+        # What it keeps of the model is for reading it again, not for a person.
+        "provenance": {k: v for k, v in result.provenance.items() if k != "model"},
     }
 
 

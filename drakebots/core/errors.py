@@ -30,6 +30,13 @@ class DrakebotsError(Exception):
         super().__init__(one_line(message))
 
 
+class DrakebotsWarning(UserWarning):
+    """What a user should know of, although the work goes on. The message is one line.
+
+    The command line prints it on stderr.
+    """
+
+
 class InvalidInput(DrakebotsError):
     """A value outside its range: NaN, a negative mass, a frequency <= 0."""
 

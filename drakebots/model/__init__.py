@@ -7,9 +7,9 @@
 Drake's parser stays the only source of a model. This room checks the file first, so
 that every failure names the element; adds the feet, points and closed loops that a
 model file cannot state, from the YAML beside it (`drakebots.model.description`);
-reads URDFs in the format of old Drake; and writes SDF (the `Sdf...` classes and
-:func:`model_sdf`) and reads `params.yaml` (:class:`Parameters`) for the model folders
-that are made by scripts.
+reads URDFs in the format of old Drake; finds the model of a result again; and writes
+SDF (the `Sdf...` classes and :func:`model_sdf`) and reads `params.yaml`
+(:class:`Parameters`) for the model folders that are made by scripts.
 """
 
 from typing import TYPE_CHECKING
@@ -38,5 +38,6 @@ if TYPE_CHECKING:
         SdfSpringDamper,
         model_sdf,
     )
+    from drakebots.model.stored import model_of, model_provenance
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.model import model_of
 from drakebots.plots.file import COLOURS, check_ending, save
 from drakebots.results import Result
-from drakebots.view import model_of
 
 
 def plot_skin(result: Result, path: str | Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from importlib import metadata
@@ -18,6 +19,8 @@ def provenance(
     model_path: str | Path | Iterable[str | Path] | None,
     options: Mapping[str, Any],
     seed: int | None = None,
+    *,
+    model: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The record that makes a result reproducible.
 
@@ -27,10 +30,13 @@ def provenance(
         options: the options of the run: numbers, texts, lists, mappings and
             dataclasses of them.
         seed: seed of the random numbers, if there are any.
+        model: what the model can be made from again, if its files are gone; see
+            :func:`drakebots.model.model_provenance`.
 
     Returns:
-        `files` (path -> SHA-256 in hexadecimal), `drakebots`, `drake`,
-        `python` (versions), `options`, `seed`, `date` (UTC, ISO 8601).
+        `files` (absolute path -> SHA-256 in hexadecimal), `drakebots`, `drake`,
+        `python` (versions), `options`, `seed`, `date` (UTC, ISO 8601), and `model`,
+        if given.
 
     Raises:
         FileProblem: when a model file cannot be read.
@@ -44,7 +50,7 @@ def provenance(
         paths = list(model_path)
     now = datetime.datetime.now(datetime.UTC)
     record = {
-        "files": {str(path): _sha256(path) for path in paths},
+        "files": {os.path.abspath(path): file_hash(path) for path in paths},
         "drakebots": _version("drakebots"),
         "drake": _version("drake"),
         "python": platform.python_version(),
@@ -52,10 +58,17 @@ def provenance(
         "seed": seed,
         "date": now.isoformat(timespec="seconds"),
     }
+    if model is not None:
+        record["model"] = dict(model)
     return thaw(freeze(record, "provenance"))
 
 
-def _sha256(path: str | Path) -> str:
+def file_hash(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        FileProblem: when it cannot be read.
+    """
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

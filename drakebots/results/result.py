@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -65,6 +66,8 @@ class Result:
         timings: wall time by phase [s].
         metrics: numbers, texts, lists and mappings of them by name.
         provenance: see :func:`drakebots.results.provenance`.
+        folders: of a result that was read from a file: the folder that the file was
+            saved in, and the one that it was read from. Not compared.
 
     Raises:
         InvalidInput: when a field cannot be stored or lacks units.
@@ -80,6 +83,7 @@ class Result:
     timings: Mapping[str, float]
     metrics: Mapping[str, Any]
     provenance: Mapping[str, Any]
+    folders: tuple[Path, Path] | None = None
 
     # With arrays inside, a hash by content would be too expensive.
     __hash__ = None  # type: ignore[assignment]
@@ -110,6 +114,22 @@ class Result:
     def ok(self) -> bool:
         """Whether the verdict is success."""
         return self.verdict is Verdict.SUCCESS
+
+    def places(self, path: str | Path) -> tuple[Path, ...]:
+        """Where a file that the provenance names may be now.
+
+        Args:
+            path: absolute, as in `provenance["files"]`.
+
+        Returns:
+            `path`; then the same place relative to the result's file, for a result
+            that was moved together with its model.
+        """
+        if self.folders is None:
+            return (Path(path),)
+        saved, read = self.folders
+        moved = Path(os.path.normpath(read / os.path.relpath(path, saved)))
+        return tuple(dict.fromkeys((Path(path), moved)))
 
     def summary(self) -> str:
         """One paragraph: verdict, time span, worst residuals, wall time."""
@@ -170,6 +190,7 @@ class Result:
         header = {"format": str(FORMAT_VERSION)}
         header |= {name: str(getattr(self, name)) for name in _TEXTS}
         header |= {name: to_json(getattr(self, name)) for name in _MAPPINGS}
+        header["folder"] = json.dumps(_folder(path))
         return write_netcdf(path, self.__dict__["data"], header)
 
     def to_csv(self, path: str | Path) -> Path:
@@ -223,9 +244,16 @@ def load_result(path: str | Path) -> Result:
         texts["kind"] = unique_kind(
             texts["kind"], texts["model"], mappings["metrics"], list(data.variables)
         )
-        return Result(data=data, **texts, **mappings)
+        folders = None
+        if "folder" in header:
+            folders = (Path(json.loads(header["folder"])), Path(_folder(path)))
+        return Result(data=data, **texts, **mappings, folders=folders)
     except (DrakebotsError, ValueError, TypeError, RecursionError) as error:
         raise ResultProblem(path, f"{error}; {AGAIN}") from error
+
+
+def _folder(path: str | Path) -> str:
+    return os.path.dirname(os.path.abspath(path))
 
 
 def _title(name: str, text: Any) -> str:

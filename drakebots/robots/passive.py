@@ -16,9 +16,9 @@ from pydrake.systems.primitives import ConstantVectorSource, LogVectorOutput
 
 from drakebots.core.checks import check, finite, non_negative, optional, positive
 from drakebots.core.run import Progress
-from drakebots.model import Model, load
+from drakebots.model import Model, load, model_provenance
 from drakebots.multibody import Ground, Robot, advance, build_robot, trajectory_dataset
-from drakebots.results import Result, provenance
+from drakebots.results import Result
 
 START_GAP = 1e-3
 """Gap between the lowest foot and the ground at the start [m]."""
@@ -124,7 +124,7 @@ def simulate_passive(
             "final_speed": float(np.abs(data.velocity.values[-1]).max()),
             "friction": problem.friction,
         },
-        provenance=provenance(model.path, options | {"model": str(model.path)}),
+        provenance=model_provenance(model, options | {"model": str(model.path)}),
     )
 
 

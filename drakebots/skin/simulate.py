@@ -26,8 +26,8 @@ from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
-from drakebots.model import skin_path
-from drakebots.results import Result, provenance
+from drakebots.model import model_provenance, skin_path
+from drakebots.results import Result
 from drakebots.skin.file import SkinnedRobot, load_skinned
 from drakebots.skin.frame import (
     Collisions,
@@ -201,7 +201,7 @@ def simulate_skinned(
             time_limit=problem.time_limit,
         )
     path = robot.model.path
-    files = [path, skin_path(path), path.parent / robot.skin.mesh]
+    files = [skin_path(path), path.parent / robot.skin.mesh]
     return Result(
         kind="skin.simulation",
         model=robot.model.name,
@@ -222,5 +222,5 @@ def simulate_skinned(
             "largest_stress_Pa": record.largest_stress,
             **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
         },
-        provenance=provenance(files, asdict(problem)),
+        provenance=model_provenance(robot.model, asdict(problem), files=files),
     )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         draw_trail,
         frame_samples,
         look_at_path,
-        model_of,
         play,
         positions_in_order,
         record_motion,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from pydrake.geometry import Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
-from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import Model, available_models, load
+from drakebots.core.errors import InvalidInput
+from drakebots.model import Model, model_of
 from drakebots.results import Result
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
@@ -77,20 +76,6 @@ MAX_FRAMES = 1500
 _TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
 _CONTACT = Rgba(0.90, 0.20, 0.10, 0.85)
 _LINES = Rgba(0.62, 0.64, 0.68, 1.0)
-
-
-def model_of(result: Result) -> Model:
-    """Loads the model that a result was made with.
-
-    Raises:
-        UnknownName, ModelProblem: when it is not there any more.
-    """
-    if result.model in available_models():
-        return load(result.model)
-    files = list(result.provenance.get("files", {}))
-    if not files or not Path(files[0]).is_file():
-        raise UnknownName("model", result.model, available_models())
-    return load(files[0])
 
 
 def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:

@@ -29,7 +29,7 @@ from drakebots.core.checks import check, non_negative, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd
 from drakebots.core.units import MM_G_MS
-from drakebots.model import Model, load
+from drakebots.model import Model, load, model_provenance
 from drakebots.multibody import (
     Ground,
     Robot,
@@ -37,7 +37,7 @@ from drakebots.multibody import (
     build_robot,
     trajectory_dataset,
 )
-from drakebots.results import Result, provenance
+from drakebots.results import Result
 from drakebots.robots.hamr.gaits import GaitSource, Waveform, make_waveform
 from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
 from drakebots.robots.hamr.model import (
@@ -321,7 +321,7 @@ def run_result(
             "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
             **metrics,
         },
-        provenance=provenance(model.path, options, options["seed"]),
+        provenance=model_provenance(model, options, options["seed"]),
     )
 
 

@@ -20,8 +20,8 @@ import xarray as xr
 
 from drakebots.core.checks import check, non_negative, optional, positive, whole
 from drakebots.core.run import Verdict
+from drakebots.model import model_provenance
 from drakebots.results import Result
-from drakebots.results import provenance as made_from
 from drakebots.robots.quads.frames import FrameOptions
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import PlannedRobot, SkinInfluence
@@ -288,7 +288,9 @@ def alternation_result(
         residuals=dict(best.frames.residuals),
         timings=timings,
         metrics=metrics,
-        provenance=made_from(robot.files, options | dict(record or {})),
+        provenance=model_provenance(
+            robot.skinned.model, options | dict(record or {}), files=robot.files
+        ),
     )
 
 

@@ -7,8 +7,9 @@ import xarray as xr
 from pydrake.math import RigidTransform
 
 from drakebots.core.run import RunEnd
+from drakebots.model import model_provenance
 from drakebots.multibody import trajectory_dataset
-from drakebots.results import Result, provenance
+from drakebots.results import Result
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MARKERS,
@@ -53,7 +54,7 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         residuals=worst,
         timings={"simulate": end.wall},
         metrics=metrics,
-        provenance=provenance(walk.robot.model.path, options),
+        provenance=model_provenance(walk.robot.model, options),
     )
 
 

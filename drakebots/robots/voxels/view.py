@@ -8,6 +8,7 @@ from pydrake.geometry import Cylinder, Rgba, Sphere
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import model_of
 from drakebots.results import Result
 from drakebots.robots.voxels.model import ACTUATORS
 from drakebots.view import (
@@ -20,7 +21,6 @@ from drakebots.view import (
     frame_samples,
     look_at_path,
     make_scene,
-    model_of,
     play,
     positions_in_order,
 )

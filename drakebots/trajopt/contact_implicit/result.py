@@ -14,8 +14,9 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
+from drakebots.model import model_provenance
 from drakebots.multibody import trajectory_dataset
-from drakebots.results import Result, provenance
+from drakebots.results import Result
 from drakebots.trajopt.contact_implicit.dynamics import interval_block
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.system import ContactSystem
@@ -114,7 +115,7 @@ def plan_result(
             "iteration_log": log,
             **metrics,
         },
-        provenance=provenance(model.path, dict(options), seed),
+        provenance=model_provenance(model, dict(options), seed),
     )
 
 

@@ -15,13 +15,12 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Model
+from drakebots.model import Model, model_of
 from drakebots.results import Result
 from drakebots.view.motion import (
     check_playback,
     draw_ground_lines,
     draw_trail,
-    model_of,
     play,
     positions_in_order,
     record_motion,

@@ -28,7 +28,8 @@ from scipy.optimize import nnls
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
-from drakebots.results import Result, provenance
+from drakebots.model import model_provenance
+from drakebots.results import Result
 from drakebots.robots.quads.motion import (
     carry,
     cop_of_forces,
@@ -427,5 +428,5 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
         residuals=dict(solution.residuals),
         timings=dict(plan.seconds),
         metrics=metrics,
-        provenance=provenance(problem.quad.robot.model.path, options),
+        provenance=model_provenance(problem.quad.robot.model, options),
     )

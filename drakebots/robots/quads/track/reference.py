@@ -158,7 +158,8 @@ def plan_model(plan: Result) -> str:
     found = [f for f in files if not str(f).endswith((".yaml", ".vtu", ".vtk"))]
     if not found:
         raise InvalidInput("the plan does not name its model; give --model")
-    return str(found[0])
+    places = plan.places(str(found[0]))
+    return str(next((place for place in places if place.is_file()), places[0]))
 
 
 class FallDetector:

@@ -42,9 +42,9 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.checks import check, flag, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Stop, failed, run_steps
-from drakebots.model import find_body
+from drakebots.model import find_body, model_provenance
 from drakebots.multibody import Ground, attach_base
-from drakebots.results import Result, provenance
+from drakebots.results import Result
 from drakebots.robots.quads.robot import PlannedRobot
 from drakebots.robots.quads.track.reference import (
     FallDetector,
@@ -122,7 +122,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         residuals={},
         timings={"load": loaded, "simulate": end.wall},
         metrics={"system": "skinned", "motion": reference.name} | metrics,
-        provenance=provenance(robot.files, options),
+        provenance=model_provenance(robot.skinned.model, options, files=robot.files),
     )
 
 

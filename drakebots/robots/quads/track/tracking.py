@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from drakebots.core.checks import check, non_negative, positive, whole
 from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
-from drakebots.results import Result, provenance
+from drakebots.model import model_provenance
+from drakebots.results import Result
 from drakebots.robots.quads.robot import moving_state
 from drakebots.robots.quads.track.reference import (
     FallDetector,
@@ -158,7 +159,7 @@ def track(
             "tracking_error_rad": record.tracking_error,
             **metrics,
         },
-        provenance=provenance(robot.files, options),
+        provenance=model_provenance(robot.skinned.model, options, files=robot.files),
     )
 
 

@@ -1,0 +1,270 @@
+"""The model of a result: kept in its provenance, and found again from any folder.
+
+A result names its model's files by absolute path and hash, and keeps what Drake parsed.
+:func:`model_of` looks for the files where they were, then at the same place relative to
+the result's file, then among the models that came with drakebots. What it finds counts
+only if the hashes agree; otherwise the model is made from what the result keeps. Meshes
+are not kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import tempfile
+import warnings
+import xml.etree.ElementTree as ET
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    InvalidInput,
+    UnknownName,
+)
+from drakebots.core.units import Scaling
+from drakebots.model.actuators import Actuator
+from drakebots.model.description import Point
+from drakebots.model.find import (
+    ENDINGS,
+    available_models,
+    model_stem,
+    package_root,
+    sidecar_path,
+)
+from drakebots.model.load import Model, load
+from drakebots.model.loops import Loop
+from drakebots.results import Result, file_hash, provenance
+
+_SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
+"""What a summary says of motors and loops, which the file alone may not."""
+
+_LARGEST_TEXT = 100_000_000  # [bytes]
+
+
+# --- keeping ---
+
+
+def model_provenance(
+    model: Model,
+    options: Mapping[str, Any],
+    seed: int | None = None,
+    *,
+    files: Iterable[str | Path] = (),
+) -> dict[str, Any]:
+    """The provenance of a result of a model.
+
+    Args:
+        model: the model.
+        options, seed: as in :func:`drakebots.results.provenance`.
+        files: further files that the model consists of.
+
+    Raises:
+        FileProblem: when a file of the model cannot be read.
+        InvalidInput: when an option cannot be stored.
+    """
+    paths = dict.fromkeys(map(os.path.abspath, [*model_files(model.path), *files]))
+    return provenance(paths, options, seed, model=_record(model))
+
+
+def model_files(path: Path) -> list[Path]:
+    """A model's file, and the files beside it that say more about the model."""
+    named = (path.with_name(model_stem(path) + e) for e in (".srdf", ".yaml"))
+    return [path, *(file for file in (sidecar_path(path), *named) if file.is_file())]
+
+
+def _record(model: Model) -> dict[str, Any]:
+    """A model as plain values."""
+    if model.text is None:
+        text, ending = model.path.read_bytes(), _ending(model.path)
+    else:
+        text, ending = model.text.encode(), model.ending
+    return {
+        "path": os.path.abspath(model.path),
+        "files": _hashes(model.path),
+        "options": dict(model.options),
+        "text": base64.b64encode(zlib.compress(text, 9)).decode(),
+        "ending": ending,
+        "loops": [asdict(loop) for loop in model.loops],
+        "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
+        "feet": [asdict(foot) for foot in model.feet],
+        "points": [asdict(point) for point in model.points],
+        "actuators": [asdict(motor) for motor in model.actuators],
+        "poses": {name: dict(pose) for name, pose in model.poses.items()},
+    }
+
+
+def _ending(path: Path) -> str:
+    """The format of a model's file, as Drake's parser calls it."""
+    name = path.name.lower()
+    found = next((e for e in ENDINGS if name.endswith(e)), path.suffix.lower())
+    return "xml" if found == ".mjcf" else found.removeprefix(".")
+
+
+# --- finding ---
+
+
+def model_of(result: Result) -> Model:
+    """The model that a result was made with.
+
+    Warns:
+        DrakebotsWarning: when its files have changed or are gone, and the model that
+            the result keeps is used in their place.
+
+    Raises:
+        UnknownName: when the result does not say what its model is.
+        ModelProblem: when the model cannot be loaded any more.
+        InvalidInput: when what the result keeps is damaged.
+    """
+    record = result.provenance.get("model")
+    if not isinstance(record, Mapping):
+        return _model_by_name(result)
+    path = Path(record["path"])
+    changed = None
+    for folder in _folders(result, path):
+        place = folder / path.name
+        if not place.is_file():
+            continue
+        if _hashes(place) == dict(record["files"]):
+            return load(place, **_load_options(record["options"]))
+        changed = changed or place
+    what = f"{path}: is gone" if changed is None else f"{changed}: has changed"
+    warnings.warn(
+        f"{what} since this result was made; the model kept in the result is used",
+        DrakebotsWarning,
+        stacklevel=2,
+    )
+    return _kept_model(result, record, path)
+
+
+def _folders(result: Result, path: Path) -> list[Path]:
+    """Folders that the model's file may be in now."""
+    folders = [place.parent for place in result.places(path)]
+    if model_stem(path) == path.parent.name and path.parent.name in available_models():
+        folders.append(package_root() / path.parent.name)
+    return folders
+
+
+def _hashes(path: Path) -> dict[str, str]:
+    """The hashes of a model's files by their names."""
+    return {file.name: file_hash(file) for file in model_files(path)}
+
+
+def _load_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = dict(options)
+    if "units" in chosen:
+        chosen["units"] = Scaling(*chosen["units"])
+    return chosen
+
+
+def _model_by_name(result: Result) -> Model:
+    """The model of a result that was written before results kept their models."""
+    if result.model in available_models():
+        return load(result.model)
+    files = list(result.provenance.get("files", {}))
+    for place in result.places(files[0]) if files else ():
+        if place.is_file():
+            return load(place)
+    raise UnknownName("model", result.model, available_models())
+
+
+# --- making it again ---
+
+
+def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
+    """The model from what a result keeps of it."""
+    folders = [place.parent for place in result.places(path)]
+    folder = next((f for f in folders if f.is_dir()), path.parent)
+    kept, ending = _kept_text(record), str(record["ending"])
+    xml = ending in ("urdf", "sdf", "xml")
+    text = absolute_files(kept, folder) if xml else kept.decode()
+    # A file of its own, so that what load() repairs (meshes that are gone, ...) is
+    # repaired here too.
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / f"{model_stem(path)}.{ending}"
+        copy.write_text(text, encoding="utf-8")
+        model = load(copy)
+        if model.text is None:
+            model = replace(model, text=text, ending=ending)
+    try:
+        return replace(
+            model,
+            path=path,
+            options=dict(record["options"]),
+            summary=replace(model.summary, **record["summary"]),
+            loops=tuple(Loop(**_arrays(x)) for x in record["loops"]),
+            feet=tuple(Point(**_arrays(x)) for x in record["feet"]),
+            points=tuple(Point(**_arrays(x)) for x in record["points"]),
+            actuators=tuple(Actuator(**x) for x in record["actuators"]),
+            poses={name: dict(pose) for name, pose in record["poses"].items()},
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"the model kept in the result cannot be used ({error}); make the result "
+            "again"
+        ) from error
+
+
+def _kept_text(record: Mapping[str, Any]) -> bytes:
+    try:
+        packed = base64.b64decode(record["text"], validate=True)
+        unpack = zlib.decompressobj()
+        text = unpack.decompress(packed, _LARGEST_TEXT)
+        if unpack.unconsumed_tail:
+            raise ValueError(f"more than {_LARGEST_TEXT} bytes")
+        return text
+    except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
+        raise InvalidInput(
+            f"the model's text in the result cannot be read ({error}); make the result "
+            "again"
+        ) from error
+
+
+def _arrays(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: np.array(value) if isinstance(value, tuple | list) else value
+        for name, value in fields.items()
+    }
+
+
+_FILE_ATTRIBUTES = {"mesh": "filename", "texture": "filename", "include": "file"}
+_MJCF_FOLDERS = ("meshdir", "texturedir")
+
+
+def absolute_files(text: str | bytes, folder: Path) -> str:
+    """A URDF, SDF or MJCF whose relative names of files are relative to nothing.
+
+    Args:
+        text: of the file.
+        folder: that the file was in.
+
+    Raises:
+        InvalidInput: for text that is no XML.
+    """
+    try:
+        root = ET.fromstring(text)
+    except ET.ParseError as error:
+        raise InvalidInput(f"the model's text is no XML ({error})") from error
+    for element in root.iter():
+        attribute = _FILE_ATTRIBUTES.get(element.tag, "")
+        if element.get(attribute):
+            element.set(attribute, _absolute(element.get(attribute), folder))
+        elif element.tag == "uri" and element.text:
+            element.text = _absolute(element.text.strip(), folder)
+    if root.tag == "mujoco":
+        compilers = root.findall("compiler") or [ET.SubElement(root, "compiler")]
+        for name in _MJCF_FOLDERS:
+            given = [c.get(name) or c.get("assetdir") for c in compilers]
+            found = next((directory for directory in given if directory), ".")
+            compilers[-1].set(name, _absolute(found, folder))
+    return ET.tostring(root, encoding="unicode")
+
+
+def _absolute(name: str, folder: Path) -> str:
+    return name if "://" in name else os.path.normpath(folder / name)
