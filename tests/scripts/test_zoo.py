@@ -1,0 +1,169 @@
+"""The zoo: what does not load, crashes or never ends is a row; known rows are kept."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import sys
+import threading
+
+import pytest
+from robot_zoo.children import Children, Limits
+from robot_zoo.finding import find_files, is_legged
+from robot_zoo.stages import Try
+from robot_zoo.table import counts, row_of
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from tests.helpers.scripts import last_json, load_script
+
+LEG = """<link name="{0}_foot"><inertial><mass value="0.1"/>
+<inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><sphere radius="0.02"/></geometry></collision></link>
+<joint name="{0}" type="revolute"><parent link="base"/><child link="{0}_foot"/>
+<origin xyz="{1} -0.2"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" effort="5" velocity="9"/></joint>"""
+ROBOT = (
+    '<robot name="two"><link name="base"><inertial><mass value="1"/>'
+    '<inertia ixx="1e-2" iyy="1e-2" izz="1e-2" ixy="0" ixz="0" iyz="0"/></inertial>'
+    "</link>" + LEG.format("left", "0 0.1") + LEG.format("right", "0 -0.1") + "</robot>"
+)
+
+
+def run(zoo, capsys, *argv):
+    """What the script returns, having printed it as its last line."""
+    result = zoo.main(list(map(str, argv)))
+    assert last_json(capsys.readouterr().out).items() <= result.items()
+    return result
+
+
+def rows(folder):
+    with open(folder / "table.csv", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def test_a_robot_and_a_broken_file(tmp_path, capsys):
+    """One row each; the second run finds both known and starts nothing."""
+    (tmp_path / "two.urdf").write_text(ROBOT)
+    (tmp_path / "broken.urdf").write_text(ROBOT.replace("</robot>", ""))
+    (tmp_path / "list.txt").write_text("two.urdf 2\nbroken.urdf  # half of a file\n")
+    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    argv = (tmp_path / "list.txt", "-o", out, "--stages", "show", "--json")
+    first = run(zoo, capsys, *argv)
+    assert (first["of"], first["loaded"], first["feet_found"]) == (2, 1, 1)
+    assert first["ended"] == "done"
+    found = rows(out)
+    assert found["two"]["show"] == "ok" and found["two"]["legs"] == "2"
+    assert found["broken"]["show"] == "refused" and "XML" in found["broken"]["why"]
+    states = {p: p.stat().st_mtime_ns for p in out.glob("*/show.out")}
+    assert run(zoo, capsys, *argv) == first
+    assert {p: p.stat().st_mtime_ns for p in out.glob("*/show.out")} == states
+    (tmp_path / "two.urdf").write_text(
+        ROBOT.replace('mass value="1"', 'mass value="2"')
+    )
+    run(zoo, capsys, *argv)
+    assert float(rows(out)["two"]["mass_kg"]) == pytest.approx(2.2)
+
+
+def test_stages_that_cannot_be_tried(tmp_path, capsys):
+    """A file that does not load is neither held nor planned for."""
+    (tmp_path / "broken.urdf").write_text("<robot")
+    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    run(zoo, capsys, tmp_path / "broken.urdf", "-o", out, "--json")
+    row = rows(out)["broken"]
+    assert {row[s] for s in ("stand", "simulate", "plan", "track")} == {"not tried"}
+
+
+@pytest.mark.parametrize(
+    "program, word",
+    [
+        ("print('{}')", "ok"),
+        ("raise SystemExit(1)", "failed"),
+        ("raise SystemExit(2)", "refused"),
+        ("1 / 0", "traceback"),
+        ("import os; os.abort()", "crashed"),
+        ("while True: pass", "time limit"),
+        ("x = bytearray(10**10)", "out of memory"),
+    ],
+)
+def test_children(tmp_path, program, word):
+    """Every way to end is told by its word, and takes seconds at most."""
+    limits = Limits(1.0, memory=2.0)
+    with Children() as children:
+        command = [sys.executable, "-c", program]
+        outcome = children.run(command, limits, log=tmp_path / "log")
+    assert outcome.word == word
+    assert outcome.cpu < 3
+
+
+def test_a_sleeping_child_is_ended(tmp_path):
+    """The limit of processor time bounds the wait too."""
+    with Children() as children:
+        command = [sys.executable, "-c", "import time; time.sleep(60)"]
+        outcome = children.run(command, Limits(0.3), log=tmp_path / "log")
+    assert outcome.word == "time limit" and outcome.wall < 10
+
+
+def test_interrupt(tmp_path, capsys):
+    """Ctrl-C ends the child, keeps what was done, and the table is written."""
+    (tmp_path / "two.urdf").write_text(ROBOT)
+    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    result = run(zoo, capsys, tmp_path / "two.urdf", "-o", out, "--stages", "show")
+    assert result["ended"] == "interrupted" and result["loaded"] == 0
+    assert "two" in rows(out)
+
+
+def test_which_files_are_legged(tmp_path):
+    """By the names of links and joints; neither arms nor other XML."""
+    path = tmp_path / "robot.urdf"
+    for text, legged in [
+        (ROBOT, True),
+        (ROBOT.replace("foot", "hand"), False),
+        (ROBOT.replace("foot", "footprint"), False),
+        (ROBOT.replace("revolute", "fixed"), False),
+        (ROBOT.replace("robot", "html"), False),
+        ('<mujoco><body name="L_Shin"><joint/><joint name="k"/></body></mujoco>', True),
+    ]:
+        path.write_text(text)
+        assert is_legged(path) == legged, text[:60]
+
+
+def test_names_differ(tmp_path):
+    """Files of one name are told apart by the folders that tell something."""
+    for folder in ("a/urdf", "b/urdf"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "robot.urdf").write_text(ROBOT)
+    (tmp_path / "solo.urdf").write_text(ROBOT)
+    names = {robot.name for robot in find_files([str(tmp_path)])}
+    assert names == {"a-robot", "b-robot", "solo"}
+
+
+def test_bad_lists(tmp_path):
+    with pytest.raises(FileProblem, match="no such file"):
+        find_files([str(tmp_path / "none.urdf")])
+    with pytest.raises(InvalidInput, match="no robot to try"):
+        find_files([str(tmp_path)])
+    for line, words in [("none.urdf", "list.txt:1"), ("a b", "number of legs")]:
+        (tmp_path / "list.txt").write_text(line)
+        with pytest.raises((FileProblem, InvalidInput), match=words):
+            find_files([str(tmp_path / "list.txt")])
+
+
+def test_counts(tmp_path):
+    """Feet count by what was expected; medians are of quadrupeds' plans alone."""
+    (tmp_path / "list.txt").write_text("dog.urdf 4\nman.urdf 2\narm.urdf 0\n")
+    for name in ("dog", "man", "arm"):
+        (tmp_path / f"{name}.urdf").write_text(ROBOT)
+    dog, man, arm = find_files([str(tmp_path / "list.txt")])
+    show = Try("ok", facts={"feet": {k: {"body": k} for k in "abcd"}})
+    found = counts(
+        [
+            row_of(dog, {"show": show, "plan": Try("ok", cpu=30.0)}),
+            row_of(man, {"show": show, "plan": Try("ok", cpu=90.0)}),
+            row_of(arm, {"show": Try("ok")}),
+        ]
+    )
+    assert (found["loaded"], found["legged"], found["feet_found"]) == (3, 2, 1)
+    assert (found["planned"], found["plan_cpu_s_median"]) == (2, 30.0)
