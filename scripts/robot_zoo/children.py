@@ -28,7 +28,7 @@ class Limits:
 
     Attributes:
         seconds: of processor time [s].
-        memory: address space [GB].
+        memory: that it may write to [GB].
     """
 
     seconds: float
@@ -134,7 +134,7 @@ def _limit(limits: Limits) -> None:
     seconds = math.ceil(limits.seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     size = int(limits.memory * 1e9)
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "source": posture.source,
             "height_m": float(posture.X_WB.translation()[2]),
             "joints": dict(posture.joints),
+            "residuals": dict(posture.residuals),
+            "message": "; ".join(posture.faults),
         }
         if args.picture is not None:
             try:
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             except DrakebotsError as error:
                 facts["not_drawn"] = str(error)
     print_json(facts)
-    return 0
+    return 0 if posture.stands else 1
 
 
 def draw(model: Model, posture: Posture, path: Path) -> None:
@@ -68,9 +70,10 @@ def draw(model: Model, posture: Posture, path: Path) -> None:
 def positions_of(plant: MultibodyPlant, posture: Posture) -> np.ndarray:
     """A pose as the positions (nq,) of a finalized plant with a free base, in SI."""
     context = plant.CreateDefaultContext()
+    q = plant.GetPositions(context)
     for name, value in posture.joints.items():
-        joint = plant.GetJointByName(name)
-        plant.GetMutablePositions(context)[joint.position_start()] = value
+        q[plant.GetJointByName(name).position_start()] = value
+    plant.SetPositions(context, q)
     for index in plant.GetFloatingBaseBodies():
         plant.SetFreeBodyPose(context, plant.get_body(index), posture.X_WB)
     return plant.GetPositions(context)
