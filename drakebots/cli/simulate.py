@@ -1,4 +1,4 @@
-"""`drakebots simulate`: any model without control; robots have forms of their own."""
+"""`drakebots simulate`: any model, held by servos; robots have forms of their own."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from drakebots.cli.options import (
 )
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
-from drakebots.robots import PassiveSimulation, simulate_passive
+from drakebots.robots.legged import Simulation, simulate
 
-_OPTIONS = attribute_texts(PassiveSimulation, but=("model",))
+_OPTIONS = attribute_texts(Simulation, but=("model", "pose"))
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser, feet=True)
-    field_options(parser, PassiveSimulation, _OPTIONS)
+    field_options(parser, Simulation, _OPTIONS)
     output_arguments(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     options = given(args, _OPTIONS)
-    PassiveSimulation(model=args.model, **options)  # bad numbers before a long load
+    Simulation(model=args.model, **options)  # bad numbers before a long load
     model = load_model(args)
     with progress_bar(model.name) as progress:
-        problem = PassiveSimulation(model=model, **options)
-        result = simulate_passive(problem, progress=progress)
+        problem = Simulation(model=model, **options)
+        result = simulate(problem, progress=progress)
     return finish(args, result, model)
 
 
 SIMULATE = Command(
     "simulate",
     Variant(
-        "simulate a robot with its own controller, or any model without control",
+        "simulate a robot with its own controller, or any model held by servos",
         "drakebots simulate robot.urdf --duration 2 -o run.nc",
         _arguments,
         _run,

@@ -7,7 +7,7 @@ leaves it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -207,6 +207,7 @@ def build_robot(
     ground: Ground | None = None,
     close_loops: bool = True,
     contact: str = "lagged",
+    prepare: Callable[[MultibodyPlant], None] | None = None,
 ) -> Robot:
     """Builds a plant for a model.
 
@@ -221,6 +222,7 @@ def build_robot(
         ground: None for no ground.
         close_loops: whether SAP closes the model's loops.
         contact: Drake's `discrete_contact_approximation`.
+        prepare: called with the plant before it is finalized, to add to it.
 
     Raises:
         InvalidInput: for a time step that is negative or not finite, a base
@@ -243,6 +245,8 @@ def build_robot(
     attach_base(plant, base)
     if ground is not None and scene_graph is not None:
         ground.add_to(plant, scaling)
+    if prepare is not None:
+        prepare(plant)
     plant.Finalize()
     closure = LoopClosure(plant, model.loops, length_unit=scaling.length)
     return Robot(model, plant, scene_graph, scaling, closure)

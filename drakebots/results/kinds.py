@@ -16,6 +16,7 @@ _OLD = {
     "velocity space": "gecko.velocity_space",
     "gait search": "voxels.gait_search",
     "frame plan": "quads.frames",
+    "passive.simulation": "legged.simulation",
 }
 """Earlier kinds; "" where several robots shared one."""
 
@@ -51,5 +52,5 @@ def unique_kind(
             return "gecko.simulation"
         if model == "voxel":
             return "voxels.simulation"
-        return "hamr.simulation" if "gait" in metrics else "passive.simulation"
+        return "hamr.simulation" if "gait" in metrics else "legged.simulation"
     return _OLD[kind]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.passive import PassiveSimulation, simulate_passive
     from drakebots.robots.registry import (
         Kind,
         Robot,

@@ -207,6 +207,7 @@ def _tasks(what: Iterable[str]) -> list[Task]:
 
 _HAMR, _GECKO = "drakebots.robots.hamr", "drakebots.robots.gecko"
 _VOXELS, _QUADS = "drakebots.robots.voxels", "drakebots.robots.quads"
+_LEGGED = "drakebots.robots.legged"
 _MOTION = "drakebots.plots:plot_motion"
 _RECORD = "drakebots.view:record_motion"
 _SKIN = "drakebots.view.skin:record_skin"
@@ -292,7 +293,7 @@ ROBOTS = (
 )
 
 KINDS = (
-    Kind("passive.simulation", _MOTION, _RECORD),
+    Kind("legged.simulation", _MOTION, _RECORD),
     Kind("locomotion.plan", _MOTION, _RECORD),
     Kind("hamr.simulation", _MOTION, _RECORD),
     Kind(
@@ -347,9 +348,9 @@ KINDS = (
 )
 
 ANY_SIMULATE = Task(
-    "drakebots.robots.passive:PassiveSimulation",
-    "drakebots.robots.passive:simulate_passive",
-    "simulate any model without control: it falls, stands, or swings",
+    f"{_LEGGED}:Simulation",
+    f"{_LEGGED}:simulate",
+    "simulate any model on the ground, held by servos or left to itself",
 )
 ANY_PLAN = Task(
     "drakebots.trajopt.locomotion:LocomotionProblem",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from drakebots.core.errors import DrakebotsError
 from drakebots.model.load import load, package_root
 from drakebots.results import load_result
-from drakebots.robots.passive import PassiveSimulation, simulate_passive
+from drakebots.robots.legged import Simulation, simulate
 
 URDF = """<robot name="leg" xmlns:drake="http://drake.mit.edu">
 <link name="trunk"><inertial><origin xyz="0 0 0.01" rpy="0 0 0"/><mass value="1.5"/>
@@ -170,7 +170,7 @@ def read_model(path: Path) -> None:
     """Load, and step what loads."""
     model = load(path)
     if path.suffix != ".yaml":
-        simulate_passive(PassiveSimulation(model, duration=0.002))
+        simulate(Simulation(model, duration=0.002))
 
 
 def read_result(path: Path) -> None:
@@ -255,7 +255,7 @@ def test_many_mutated_results(tmp_path):
     """A thousand mutants of a result file."""
     good = tmp_path / "box.urdf"
     good.write_text(URDF)
-    result = simulate_passive(PassiveSimulation(good, duration=0.05))
+    result = simulate(Simulation(good, duration=0.05))
     data = result.save(tmp_path / "good.nc").read_bytes()
     rng = random.Random(4)
     jobs = []

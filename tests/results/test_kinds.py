@@ -10,8 +10,8 @@ from tests.helpers.result_samples import make
 
 OLD = [
     ("hamr.simulation", "simulation", "hamr", {"gait": "trot"}, ["position"]),
-    ("passive.simulation", "simulation", "brick", {}, ["position"]),
-    ("passive.simulation", "simulation", "hamr", {}, ["position"]),
+    ("legged.simulation", "simulation", "brick", {}, ["position"]),
+    ("legged.simulation", "simulation", "hamr", {}, ["position"]),
     ("gecko.simulation", "simulation", "gecko", {}, ["alpha"]),
     ("voxels.simulation", "simulation", "voxel", {}, ["position"]),
     (

@@ -11,48 +11,19 @@ stretched straight.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
-from pydrake.math import RigidTransform
 from scipy.optimize import nnls
 
 from drakebots.model import Model
 from drakebots.multibody.posture.search import STRETCHED, Found, leg_reaches, search
-from drakebots.multibody.posture.stance import Stance
+from drakebots.multibody.posture.stance import Posture, Stance
 
 LEVEL = 2e-3
 """Largest height of a standing foot, as a share of the robot's size."""
 
 NAMES = ("stand", "home", "half_sitting", "default", "neutral", "ready")
 """Parts of the names of poses that a robot stands in, the best first."""
-
-
-@dataclass(frozen=True)
-class Posture:
-    """A robot on flat ground z = 0.
-
-    Attributes:
-        joints: position of every joint of one degree of freedom by name [rad, m].
-        X_WB: pose of the free base; the identity for a robot without one.
-        source: where it comes from: "given", "pose 'home' of the file", "default
-            positions", or "found".
-        residuals: largest height of a foot [m], distance of the centre of mass from
-            the polygon of the feet [m], largest loop row [m, 1], and how far shapes
-            reach into the ground [m].
-        faults: why it does not stand, a line each; empty where it does.
-    """
-
-    joints: Mapping[str, float]
-    X_WB: RigidTransform
-    source: str
-    residuals: Mapping[str, float] = field(default_factory=dict)
-    faults: tuple[str, ...] = ()
-
-    @property
-    def stands(self) -> bool:
-        """Whether nothing speaks against standing like this."""
-        return not self.faults
 
 
 def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Posture:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from pydrake.multibody.tree import JacobianWrtVariable
 from scipy.optimize import least_squares, minimize
 
 from drakebots.multibody.posture.stance import Leg, Stance
@@ -165,9 +164,9 @@ class _Rows:
         return np.concatenate(
             [
                 3.0 * np.array(bent),
-                equal_share_torques(s) / (s.mass * s.gravity * s.size),
+                0.3 * equal_share_torques(s) / (s.mass * s.gravity * s.size),
                 3.0 * away[1:count],
-                0.05 * away[count:],
+                0.15 * away[count:],
             ]
         )
 
@@ -214,17 +213,11 @@ def equal_share_torques(stance: Stance) -> np.ndarray:
 
     Loops are left out of account. (len(moved),) [N m, N].
     """
-    plant, world = stance.plant, stance.plant.world_frame()
-    tau = plant.CalcGravityGeneralizedForces(stance.context)
+    tau = stance.plant.CalcGravityGeneralizedForces(stance.context)
     weight = stance.mass * stance.gravity / max(len(stance.legs), 1)
-    frames = stance.robot.frames(stance.model.feet)
+    J = stance.foot_jacobians()
     for leg in stance.legs:
-        for k in leg.feet:
-            frame, p = frames[k]
-            J = plant.CalcJacobianTranslationalVelocity(
-                stance.context, JacobianWrtVariable.kV, frame, p, world, world
-            )
-            tau = tau + J[2] * weight / len(leg.feet)
+        tau = tau + J[list(leg.feet), 2].mean(axis=0) * weight
     columns = [stance.joints[j].velocity_start() for j in stance.moved]
     return -tau[columns]
 

@@ -8,17 +8,43 @@ joints of one degree of freedom on the way to a foot or in a loop. All other joi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import Model
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
+
+
+@dataclass(frozen=True)
+class Posture:
+    """A robot on flat ground z = 0.
+
+    Attributes:
+        joints: position of every joint of one degree of freedom by name [rad, m].
+        X_WB: pose of the free base; the identity for a robot without one.
+        source: where it comes from: "given", "pose 'home' of the file", "default
+            positions", or "found".
+        residuals: largest height of a foot [m], distance of the centre of mass from
+            the polygon of the feet [m], largest loop row [m, 1], and how far shapes
+            reach into the ground [m].
+        faults: why it does not stand, a line each; empty where it does.
+    """
+
+    joints: Mapping[str, float]
+    X_WB: RigidTransform
+    source: str
+    residuals: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing speaks against standing like this."""
+        return not self.faults
 
 
 @dataclass(frozen=True)
@@ -119,6 +145,15 @@ class Stance:
             X_WB = RigidTransform(RollPitchYaw(roll, pitch, yaw), p)
             plant.SetFloatingBaseBodyPoseInWorldFrame(self.context, self.base, X_WB)
 
+    def take(self, posture: Posture) -> None:
+        """Sets the context to a posture of the model."""
+        positions = self.joint_positions(posture.joints)
+        self.place(self.start(positions), positions)
+        if self.base is not None:
+            self.plant.SetFloatingBaseBodyPoseInWorldFrame(
+                self.context, self.base, posture.X_WB
+            )
+
     def bounds(self, margin: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of x: joint limits, drawn in by a share of their range."""
         low, high = self.lower[self.moved], self.upper[self.moved]
@@ -184,23 +219,11 @@ class Stance:
             return RigidTransform()
         return self.plant.EvalBodyPoseInWorld(self.context, self.base)
 
-    def lifts(self) -> np.ndarray:
-        """dz/dq of every leg's foot by its own joints, the largest (num_legs,).
-
-        In [m] for a joint that turns. It vanishes where a leg is stretched along z.
-        """
-        plant, world = self.plant, self.plant.world_frame()
-        found = np.full(len(self.legs), np.inf)
-        for k, leg in enumerate(self.legs):
-            if not leg.joints:
-                continue
-            frame, p = self._feet[leg.feet[0]]
-            J = plant.CalcJacobianTranslationalVelocity(
-                self.context, JacobianWrtVariable.kV, frame, p, world, world
-            )
-            columns = [self.joints[j].velocity_start() for j in leg.joints]
-            found[k] = np.abs(J[2, columns]).max()
-        return found
+    def foot_jacobians(self) -> np.ndarray:
+        """J of every foot's velocity in the world (nf, 3, nv)."""
+        return self.robot.feet_jacobian(self.context).reshape(
+            len(self.model.feet), 3, self.plant.num_velocities()
+        )
 
     def hips(self) -> list[np.ndarray | None]:
         """From every leg's first joint to the middle of its feet (3,) [m].

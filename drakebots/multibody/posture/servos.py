@@ -1,0 +1,102 @@
+"""Servos that hold a robot in a posture: gains from its mass and size.
+
+Every motor gets the torque that holds the posture at rest and a stiffness and a damping
+about it,
+
+    u = tau_0 + k (q_0 - q) - d v,    |u| <= effort limit
+
+A leg's joint carries the robot's mass m at a distance of its size L, shared by n legs,
+so that with the stiffness c in units of m g L / n
+
+    k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj)
+
+where M_jj is the joint's own entry of the mass matrix; a joint outside the legs has
+I = M_jj. The damping is 0.7 of the critical one. Drake takes gains into its contact
+solver's step, so that stiff ones stay stable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import PdControllerGains
+from pydrake.systems.framework import DiagramBuilder
+from pydrake.systems.primitives import ConstantVectorSource
+
+from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
+from drakebots.multibody.posture.stance import Stance
+
+DAMPING = 0.7
+"""Damping of a servo, as a share of the critical one."""
+
+
+@dataclass(frozen=True)
+class Servos:
+    """One servo for every actuator of a plant, in the order of their indices, in SI.
+
+    Attributes:
+        positions: held (nu,) [rad, m].
+        stiffness: (nu,) [N m/rad, N/m].
+        damping: (nu,) [N m s/rad, N s/m].
+        rest: what holds the posture at rest.
+    """
+
+    positions: np.ndarray
+    stiffness: np.ndarray
+    damping: np.ndarray
+    rest: Equilibrium
+
+    def add_to(self, plant: MultibodyPlant) -> None:
+        """Sets the gains of a plant's actuators, before it is finalized."""
+        for k, index in enumerate(plant.GetJointActuatorIndices()):
+            gains = PdControllerGains(p=self.stiffness[k], d=self.damping[k])
+            plant.get_joint_actuator(index).set_controller_gains(gains)
+
+    def connect(self, builder: DiagramBuilder, plant: MultibodyPlant) -> None:
+        """Connects the held positions and torques to a finalized plant's ports."""
+        motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+        for instance in {m.model_instance(): None for m in motors}:
+            own = [k for k, m in enumerate(motors) if m.model_instance() == instance]
+            wanted = np.concatenate([self.positions[own], np.zeros(len(own))])
+            builder.Connect(
+                builder.AddSystem(ConstantVectorSource(wanted)).get_output_port(),
+                plant.get_desired_state_input_port(instance),
+            )
+        torques = np.zeros(plant.num_actuated_dofs())
+        for motor, torque in zip(motors, self.rest.torques):
+            torques[motor.input_start()] = torque
+        builder.Connect(
+            builder.AddSystem(ConstantVectorSource(torques)).get_output_port(),
+            plant.get_actuation_input_port(),
+        )
+
+
+def servos(stance: Stance, stiffness: float) -> Servos:
+    """Servos that hold the robot as the stance's context has it.
+
+    Args:
+        stance: of the robot.
+        stiffness: c of a leg's joint, in units of m g L / n per radian.
+    """
+    plant, context = stance.plant, stance.context
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    inertia = np.diag(plant.CalcMassMatrix(context))
+    carried = stance.mass / max(len(stance.legs), 1)
+    carrying = {stance.joints[j].index() for leg in stance.legs for j in leg.joints}
+    own = np.zeros(len(motors))
+    for k, motor in enumerate(motors):
+        joint = motor.joint()
+        own[k] = inertia[joint.velocity_start()] + motor.calc_reflected_inertia(context)
+        if joint.index() in carrying:
+            slides = joint.type_name() == "prismatic"
+            own[k] = max(own[k], carried * (1 if slides else stance.size**2))
+    rate = np.sqrt(stiffness * stance.gravity / stance.size)
+    q = plant.GetPositions(context)
+    return Servos(
+        positions=np.array([q[m.joint().position_start()] for m in motors]),
+        stiffness=rate**2 * own,
+        damping=2 * DAMPING * rate * own,
+        rest=equilibrium(stance),
+    )

@@ -1,0 +1,94 @@
+"""How a simulation starts: in a posture, on the ground, its own shapes apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydrake.geometry import CollisionFilterDeclaration, GeometrySet
+from pydrake.math import RigidTransform
+from pydrake.systems.framework import Context
+
+from drakebots.core.units import SI
+from drakebots.multibody import Robot, covers, lowest_points
+from drakebots.multibody.posture import Posture
+
+
+def place(
+    robot: Robot, context: Context, posture: Posture, height: float | None = None
+) -> None:
+    """Puts a robot into a posture, its lowest point on the ground.
+
+    The lowest point is that of its collision shapes, or of what it draws where it has
+    none, and of its feet.
+
+    Args:
+        robot: in SI.
+        context: of its plant.
+        posture: of its model.
+        height: height of the base instead [m].
+    """
+    if robot.scaling != SI:
+        raise ValueError("a posture is placed in SI")
+    plant = robot.plant
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    q = plant.GetPositions(context)
+    for joint in joints:
+        if joint.name() in posture.joints and joint.num_positions() == 1:
+            q[joint.position_start()] = posture.joints[joint.name()]
+    plant.SetPositions(context, q)
+    floating = [joint for joint in joints if "floating" in joint.type_name()]
+    if len(floating) != 1:
+        return
+    robot.set_base_pose(context, posture.X_WB)
+    p = posture.X_WB.translation()
+    if height is None:
+        shapes = covers(plant, robot.scene_graph)
+        feet = robot.feet_positions(context)[:, 2]
+        radii = [foot.radius for foot in robot.model.feet]
+        lowest = np.concatenate([lowest_points(plant, context, shapes), feet - radii])
+        if not len(lowest):
+            return
+        height = p[2] - lowest.min()
+    X_WB = RigidTransform(posture.X_WB.rotation(), [p[0], p[1], height])
+    robot.set_base_pose(context, X_WB)
+
+
+def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
+    """Lets shapes of two bodies that overlap at the start pass through each other.
+
+    Links that are drawn into one another would be thrown apart.
+
+    Args:
+        robot: with a scene graph.
+        root_context: of the diagram, placed.
+
+    Returns:
+        A note on the pairs; none where nothing overlaps.
+    """
+    plant, scene_graph = robot.plant, robot.scene_graph
+    context = scene_graph.GetMyMutableContextFromRoot(root_context)
+    port = scene_graph.get_query_output_port()
+    inspector = scene_graph.model_inspector()
+
+    def body_of(shape):
+        return plant.GetBodyFromFrameId(inspector.GetFrameId(shape))
+
+    pairs = {}
+    for found in port.Eval(context).ComputePointPairPenetration():
+        bodies = [body_of(found.id_A), body_of(found.id_B)]
+        if plant.world_body() in bodies:
+            continue
+        bodies.sort(key=lambda body: int(body.index()))
+        pairs[tuple(body.name() for body in bodies)] = bodies
+    manager = scene_graph.collision_filter_manager(context)
+    for first, second in pairs.values():
+        manager.Apply(
+            CollisionFilterDeclaration().ExcludeBetween(
+                GeometrySet(plant.GetCollisionGeometriesForBody(first)),
+                GeometrySet(plant.GetCollisionGeometriesForBody(second)),
+            )
+        )
+    if not pairs:
+        return []
+    names = ", ".join("/".join(pair) for pair in list(pairs)[:3])
+    more = ", ..." if len(pairs) > 3 else ""
+    return [f"{len(pairs)} pairs of links overlap and do not touch: {names}{more}"]

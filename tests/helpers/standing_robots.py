@@ -1,0 +1,76 @@
+"""Small legged robots, written for tests on standing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def quadruped(
+    folder: Path,
+    *,
+    effort: float = 40.0,
+    knee: tuple[float, float] = (-2.5, 0.3),
+    thick: bool = False,
+) -> Path:
+    """A quadruped of 10 kg whose legs are straight at q = 0.
+
+    Args:
+        folder: to write into.
+        effort: of its motors [N m].
+        knee: limits of its knees [rad].
+        thick: whether the thighs' boxes reach into the trunk.
+    """
+    legs = "".join(
+        _leg(name, x, y, effort, knee, thick)
+        for name, x, y in (
+            ("FL", 0.2, 0.1),
+            ("FR", 0.2, -0.1),
+            ("RL", -0.2, 0.1),
+            ("RR", -0.2, -0.1),
+        )
+    )
+    text = f"""<robot name="quadruped">
+  <link name="trunk">
+    {_inertia(6.0, 0.1)}
+    <collision><geometry><box size="0.4 0.2 0.1"/></geometry></collision>
+  </link>{legs}
+</robot>"""
+    path = folder / "quadruped.urdf"
+    path.write_text(text)
+    return path
+
+
+def _inertia(mass: float, size: float) -> str:
+    moment = mass * size**2 / 6
+    return (
+        f'<inertial><mass value="{mass}"/><inertia ixx="{moment}" iyy="{moment}" '
+        f'izz="{moment}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+
+
+def _leg(name, x, y, effort, knee, thick) -> str:
+    def joint(part, parent, child, xyz, axis, low, high):
+        return f'''
+  <joint name="{name}_{part}" type="revolute">
+    <parent link="{parent}"/><child link="{child}"/>
+    <origin xyz="{xyz}"/><axis xyz="{axis}"/>
+    <limit lower="{low}" upper="{high}" effort="{effort}" velocity="20"/>
+  </joint>'''
+
+    def link(part, shape):
+        return f'''
+  <link name="{name}_{part}">{_inertia(0.3, 0.1)}{shape}</link>'''
+
+    box = '<collision><geometry><box size="0.08 0.08 0.2"/></geometry></collision>'
+    ball = (
+        '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/>'
+        "</geometry></collision>"
+    )
+    return (
+        joint("abduction", "trunk", f"{name}_hip", f"{x} {y} 0", "1 0 0", -0.8, 0.8)
+        + link("hip", "")
+        + joint("flexion", f"{name}_hip", f"{name}_thigh", "0 0 0", "0 1 0", -2, 2)
+        + link("thigh", box if thick else "")
+        + joint("knee", f"{name}_thigh", f"{name}_shank", "0 0 -0.2", "0 1 0", *knee)
+        + link("shank", ball)
+    )

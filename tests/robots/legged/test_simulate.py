@@ -1,0 +1,97 @@
+"""A robot stands, held by servos; without them it falls and rests."""
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.model import load
+from drakebots.results import load_result
+from drakebots.robots.legged import Simulation, simulate
+from tests.helpers.standing_robots import quadruped
+
+
+def test_a_brick_falls_and_rests(tmp_path):
+    heard = []
+    problem = Simulation("brick", duration=0.4, friction=0.3, height=0.6, passive=True)
+    result = simulate(problem, progress=lambda *news: heard.append(news))
+    assert result.ok and result.kind == "legged.simulation"
+    assert heard[-1] == ("simulate", 0.4, 0.4)
+    feet = result.data.foot_position.values[..., 2]
+    assert feet[0].min() == pytest.approx(0.1) and abs(feet[-1].min()) < 1e-3
+    assert result.provenance["options"]["friction"] == 0.3
+    assert result.provenance["options"]["model"].endswith("brick.sdf")
+    assert load_result(result.save(tmp_path / "fall.nc")) == result
+
+
+def test_a_loaded_model_at_a_height():
+    problem = Simulation(load("brick"), duration=0.05, height=2.0, passive=True)
+    base = simulate(problem).data.base_position.values
+    assert np.allclose(base[0], [0, 0, 2.0])
+    t = 0.05
+    assert base[-1, 2] == pytest.approx(2.0 - 0.5 * 9.81 * t**2, abs=1e-3)
+
+
+def test_a_quadruped_stands_and_its_motors_carry_it(tmp_path):
+    """Straight legs are bent; the torques at the end are those of statics."""
+    result = simulate(Simulation(load(quadruped(tmp_path)), duration=0.5))
+    assert result.ok, result.message
+    assert "held by 12 servos" in result.message
+    assert result.metrics["height_share"] == pytest.approx(1, abs=0.01)
+    assert result.metrics["tilt_deg"] < 0.5
+    feet = result.data.foot_position.values[..., 2] - 0.02
+    assert np.abs(feet).max() < 1e-3
+    # The first sample is before the first step; feet that stick take up a little.
+    torque = result.data.torque.values
+    weight, size = 9.81 * 9.6, 0.37
+    assert np.abs(torque[1]).max() > 0.05 * weight * size
+    assert np.abs(torque[-1] - torque[1]).max() < 0.01 * weight * size
+
+
+def test_left_to_itself_it_goes_down(tmp_path):
+    path = quadruped(tmp_path)
+    result = simulate(Simulation(path, duration=0.5, passive=True))
+    assert result.ok and "left to itself" in result.message
+    assert result.metrics["height_share"] < 0.8
+
+
+def test_weak_motors_let_it_fall(tmp_path):
+    result = simulate(Simulation(quadruped(tmp_path, effort=0.3), duration=0.5))
+    assert result.verdict is Verdict.FAILED
+    assert "it fell at 0." in result.message
+    assert np.abs(result.data.torque).max() <= 0.3 + 1e-9
+
+
+def test_links_drawn_into_one_another_do_not_push(tmp_path):
+    """The hips' boxes lie in the trunk, two joints up."""
+    result = simulate(Simulation(quadruped(tmp_path, thick=True), duration=0.2))
+    assert result.ok and "pairs of links overlap" in result.message
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"duration": 0},
+        {"duration": np.nan},
+        {"time_step": -1},
+        {"log_period": np.inf},
+        {"friction": -0.1},
+        {"height": np.nan},
+        {"time_limit": 0},
+        {"stiffness": 0},
+    ],
+)
+def test_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(InvalidInput, match=f"^{name} must be"):
+        Simulation("brick", **wrong)
+
+
+def test_unknown_model():
+    with pytest.raises(UnknownName, match="brick"):
+        simulate(Simulation("brik"))
+
+
+def test_unknown_joint():
+    with pytest.raises(UnknownName, match="joint"):
+        simulate(Simulation("brick", pose={"elbow": 1.0}))
