@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -143,10 +142,6 @@ def _package_files() -> Iterator[Path]:
             continue
         for file in files:
             yield Path(os.path.normpath(file.locate()))
-    # The wheels of the cmeel family put their data beside the packages.
-    data = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share"
-    if data.is_dir():
-        yield from data.rglob("*")
 
 
 def _short_names(paths: list[Path]) -> dict[Path, str]:

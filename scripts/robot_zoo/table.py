@@ -151,9 +151,10 @@ def draw_sheet(stills: Mapping[str, Path], path: Path) -> Path | None:
     there = {name: still for name, still in stills.items() if still.is_file()}
     if not there:
         return None
-    lines = -(-len(there) // COLUMNS)
-    figure = Figure(figsize=(2.4 * COLUMNS, 2.0 * lines), layout="constrained")
-    axes = figure.subplots(lines, COLUMNS, squeeze=False).flat
+    columns = min(COLUMNS, len(there))
+    lines = -(-len(there) // columns)
+    figure = Figure(figsize=(2.4 * columns, 2.0 * lines), layout="constrained")
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     for ax in axes:
         ax.axis("off")
     for ax, (name, still) in zip(axes, there.items()):

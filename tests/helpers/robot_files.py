@@ -316,6 +316,59 @@ def unreadable_mesh(folder: Path) -> Path:
     return write(folder, quadruped(torso=mesh("torn.obj", "visual")))
 
 
+# --- closed loops ---
+
+
+def parallel_legs() -> str:
+    """A quadruped whose knees are moved by a crank and a rod beside each thigh.
+
+    Crank and lever are 0.03 m long and point back; rod and thigh are parallel. The
+    links `<leg>_rod_end` and `<leg>_lever_end` are to be joined.
+    """
+    text = quadruped()
+    rest = ""
+    small = (0.01, 0.01, 0.01)
+    for leg, (x, y) in CORNERS.items():
+        at = f"{0.13 * x} {0.09 * y} 0"
+        rest += link(f"{leg}_crank", 0.05, (0.03, 0.01, 0.01), at="-0.015 0 0")
+        rest += link(f"{leg}_rod", 0.05, (0.01, 0.01, 0.12), at="0 0 -0.06")
+        rest += link(f"{leg}_rod_end", 1e-3, small) + link(
+            f"{leg}_lever_end", 1e-3, small
+        )
+        rest += joint(f"{leg}_drive", "torso", f"{leg}_crank", at)
+        rest += joint(f"{leg}_pin", f"{leg}_crank", f"{leg}_rod", "-0.03 0 0")
+        for end, parent, place in (
+            ("rod_end", "rod", "0 0 -0.12"),
+            ("lever_end", "shank", "-0.03 0 0"),
+        ):
+            names = f"{leg}_{end}_frame", f"{leg}_{parent}", f"{leg}_{end}"
+            rest += joint(*names, place, "", "fixed")
+    return text.replace("</robot>", rest + "</robot>")
+
+
+@habit(4)
+def loops_3d(folder: Path) -> Path:
+    """Loops in a YAML beside the file: two points coincide; motors are named."""
+    return _joined(folder, "3d")
+
+
+@habit(4)
+def loops_6d(folder: Path) -> Path:
+    """Loops in a YAML beside the file: two frames coincide, with redundant rows."""
+    return _joined(folder, "6d")
+
+
+def _joined(folder: Path, kind: str) -> Path:
+    pairs = ", ".join(f"['{leg}_rod_end', '{leg}_lever_end']" for leg in CORNERS)
+    motors = ", ".join(f"'{leg}_hip', '{leg}_drive'" for leg in CORNERS)
+    write(
+        folder,
+        f"closed_loop: [{pairs}]\ntype: {[kind] * 4}\nname_mot: [{motors}]\n",
+        "robot.yaml",
+    )
+    return write(folder, parallel_legs())
+
+
 # --- MJCF and SDF ---
 
 _MJCF_LEG = """
