@@ -75,8 +75,8 @@ class Ground:
             dissipation=optional(non_negative("s/m")),
         )
 
-    def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
-        """Registers the half-space with a plant in units of `scaling`."""
+    def material(self, scaling: Scaling = SI) -> ProximityProperties:
+        """Friction, stiffness and dissipation for a plant in units of `scaling`."""
         properties = ProximityProperties()
         material = {}
         if self.stiffness is not None:
@@ -88,8 +88,16 @@ class Ground:
             properties=properties,
             **material,
         )
+        return properties
+
+    def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
+        """Registers the half-space with a plant in units of `scaling`."""
         plant.RegisterCollisionGeometry(
-            plant.world_body(), RigidTransform(), HalfSpace(), "ground", properties
+            plant.world_body(),
+            RigidTransform(),
+            HalfSpace(),
+            "ground",
+            self.material(scaling),
         )
 
 

@@ -294,7 +294,18 @@ ROBOTS = (
 
 KINDS = (
     Kind("legged.simulation", _MOTION, _RECORD),
-    Kind("locomotion.plan", _MOTION, _RECORD),
+    Kind(
+        "locomotion.plan",
+        _MOTION,
+        _RECORD,
+        track=Task(
+            "drakebots.robots.legged:Tracking",
+            "drakebots.robots.legged:track",
+            "execute a plan of any legged robot with feedback",
+            "drakebots track plan.nc --cycles 5 -o run.nc",
+        ),
+    ),
+    Kind("legged.track", _MOTION, _RECORD),
     Kind("hamr.simulation", _MOTION, _RECORD),
     Kind(
         "hamr.plan",

@@ -1,10 +1,17 @@
-"""Any legged robot from a file: it stands, held by servos, or is left to itself."""
+"""Any legged robot from a file: it stands, held by servos, and executes plans.
+
+standing = simulate(Simulation("my_robot.urdf"))
+run = track(Tracking(plan, cycles=5))
+"""
 
 from typing import TYPE_CHECKING
 
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.robots.legged.reference import Reference, reference
     from drakebots.robots.legged.simulate import Simulation, simulate
+    from drakebots.robots.legged.track import Tracking, track
+    from drakebots.robots.legged.whole_body import Gains, WholeBodyControl
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

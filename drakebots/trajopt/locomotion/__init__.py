@@ -18,6 +18,6 @@ if TYPE_CHECKING:
         LocomotionWeights,
     )
     from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
-    from drakebots.trajopt.locomotion.standing import Standing, stand
+    from drakebots.trajopt.locomotion.standing import Standing, base_axes, stand
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

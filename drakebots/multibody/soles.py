@@ -1,0 +1,70 @@
+"""Feet that touch the ground as the points that programs plan with.
+
+A foot's own collision geometry may be a mesh, a box (of which point contact finds one
+corner) or nothing at all. With soles, a body that carries feet touches the ground with
+one sphere at each of them; all other bodies touch it with their own geometry, and no
+two bodies of the robot touch each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydrake.geometry import (
+    CollisionFilterDeclaration,
+    GeometryId,
+    GeometrySet,
+    ProximityProperties,
+    SceneGraph,
+    Sphere,
+)
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex
+
+from drakebots.model import Point, find_body
+from drakebots.multibody.foot_contacts import POINT
+
+
+def add_soles(
+    plant: MultibodyPlant, feet: Sequence[Point], material: ProximityProperties
+) -> list[GeometryId]:
+    """Adds the spheres of feet to a plant, before Finalize.
+
+    Args:
+        plant: with the feet's bodies, in SI.
+        feet: the feet.
+        material: of the soles, that of the ground.
+
+    Returns:
+        The geometries, one a foot.
+    """
+    return [
+        plant.RegisterCollisionGeometry(
+            find_body(plant, foot.body),
+            RigidTransform(np.array(foot.p_BF)),
+            Sphere(max(foot.radius, POINT)),
+            f"sole_{foot.name}",
+            material,
+        )
+        for foot in feet
+    ]
+
+
+def touch_by_soles(
+    plant: MultibodyPlant, scene_graph: SceneGraph, soles: Sequence[GeometryId]
+) -> None:
+    """Leaves the contacts that this module describes; after Finalize."""
+    manager = scene_graph.collision_filter_manager()
+    world = plant.GetCollisionGeometriesForBody(plant.world_body())
+    kept, robot, of_feet = set(soles), [], []
+    for i in range(1, plant.num_bodies()):
+        own = plant.GetCollisionGeometriesForBody(plant.get_body(BodyIndex(i)))
+        robot += own
+        if kept & set(own):
+            of_feet += [key for key in own if key not in kept]
+    declared = CollisionFilterDeclaration().ExcludeWithin(GeometrySet(robot))
+    manager.Apply(
+        declared.ExcludeBetween(GeometrySet(of_feet), GeometrySet(list(world)))
+    )

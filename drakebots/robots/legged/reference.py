@@ -1,0 +1,261 @@
+"""A locomotion plan as functions of time: state, forces, and which feet carry load.
+
+A plan is known at its knots. Between them positions are cubic with the knots' rates
+(Hermite), feet are monotone cubics (they never dip below the ground between two knots
+on it), and forces are linear. A periodic plan goes on beyond its last knot, a cycle's
+advance further on; another plan ends at rest in its last pose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
+
+from drakebots.core.errors import InvalidInput
+from drakebots.multibody import Robot
+from drakebots.results import Result
+
+LOADED = 0.02
+"""A foot carries load where its planned normal force exceeds this share of the
+weight."""
+
+_PADDING = 4
+"""Number of knots of the next and last cycle that shape a foot's path at the wrap."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A plan at one time, in the plant's units.
+
+    Attributes:
+        q, v, vdot: coordinates, their rates and accelerations (nq,).
+        com, com_velocity, com_acceleration: of the centre of mass, world (3,).
+        feet, feet_velocity, feet_acceleration: of the feet's centres, world (nc, 3).
+        input: inputs of the actuators (nu,).
+        force: forces of the ground on the feet, world (nc, 3).
+        loaded: whether a foot carries load (nc,).
+        swing: share of its swing that a foot has behind it (nc,), 0 while loaded.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    vdot: np.ndarray
+    com: np.ndarray
+    com_velocity: np.ndarray
+    com_acceleration: np.ndarray
+    feet: np.ndarray
+    feet_velocity: np.ndarray
+    feet_acceleration: np.ndarray
+    input: np.ndarray
+    force: np.ndarray
+    loaded: np.ndarray
+    swing: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A plan at its N knots, in the plant's units.
+
+    Attributes:
+        time: from 0 on (N,).
+        q, v: coordinates and their rates, in the plant's order (N, nq).
+        base: position of the base, world (N, 3).
+        com, com_velocity: of the centre of mass, world (N, 3).
+        feet: centres of the feet, world (N, nc, 3).
+        input: inputs (N, nu); each holds over the interval after its knot.
+        force: forces of the ground on the feet, world (N, nc, 3).
+        loaded: whether a foot carries load at a knot (N, nc).
+        periodic: whether the plan repeats.
+    """
+
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    base: np.ndarray
+    com: np.ndarray
+    com_velocity: np.ndarray
+    feet: np.ndarray
+    input: np.ndarray
+    force: np.ndarray
+    loaded: np.ndarray
+    periodic: bool
+
+    @property
+    def duration(self) -> float:
+        """Duration of the plan, or of a cycle."""
+        return float(self.time[-1])
+
+    @property
+    def height(self) -> float:
+        """Mean height of the centre of mass above the lowest foot."""
+        return float((self.com[:, 2] - self.feet[:, :, 2].min(axis=1)).mean())
+
+    def at(self, time: float) -> Sample:
+        """The plan at a time >= 0."""
+        cycle, phase = self._phase(time)
+        n, nc = self.q.shape[1], self.feet.shape[1]
+        moving, still = self._curves
+        x, dx, ddx = moving(phase), moving(phase, 1), moving(phase, 2)
+        p, dp, ddp = still(phase), still(phase, 1), still(phase, 2)
+        if not self.periodic and time >= self.duration:
+            dx, ddx, dp, ddp = 0 * dx, 0 * ddx, 0 * dp, 0 * ddp
+        x = x + cycle * (np.concatenate([self.q[-1] - self.q[0], self._stride]))
+        p = p.reshape(nc, 3) + cycle * self._stride
+        k = int(np.searchsorted(self.time, phase, "right")) - 1
+        k = min(max(k, 0), len(self.time) - 2)
+        share = (phase - self.time[k]) / (self.time[k + 1] - self.time[k])
+        loaded, swing = self._contacts(phase)
+        return Sample(
+            q=x[:n],
+            v=dx[:n],
+            vdot=ddx[:n],
+            com=x[n:],
+            com_velocity=dx[n:],
+            com_acceleration=ddx[n:],
+            feet=p,
+            feet_velocity=dp.reshape(nc, 3),
+            feet_acceleration=ddp.reshape(nc, 3),
+            input=self.input[k],
+            force=(1 - share) * self.force[k] + share * self.force[k + 1],
+            loaded=loaded,
+            swing=swing,
+        )
+
+    def _phase(self, time: float) -> tuple[int, float]:
+        """Cycles before a time, and the time within its cycle."""
+        if not self.periodic:
+            return 0, min(time, self.duration)
+        # Rounding must not make the last moment of a cycle the first of the next.
+        cycle = int(np.floor(time / self.duration + 1e-9))
+        return cycle, max(time - cycle * self.duration, 0.0)
+
+    @cached_property
+    def _stride(self) -> np.ndarray:
+        """Advance of a cycle (3,)."""
+        return self.com[-1] - self.com[0]
+
+    @cached_property
+    def _curves(self):
+        x = np.hstack([self.q, self.com])
+        dx = np.hstack([self.v, self.com_velocity])
+        feet, time = self.feet.reshape(len(self.time), -1), self.time
+        if self.periodic:
+            step = np.tile(self._stride, self.feet.shape[1])
+            P, T = _PADDING, self.duration
+            feet = np.vstack([feet[-1 - P : -1] - step, feet, feet[1 : P + 1] + step])
+            time = np.concatenate([time[-1 - P : -1] - T, time, time[1 : P + 1] + T])
+        return CubicHermiteSpline(self.time, x, dx), PchipInterpolator(time, feet)
+
+    def _contacts(self, phase: float) -> tuple[np.ndarray, np.ndarray]:
+        """Which feet are loaded, and how far through their swings the others are.
+
+        The contact of a knot lasts from the middle of the interval before it to the
+        middle of the one after.
+        """
+        middles = (self.time[1:] + self.time[:-1]) / 2
+        knot = int(np.searchsorted(middles, phase))
+        loaded = self.loaded[knot].copy()
+        swing = np.zeros(len(loaded))
+        for foot in np.flatnonzero(~loaded):
+            start, end = self._swings[foot][knot]
+            swing[foot] = np.clip((phase - start) / (end - start), 0.0, 1.0)
+        return loaded, swing
+
+    @cached_property
+    def _swings(self) -> list[dict[int, tuple[float, float]]]:
+        """By foot and knot in the air: start and end of the swing it is part of."""
+        middles = (self.time[1:] + self.time[:-1]) / 2
+        T, N = self.duration, len(self.time)
+        first, last = np.r_[0.0, middles], np.r_[middles, T]
+        found = []
+        for loaded in self.loaded.T:
+            swings: dict[int, tuple[float, float]] = {}
+            for k in np.flatnonzero(~loaded):
+                a, b, start, end = k, k, first[k], last[k]
+                while a > 0 and not loaded[a - 1]:
+                    a -= 1
+                    start = first[a]
+                while b < N - 1 and not loaded[b + 1]:
+                    b += 1
+                    end = last[b]
+                if self.periodic and loaded.any():
+                    if a == 0:
+                        before = N - 1 - int(np.argmax(loaded[::-1]))
+                        start = first[before + 1] - T if before < N - 1 else 0.0
+                    if b == N - 1:
+                        after = int(np.argmax(loaded))
+                        end = first[after] + T if after > 0 else T
+                swings[int(k)] = (float(start), float(end))
+            found.append(swings)
+        return found
+
+
+def reference(plan: Result, robot: Robot) -> Reference:
+    """A plan of kind "locomotion.plan" for a robot.
+
+    Args:
+        plan: the result.
+        robot: of the plan's model, on the plan's base.
+
+    Raises:
+        InvalidInput: for a plan of another model.
+    """
+    data, plant = plan.data, robot.plant
+    context = plant.CreateDefaultContext()
+    q = _in_order(data, "position", "coordinate", plant.GetPositionNames, robot)
+    v = _in_order(data, "velocity", "rate", plant.GetVelocityNames, robot)
+    q, v = q / robot.position_units(), v / robot.velocity_units()
+    com, rate = np.zeros((2, len(q), 3))
+    feet = np.zeros((len(q), len(robot.model.feet), 3))
+    for k in range(len(q)):
+        plant.SetPositions(context, q[k])
+        plant.SetVelocities(context, v[k])
+        com[k] = plant.CalcCenterOfMassPositionInWorld(context)
+        rate[k] = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
+        feet[k] = robot.feet_positions(context) / robot.scaling.length
+    force = data.foot_force.values / robot.scaling.force
+    weight = robot.model.summary.mass / robot.scaling.mass * gravity(robot)
+    return Reference(
+        time=data.time.values / robot.scaling.time,
+        q=q,
+        v=v,
+        base=data.base_position.values / robot.scaling.length,
+        com=com,
+        com_velocity=rate,
+        feet=feet,
+        input=data.input.values / input_units(robot),
+        force=force,
+        loaded=force[:, :, 2] > LOADED * weight,
+        periodic=bool(plan.metrics["periodic"]),
+    )
+
+
+def gravity(robot: Robot) -> float:
+    """Magnitude of gravity, plant units."""
+    return float(np.linalg.norm(robot.plant.gravity_field().gravity_vector()))
+
+
+def input_units(robot: Robot) -> np.ndarray:
+    """SI value of one unit of every input (nu,) [N m, or N for sliding joints]."""
+    plant, unit = robot.plant, robot.scaling
+    joints = [
+        plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
+    ]
+    slides = [joint.type_name() == "prismatic" for joint in joints]
+    return np.where(slides, unit.force, unit.torque)
+
+
+def _in_order(data, variable: str, axis: str, names, robot: Robot) -> np.ndarray:
+    """A variable of a plan in the order of the plant's coordinates (N, n)."""
+    have = [str(name) for name in data[axis].values]
+    wanted = list(names(always_add_suffix=False))
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        raise InvalidInput(
+            f"the plan has no coordinate {missing[0]}; it is not of the model "
+            f"{robot.model.name} as it is now"
+        )
+    return data[variable].values[:, [have.index(name) for name in wanted]]

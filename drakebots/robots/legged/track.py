@@ -1,0 +1,300 @@
+"""Execute a plan of any legged robot on its ground.
+
+    run = track(Tracking(plan, cycles=5))
+    print(run.metrics["stride_m"], run.metrics["upright"])
+
+The plan's inputs are fed forward, and feedback keeps the robot to it: whole-body
+control (:mod:`.whole_body`), or servos at the joints alone. What is under the feet is
+not the planner's contact: Drake's SAP on stiff ground, or time stepping with hard
+contact.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, fields
+
+import numpy as np
+import xarray as xr
+from pydrake.multibody.plant import MultibodyPlant
+
+from drakebots.core.checks import (
+    check,
+    finite,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.errors import InvalidInput, one_line
+from drakebots.core.run import Progress, RunEnd, Stop, Verdict, failed, run_steps
+from drakebots.model import Model, model_of, model_provenance
+from drakebots.multibody import Robot, build_robot, root_bodies, trajectory_dataset
+from drakebots.results import Result
+from drakebots.robots.legged.grounds import (
+    GROUNDS,
+    HardGround,
+    SapGround,
+    stiff_ground,
+)
+from drakebots.robots.legged.metrics import track_metrics
+from drakebots.robots.legged.reference import gravity, reference
+from drakebots.robots.legged.servo_control import ServoControl
+from drakebots.robots.legged.whole_body import WholeBodyControl
+from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.locomotion import base_axes
+
+FEEDBACKS = ("whole-body", "servos")
+"""What keeps a robot to its plan."""
+
+FALLEN_TILT = 1.0
+"""A robot whose base tilts further from the plan has fallen [rad]."""
+
+FALLEN_HEIGHT = 0.5
+"""A robot whose base is lower than planned by this share of the height of its centre of
+mass has fallen."""
+
+LOG_PERIOD = 5e-3
+"""Period of the stored samples [s], rounded to time steps."""
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """A plan to execute, and the circumstances.
+
+    Attributes:
+        plan: plan of a legged robot.
+        cycles: number of cycles of a periodic plan.
+        ground: contact model, sap (Drake's, on stiff ground) or hard (time stepping
+            with hard contact).
+        feedback: whole-body (a quadratic program over torques and forces, with steps
+            that correct errors) or servos (springs and dampers at the joints).
+        friction: friction coefficient of the ground; by default the plan's.
+        delay: time from a measurement to the torques that it leads to [s].
+        push: sudden change of the base's velocity to the left, after a third of the
+            run [m/s].
+        settle: time to hold the last pose after a plan that is not periodic [s].
+        time_step: time step of the simulation [s]; by default 1 ms, shorter for robots
+            smaller than 0.1 m.
+        time_limit: limit of the wall time [s]; what was reached is kept.
+
+    Raises:
+        InvalidInput: for a result that is not such a plan, or a value out of its range.
+        UnknownName: for an unknown ground or feedback.
+    """
+
+    plan: Result
+    cycles: int = 5
+    ground: str = "sap"
+    feedback: str = "whole-body"
+    friction: float | None = None
+    delay: float = 0.0
+    push: float = 0.0
+    settle: float = 0.5
+    time_step: float | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(
+            self,
+            "",
+            cycles=whole(1),
+            ground=one_of("ground", GROUNDS),
+            feedback=one_of("feedback", FEEDBACKS),
+            friction=optional(non_negative()),
+            delay=non_negative("s"),
+            push=finite("m/s"),
+            settle=non_negative("s"),
+            time_step=optional(positive("s")),
+            time_limit=optional(positive("s")),
+        )
+        needed = ("position", "velocity", "foot_force", "input")
+        if not all(name in self.plan.data for name in needed):
+            raise InvalidInput(
+                f"a result of kind {self.plan.kind!r} is not a plan of a legged robot; "
+                "give one of kind locomotion.plan"
+            )
+
+
+def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
+    """Executes a plan; returns what was reached even when cut short.
+
+    Args:
+        problem: what to execute, and where.
+        progress: called as progress("simulate", time, duration) [s].
+
+    Raises:
+        UnknownName, ModelProblem: when the plan's model is not there any more.
+        InvalidInput: for a plan of another model.
+    """
+    run = _Run(problem, model_of(problem.plan))
+    end = run_steps(
+        run.step,
+        run.steps,
+        stage="simulate",
+        until=run.duration,
+        progress=progress,
+        time_limit=problem.time_limit,
+    )
+    data = run.dataset()
+    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    options["plan"] = {"model": problem.plan.model, "kind": problem.plan.kind}
+    return Result(
+        kind="legged.track",
+        model=run.model.name,
+        verdict=end.verdict,
+        message=run.message(data, end),
+        data=data,
+        residuals={
+            "loop gap [m]": float(data.loop_gap.max()) if "loop_gap" in data else 0.0
+        },
+        timings={"simulate": end.wall},
+        metrics=run.metrics(data),
+        provenance=model_provenance(run.model, options),
+    )
+
+
+class _Run:
+    """A plan on its ground, with its controller and what is logged."""
+
+    def __init__(self, problem: Tracking, model: Model):
+        self.problem, self.model = problem, model
+        base = "euler" if _floats(model) else "fixed"
+        own = build_robot(model, base=base, time_step=0)
+        self.plan = plan = reference(problem.plan, own)
+        self.friction = problem.friction
+        if self.friction is None:
+            self.friction = float(problem.plan.metrics["friction"])
+        g = gravity(own)
+        self.period = problem.time_step or min(1e-3, np.sqrt(plan.height / g) / 100)
+        self.ground = self._build_ground(base, g)
+        self.robot = self.ground.robot
+        axes, names = base_axes(own), ContactSystem(own).coordinates
+        self.axes = {axis: names.index(name) for axis, name in axes.items()}
+        self.actuators = [
+            own.plant.get_joint_actuator(i) for i in own.plant.GetJointActuatorIndices()
+        ]
+        self.limits = np.array([a.effort_limit() for a in self.actuators])
+        self.control = self._build_control(own)
+        cycles = problem.cycles if plan.periodic else 1
+        self.duration = cycles * plan.duration
+        if not plan.periodic:
+            self.duration += problem.settle
+        self.steps = int(np.ceil(self.duration / self.period - 1e-6))
+        self._waiting = deque(maxlen=round(problem.delay / self.period) + 1)
+        self._every = max(1, round(LOG_PERIOD / self.period))
+        self._log: list[tuple] = []
+        self.ground.start(plan.q[0], plan.v[0])
+        self._keep(0, plan.input[0])
+
+    def _build_ground(self, base: str, g: float) -> SapGround | HardGround:
+        given = {"base": base, "time_step": self.period}
+        if self.problem.ground == "hard":
+            return HardGround(self.model, friction=self.friction, **given)
+        ground = stiff_ground(self.model, self.plan.height, self.friction, g)
+        return SapGround(self.model, ground=ground, **given)
+
+    def _build_control(self, own: Robot) -> WholeBodyControl | ServoControl:
+        if self.problem.feedback == "servos":
+            return ServoControl(own, self.plan, limits=self.limits)
+        tilt = [self.axes[a] for a in ("roll", "pitch", "yaw") if a in self.axes]
+        return WholeBodyControl(
+            own, self.plan, friction=self.friction, limits=self.limits, tilt=tilt
+        )
+
+    def step(self, k: int) -> Stop | None:
+        """Step k = 1, 2, ...: control, motion, log."""
+        time = (k - 1) * self.period
+        if self.problem.push and k == self.steps // 3:
+            self._push()
+        q, v = self.ground.state()
+        touching = self.ground.forces()[:, 2] > 0
+        self._waiting.append(self.control.inputs(time, q, v, touching))
+        applied = self._waiting[0]
+        try:
+            self.ground.advance(applied)
+        except RuntimeError as error:
+            reason = one_line(error)[:160]
+            return failed(f"the simulation failed ({reason}); reduce the time step")
+        q, v = self.ground.state()
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return failed("the state diverged; reduce the time step")
+        if k % self._every == 0 or k == self.steps:
+            self._keep(k, applied)
+        return self._fallen(k * self.period, q)
+
+    def _push(self) -> None:
+        if "y" not in self.axes:
+            raise InvalidInput(
+                f"{self.model.name} cannot move to the left; leave push out"
+            )
+        q, v = self.ground.state()
+        v[self.axes["y"]] += self.problem.push
+        self.ground.start(q, v)
+
+    def _fallen(self, time: float, q: np.ndarray) -> Stop | None:
+        planned = self.plan.at(time).q
+        leaning = [self.axes[a] for a in ("roll", "pitch") if a in self.axes]
+        low = False
+        if "z" in self.axes:
+            z = self.axes["z"]
+            low = q[z] < planned[z] - FALLEN_HEIGHT * self.plan.height
+        if low or np.any(np.abs(q - planned)[leaning] > FALLEN_TILT):
+            return Stop(Verdict.FAILED, f"fell after {time:.3g} s")
+        return None
+
+    def _keep(self, k: int, inputs: np.ndarray) -> None:
+        state = np.concatenate(self.ground.state())
+        self._log.append((k * self.period, state, inputs, self.ground.forces()))
+
+    def dataset(self) -> xr.Dataset:
+        """What was logged, in SI, and the plan's forces beside it.
+
+        Beyond :func:`trajectory_dataset`: input and input_limit (0 for none), power
+        (of the actuators, each counted positive), foot_force, foot_force_planned.
+        """
+        times, states, inputs, forces = (np.array(x) for x in zip(*self._log))
+        data = trajectory_dataset(self.robot, times, states)
+        data = data.assign_coords(input_name=[a.name() for a in self.actuators])
+        limits = np.where(np.isfinite(self.limits), self.limits, 0.0)
+        planned = np.array([self.plan.at(t).force for t in times])
+        B = np.array(self.robot.plant.MakeActuationMatrix())
+        rates = states[:, self.robot.plant.num_positions() :] @ B
+        note = "N m (N where the joint slides)"
+        by_foot = ("time", "foot", "axis")
+        return data.assign(
+            input=(("time", "input_name"), inputs, {"units": note}),
+            power=("time", np.abs(inputs * rates).sum(axis=1), {"units": "W"}),
+            input_limit=(("input_name",), limits, {"units": note}),
+            foot_force=(by_foot, forces, {"units": "N"}),
+            foot_force_planned=(by_foot, planned, {"units": "N"}),
+        )
+
+    def message(self, data: xr.Dataset, end: RunEnd) -> str:
+        """How the run ended, in one line."""
+        figures = self.metrics(data)
+        if not self.plan.periodic:
+            return end.message
+        done = f"{figures['cycles_upright']} of {self.problem.cycles} cycles"
+        if not end.ok:
+            return f"{end.message}, after {done}"
+        return f"{done}, {figures['stride_share']:.0%} of the planned stride"
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the run."""
+        problem, mass = self.problem, self.model.summary.mass
+        return {
+            **track_metrics(data, self.plan, mass * gravity(self.robot)),
+            "friction": self.friction,
+            "ground": problem.ground,
+            "feedback": problem.feedback,
+            "time_step_s": self.period,
+        }
+
+
+def _floats(model: Model) -> bool:
+    """Whether a model has a free base; others move on joints of their own."""
+    probe = MultibodyPlant(0.0)
+    model.add_to(probe, close_loops=False)
+    return bool(root_bodies(probe))

@@ -1,0 +1,334 @@
+"""Whole-body control about a plan: torques from one quadratic program a tick.
+
+With the loops' forces eliminated, the accelerations of a robot are affine in its inputs
+and the forces of the ground, z = (u, f):
+
+    M vdot = tau + B u + J'f + C'lam,   C vdot = -c_dot    =>   vdot = a + A z
+
+The program chooses z so that tasks x, each a motion of the plan with a spring and a
+damper about it, accelerate as they should:
+
+    min  sum_i w_i |J_i vdot + Jdot_i v - (x_i'' + k_p (x_i - x) + k_d (x_i' - x'))|^2
+         + small weights on f and u about the plan's
+    s.t. |u| <= limits,  f in the friction pyramid of feet that touch, 0 elsewhere
+
+The tasks are the centre of mass, the base's roll, pitch and yaw, the feet (those that
+carry load stay where they are, the others swing) and, weakly, the joints. Where a plan
+has no support for a task (a trot stands on two feet), the next step corrects it: feet
+land displaced by the error of the centre of mass's capture point,
+
+    e + e_dot sqrt(l/g)
+
+(Pratt et al., Humanoids 2006). All gains are multiples of sqrt(g/l), with l the height
+of the centre of mass, so that nothing is tuned for a robot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import daqp
+import numpy as np
+import scipy.linalg
+from pydrake.multibody.tree import JacobianWrtVariable
+
+from drakebots.core.errors import NoSolution
+from drakebots.multibody import Robot
+from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.robots.legged.reference import Reference, Sample, gravity
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains and weights of a whole-body controller, all of them without units.
+
+    Attributes:
+        body: natural frequency of the centre of mass and the base's angles
+            [sqrt(g/l)].
+        feet: natural frequency of swinging feet [sqrt(g/l)].
+        joints: natural frequency of the joints [sqrt(g/l)].
+        capture: share of the capture point's error by which feet land displaced.
+        reach: largest such displacement [l].
+        lead: largest error of the centre of mass along the ground that counts [l].
+        weight_body, weight_feet, weight_stance, weight_joints: of the accelerations
+            of tasks [1/g^2].
+        weight_force: of forces about the plan's [1/(m g)^2].
+        weight_input: of inputs about the plan's [1/(m g l)^2].
+        friction: share of the friction coefficient that may be used.
+    """
+
+    body: float = 2.0
+    feet: float = 5.0
+    joints: float = 3.0
+    capture: float = 1.0
+    reach: float = 0.4
+    lead: float = 0.1
+    weight_body: float = 1.0
+    weight_feet: float = 1.0
+    weight_stance: float = 10.0
+    weight_joints: float = 1e-3
+    weight_force: float = 1e-3
+    weight_input: float = 1e-4
+    friction: float = 0.8
+
+
+GAINS = Gains()
+"""The gains used for every robot."""
+
+TOUCHES = 0.01
+"""A foot this far from the ground [l] touches it."""
+
+EARLY = 0.5
+"""Share of a swing after which a foot that touches has landed."""
+
+LATE = 0.3
+"""Speed at which a foot that should stand goes on downward [sqrt(g l)]."""
+
+HARDEST = 10.0
+"""Largest force on a foot, in each direction [m g]."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """J vdot should be `wanted` (n,), where Jdot v is taken off already."""
+
+    J: np.ndarray
+    wanted: np.ndarray
+    weight: float
+
+
+@dataclass(frozen=True)
+class _Feet:
+    """Of the feet's centres: p_WF (nc, 3), J (nc, 3, nv) and Jdot v (nc, 3)."""
+
+    p: np.ndarray
+    J: np.ndarray
+    bias: np.ndarray
+
+
+class WholeBodyControl:
+    """Torques that keep a robot to a plan.
+
+    All quantities are in the plant's units.
+
+    Args:
+        robot: on the plan's base; its plant is used for computing only.
+        plan: the plan.
+        friction: friction coefficient of the ground.
+        limits: largest magnitude of every input (nu,).
+        tilt: indices in v of the base's roll, pitch and yaw, as far as they exist.
+        gains: the gains.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        plan: Reference,
+        *,
+        friction: float,
+        limits: np.ndarray,
+        tilt: np.ndarray,
+        gains: Gains = GAINS,
+    ):
+        self._robot, self._plan, self._gains = robot, plan, gains
+        self._stepper = TimeStepper(robot, 1.0)
+        self._plant, self._context = robot.plant, self._stepper.context
+        self._limits, self._tilt = limits, np.asarray(tilt, int)
+        self._B = self._stepper.actuation
+        self._joints = np.flatnonzero(self._B.any(axis=1))
+        self._feet = robot.frames(robot.model.feet)
+        self._radii = np.array([f.radius for f in robot.model.feet])
+        self._radii = self._radii / robot.scaling.length
+        self._g, self._height = gravity(robot), plan.height
+        self._rate = float(np.sqrt(self._g / self._height))
+        self._weight = robot.model.summary.mass / robot.scaling.mass * self._g
+        self._torque = self._weight * self._height
+        sizes = self._B.shape[1], len(self._feet)
+        self._cone = _friction_rows(*sizes, gains.friction * friction)
+        # Feet that the plan never loads follow the body.
+        self._never = ~plan.loaded.any(axis=0)
+        # Where feet left the ground, seen from the plan.
+        self._left = np.zeros((len(self._feet), 2))
+
+    def inputs(
+        self, time: float, q: np.ndarray, v: np.ndarray, touching: np.ndarray
+    ) -> np.ndarray:
+        """Inputs (nu,) for a state at a time of the plan.
+
+        Args:
+            time: since the start of the plan.
+            q, v: positions and velocities.
+            touching: whether the ground pushes on a foot (nc,).
+
+        Raises:
+            NoSolution: when the quadratic program is not solved.
+        """
+        ref = self._plan.at(time)
+        a, A = self._dynamics(q, v)
+        feet = self._feet_motion()
+        down = self._down(ref, feet, touching)
+        return self._solve(ref, a, A, self._tasks(ref, q, v, feet, down), down)
+
+    # --- the robot's motion ---
+
+    def _dynamics(self, q, v) -> tuple[np.ndarray, np.ndarray]:
+        """a (nv,) and A (nv, nu + 3 nc) of vdot = a + A z; also sets q and v."""
+        plant, context = self._plant, self._context
+        tau = self._stepper.generalized_forces(q, v, np.zeros(self._B.shape[1]))
+        self._J = self._contact_jacobian()
+        M = scipy.linalg.cho_factor(plant.CalcMassMatrix(context))
+        G = np.hstack([self._B, self._J.T])
+        free = scipy.linalg.cho_solve(M, np.column_stack([tau, G]))
+        if self._robot.closure.num_rows:
+            free = self._closed(M, free, q, v)
+        return free[:, 0], free[:, 1:]
+
+    def _closed(self, M, free, q, v) -> np.ndarray:
+        """The accelerations with the loops' forces; gaps fade at the rate sqrt(g/l)."""
+        closure, context, plant = self._robot.closure, self._context, self._plant
+        c, C = closure.evaluate(context)
+        step = 1e-6 / max(np.abs(v).max(), 1.0)
+        ends = []
+        for sign in (1, -1):
+            plant.SetPositions(context, q + sign * step * v)
+            ends.append(closure.jacobian(context) @ v)
+        plant.SetPositions(context, q)
+        k = 10 * self._rate
+        wanted = -(ends[0] - ends[1]) / (2 * step) - 2 * k * (C @ v) - k**2 * c
+        MiC = scipy.linalg.cho_solve(M, C.T)
+        # Loops may have rows that depend on each other.
+        S = np.linalg.pinv(C @ MiC, rcond=1e-9, hermitian=True)
+        gap = -C @ free
+        gap[:, 0] += wanted
+        return free + MiC @ (S @ gap)
+
+    def _contact_jacobian(self) -> np.ndarray:
+        """J (3 nc, nv) of the lowest points of the feet, as points of their bodies."""
+        plant, context, world = self._plant, self._context, self._plant.world_frame()
+        rows = []
+        for (frame, p), radius in zip(self._feet, self._radii):
+            if radius:
+                R = frame.CalcPoseInWorld(context).rotation().matrix()
+                p = p - radius * R[2]
+            rows.append(
+                plant.CalcJacobianTranslationalVelocity(
+                    context, JacobianWrtVariable.kV, frame, p, world, world
+                )
+            )
+        return np.vstack(rows)
+
+    def _feet_motion(self) -> _Feet:
+        plant, context, world = self._plant, self._context, self._plant.world_frame()
+        p, J, bias = [], [], []
+        for frame, at in self._feet:
+            args = context, JacobianWrtVariable.kV, frame, at, world, world
+            p.append(plant.CalcPointsPositions(context, frame, at, world).ravel())
+            J.append(plant.CalcJacobianTranslationalVelocity(*args))
+            bias.append(plant.CalcBiasTranslationalAcceleration(*args).ravel())
+        return _Feet(np.array(p), np.array(J), np.array(bias))
+
+    # --- what touches, and where feet land ---
+
+    def _down(self, ref: Sample, feet: _Feet, touching: np.ndarray) -> np.ndarray:
+        """Which feet push on the ground: as planned, but none before it touches."""
+        near = feet.p[:, 2] - self._radii < TOUCHES * self._height
+        landed = touching & ~ref.loaded & (ref.swing > EARLY) & ~self._never
+        return ref.loaded & (touching | near) | landed
+
+    def _displacement(self, ref: Sample) -> np.ndarray:
+        """How far from the plan swinging feet shall land (2,)."""
+        gains, context, plant = self._gains, self._context, self._plant
+        p = plant.CalcCenterOfMassPositionInWorld(context)
+        rate = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
+        error = (p - ref.com)[:2] + (rate - ref.com_velocity)[:2] / self._rate
+        return _shortened(gains.capture * error, gains.reach * self._height)
+
+    # --- tasks ---
+
+    def _body_tasks(self, ref: Sample, q: np.ndarray, v: np.ndarray) -> list[_Task]:
+        """The centre of mass, the base's angles, and the joints."""
+        w, plant, context = self._gains, self._plant, self._context
+        world, one = plant.world_frame(), np.eye(len(v))
+        args = context, JacobianWrtVariable.kV, world, world
+        k = w.body * self._rate
+        e = ref.com - plant.CalcCenterOfMassPositionInWorld(context)
+        e[:2] = _shortened(e[:2], w.lead * self._height)
+        J = plant.CalcJacobianCenterOfMassTranslationalVelocity(*args)
+        bias = plant.CalcBiasCenterOfMassTranslationalAcceleration(*args)
+        wanted = ref.com_acceleration + k**2 * e + 2 * k * (ref.com_velocity - J @ v)
+        tasks = [_Task(J, wanted - bias, w.weight_body / self._g**2)]
+        for index, gain, weight in (
+            (self._tilt, w.body, w.weight_body),
+            (self._joints, w.joints, w.weight_joints),
+        ):
+            k = gain * self._rate
+            turn = ref.vdot + k**2 * (ref.q - q) + 2 * k * (ref.v - v)
+            tasks.append(_Task(one[index], turn[index], weight / self._rate**4))
+        return tasks
+
+    def _foot_task(
+        self, i: int, ref: Sample, v: np.ndarray, feet: _Feet, shift: np.ndarray
+    ) -> _Task:
+        """A foot in the air: to its place on the plan's path, displaced."""
+        k, p = self._gains.feet * self._rate, feet.p[i]
+        goal, rate = ref.feet[i].copy(), ref.feet_velocity[i].copy()
+        # From where it left the ground to where it shall land.
+        s = 1.0 if self._never[i] else ref.swing[i]
+        share = s * s * (3 - 2 * s)
+        goal[:2] += (1 - share) * self._left[i] + share * shift
+        if ref.loaded[i]:
+            # It should be on the ground: straight down until it is.
+            goal = np.r_[p[:2], min(goal[2], p[2])]
+            rate[2] -= LATE * np.sqrt(self._g * self._height)
+        wanted = ref.feet_acceleration[i] + k**2 * (goal - p)
+        wanted = wanted + 2 * k * (rate - feet.J[i] @ v)
+        weight = self._gains.weight_feet / self._g**2
+        return _Task(feet.J[i], wanted - feet.bias[i], weight)
+
+    def _tasks(self, ref: Sample, q, v, feet: _Feet, down) -> list[_Task]:
+        tasks, shift = self._body_tasks(ref, q, v), self._displacement(ref)
+        stop = -2 * self._gains.feet * self._rate
+        for i, stands in enumerate(down):
+            if stands:
+                self._left[i] = (feet.p[i] - ref.feet[i])[:2]
+                still = stop * (feet.J[i] @ v) - feet.bias[i]
+                weight = self._gains.weight_stance / self._g**2
+                tasks.append(_Task(feet.J[i], still, weight))
+            else:
+                tasks.append(self._foot_task(i, ref, v, feet, shift))
+        return tasks
+
+    # --- the quadratic program ---
+
+    def _solve(self, ref: Sample, a, A, tasks, down) -> np.ndarray:
+        """The inputs of the best z = unit * x."""
+        nu, nc, w = self._B.shape[1], len(down), self._gains
+        unit = np.repeat([self._torque, self._weight], [nu, 3 * nc])
+        small = np.repeat([w.weight_input, w.weight_force], [nu, 3 * nc])
+        planned = np.concatenate([ref.input, (ref.force * down[:, None]).ravel()])
+        H, h = np.diag(small), -small * planned / unit
+        for task in tasks:
+            J = task.J @ (A * unit)
+            H = H + task.weight * J.T @ J
+            h = h - task.weight * J.T @ (task.wanted - task.J @ a)
+        most = np.outer(down, [HARDEST, HARDEST, HARDEST]).ravel()
+        least = np.outer(down, [-HARDEST, -HARDEST, 0.0]).ravel()
+        limits = np.minimum(self._limits / self._torque, 1e6)
+        upper = np.concatenate([limits, most, np.zeros(len(self._cone))])
+        lower = np.concatenate([-limits, least, np.full(len(self._cone), -1e30)])
+        x, _, flag, _ = daqp.solve(H, h, self._cone, upper, lower)
+        if flag < 1:
+            raise NoSolution(f"the whole-body program was not solved (flag {flag})")
+        return np.clip(unit[:nu] * x[:nu], -self._limits, self._limits)
+
+
+def _friction_rows(nu: int, nc: int, friction: float) -> np.ndarray:
+    """Rows of +-f_x +- f_y <= mu f_z on (u, f) (4 nc, nu + 3 nc)."""
+    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    foot = np.column_stack([signs, np.full(4, -friction)])
+    return np.hstack([np.zeros((4 * nc, nu)), np.kron(np.eye(nc), foot)])
+
+
+def _shortened(x: np.ndarray, most: float) -> np.ndarray:
+    """A vector, no longer than `most`."""
+    return x * min(1.0, most / max(np.linalg.norm(x), 1e-12))
