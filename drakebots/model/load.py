@@ -7,46 +7,43 @@ print(model.report())
 
 from __future__ import annotations
 
-import logging
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydrake.geometry import SceneGraph
+from pydrake.geometry import SceneGraph, Sphere
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
-from pydrake.systems.framework import Context, DiagramBuilder
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
+from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import (
     DrakebotsError,
     InvalidInput,
     ModelProblem,
     UnknownName,
-    one_line,
 )
 from drakebots.core.units import SI, Scaling
 from drakebots.model.actuators import (
     Actuator,
     add_actuators,
     choose_actuators,
-    effort_limits,
 )
 from drakebots.model.description import Point, read_sidecar
-from drakebots.model.feet import (
-    FootCandidate,
-    Links,
-    foot_candidates,
-    named_feet,
-    split_names,
-)
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
-from drakebots.model.reading.limits import check_model_file
+from drakebots.model.reading import (
+    Findings,
+    Reading,
+    check_model_file,
+    heard,
+    note_messages,
+    read_model_file,
+    shortened,
+)
 
 # Drake's failed assertions reach Python as SystemExit.
 _DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
@@ -96,10 +93,9 @@ class Model:
         text: what Drake parses in place of the file; None for the file itself.
         ending: what `text` is: "sdf", "urdf" or "xml" (MJCF).
         actuators: motors added to those of the file.
+        packages: folders of packages by name, for a file that Drake reads itself.
         poses: joint positions by joint [rad, m], by the name that the file or one
             beside it gives them ("home", "standing").
-        candidates: what could be feet, best first; empty where feet are given by the
-            file or the YAML beside it.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
     """
@@ -114,8 +110,8 @@ class Model:
     text: str | None = field(default=None, repr=False)
     ending: str = "sdf"
     actuators: tuple[Actuator, ...] = ()
+    packages: Mapping[str, Path] = field(default_factory=dict)
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def add_to(
@@ -131,7 +127,8 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        instances = parse_model(plant, self.path, self.text, self.ending)
+        reading = Reading(self.text, self.ending, packages=self.packages)
+        instances = parse_model(plant, self.path, reading)
         add_actuators(plant, self.actuators, instances)
         if close_loops:
             self.close_loops(plant, [x for x in self.loops if not x.in_file])
@@ -202,9 +199,11 @@ def load(
     name_or_path: str | Path,
     *,
     units: Scaling = SI,
-    feet: str | Sequence[str] | None = None,
+    feet: Sequence[str] | None = None,
     actuate: str | Sequence[str] | None = None,
     effort: float | None = None,
+    packages: Mapping[str, str | Path] | None = None,
+    strict: bool = False,
 ) -> Model:
     """Loads and checks a model.
 
@@ -213,12 +212,13 @@ def load(
             URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
             (loop_joint, force_element) load too.
         units: the units of the numbers in an old-format URDF.
-        feet: the feet to use: names of links, frames and geometries, patterns
-            ("*_foot"), points of links ("link:x,y,z") [m]; as a list, or one text
-            with commas between. None for those of the file or the YAML beside it,
-            else those found by shape; see :mod:`drakebots.model.feet`.
+        feet: names of the feet to use, or of their bodies: among those that the
+            file or the YAML beside it name, and last links with a sphere.
         actuate, effort: joints that get a motor, and its largest effort [N m, N];
             see :func:`drakebots.model.actuators.choose_actuators`.
+        packages: folders of packages by name, searched before all others.
+        strict: whether a file is refused where something in it had to be changed,
+            or is ignored by Drake.
 
     Raises:
         UnknownName: for an unknown name of a model, a foot or a joint.
@@ -226,28 +226,34 @@ def load(
         ModelProblem: for a file that Drake or our checks refuse.
     """
     path = find_model(name_or_path)
-    notes = list(check_model_file(path))
     sidecar = read_sidecar(sidecar_path(path))
-    loops, found, text = sidecar.loops, sidecar.feet, None
+    loops, found = sidecar.loops, sidecar.feet
     is_old = path.suffix.lower() == ".urdf" and is_old_urdf(path)
     if is_old:
+        check_model_file(path)
         old = read_old_urdf(path, units=units)
-        text, loops = old.sdf, loops or _fewest_rows(path, old.sdf, old.loops)
+        notes = ("read as an old-Drake URDF", *old.notes)
+        reading = Reading(old.sdf, "sdf", notes)
+        loops = loops or _fewest_rows(path, reading, old.loops)
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
-        notes += ["read as an old-Drake URDF", *old.notes]
-    elif units != SI:
+    elif units == SI:
+        reading = read_model_file(path, packages=packages, strict=strict)
+    else:
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "
             "this file is read in SI"
         )
+    points, findings = sidecar.points + found, Findings()
     try:
-        summary, links = inspect_model(path, text, loops, sidecar.points + found)
+        summary, detected = inspect_model(path, reading, loops, points, findings)
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
+    findings.check(path, strict=strict)
+    notes = [*reading.notes, *findings.notes]
     choice = choose_actuators(
         summary.joints,
         summary.driven,
-        _efforts(path) if text is None else {},
+        reading.efforts,
         actuate=actuate,
         effort=effort,
     )
@@ -255,14 +261,11 @@ def load(
     summary = replace(summary, actuators=summary.actuators + added)
     if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
         notes += choice.notes
-    candidates = () if found and feet is None else foot_candidates(links)
-    if not found:
-        found = tuple(p for foot in candidates if foot.chosen for p in foot.points)
-        notes += _words_on_feet(candidates)
+    if not found and detected:
+        found = detected
+        notes.append("feet inferred from spheres on the last link of each chain")
     if feet is not None:
-        names = split_names(feet) if isinstance(feet, str) else list(feet)
-        known = (*found, *(point for foot in candidates for point in foot.points))
-        found = named_feet(names, known, links)
+        found = tuple(_named_foot(name, found + detected) for name in feet)
     return Model(
         name=model_stem(path),
         path=path,
@@ -271,32 +274,37 @@ def load(
         points=sidecar.points,
         summary=summary,
         notes=tuple(notes),
-        text=text,
+        text=reading.text,
+        ending=reading.ending,
+        packages=reading.packages,
         actuators=choice.actuators,
-        candidates=candidates,
-        options=_options(units=units, feet=feet, actuate=actuate, effort=effort),
+        options=_options(
+            units=units,
+            feet=feet,
+            actuate=actuate,
+            effort=effort,
+            packages=packages,
+            strict=strict or None,
+        ),
     )
-
-
-def _efforts(path: Path) -> dict[str, float]:
-    """The limits of effort that a file names and Drake makes no motors of."""
-    if path.suffix.lower() != ".urdf":
-        return {}
-    return effort_limits(ET.fromstring(path.read_bytes()))
 
 
 def _options(*, units: Scaling, **others: Any) -> dict[str, Any]:
     """The arguments of :func:`load` that are not the default, as plain values."""
     if units != SI:
         others["units"] = [units.length, units.mass, units.time]
-    return {
-        name: value if isinstance(value, str | float | int) else list(value)
-        for name, value in others.items()
-        if value is not None
-    }
+    return {name: _plain(value) for name, value in others.items() if value is not None}
 
 
-def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: str(Path(folder).absolute()) for key, folder in value.items()}
+    return value if isinstance(value, str | float | int) else list(value)
+
+
+def _fewest_rows(
+    path: Path, reading: Reading, loops: tuple[Loop, ...]
+) -> tuple[Loop, ...]:
     """Hinges as planar loops where the rows left out are satisfied by themselves.
 
     In a mechanism with few degrees of freedom most rows of its hinges depend on
@@ -304,90 +312,77 @@ def _fewest_rows(path: Path, text: str, loops: tuple[Loop, ...]) -> tuple[Loop, 
     """
     planar = tuple(replace(loop, rows="planar") for loop in loops)
     before, after = (
-        inspect_model(path, text, rows, ())[0].independent_rows
+        inspect_model(path, reading, rows, (), Findings())[0].independent_rows
         for rows in (loops, planar)
     )
     return planar if before == after else loops
 
 
-def _words_on_feet(candidates: Sequence[FootCandidate]) -> list[str]:
-    """Which feet were found, in one line."""
-    chosen = [foot.name for foot in candidates if foot.chosen]
-    if not chosen:
-        return []
-    shown = ", ".join(chosen[:8]) + (" ..." if len(chosen) > 8 else "")
-    return [f"feet found by shape: {shown}"]
+def _named_foot(name: str, known: Sequence[Point]) -> Point:
+    for point in known:
+        if name in (point.name, point.body):
+            return point
+    raise UnknownName("foot", name, {p.name for p in known} | {p.body for p in known})
 
 
 # --- what Drake says ---
 
 
 def parse_model(
-    plant: MultibodyPlant, path: Path, text: str | None, ending: str = "sdf"
+    plant: MultibodyPlant,
+    path: Path,
+    reading: Reading,
+    findings: Findings | None = None,
 ) -> list[ModelInstanceIndex]:
     """Adds a model to a plant before Finalize.
 
     Args:
         plant: to add to.
         path: the model file.
-        text: in place of the file.
-        ending: what the text is: "sdf", "urdf" or "xml".
+        reading: what Drake is to parse.
+        findings: what Drake warns of is added here.
 
     Raises:
-        ModelProblem: for what Drake refuses or does not know, one line.
+        ModelProblem: for what Drake refuses, one line.
     """
     parser = Parser(plant)
-    packages = package_root() / "package.xml"
-    if packages.is_file():
-        parser.package_map().AddPackageXml(str(packages))
-    messages = _Messages()
-    logger = logging.getLogger("drake")
-    logger.addHandler(messages)
-    propagate, logger.propagate = logger.propagate, False
+    own = package_root() / "package.xml"
+    if own.is_file():
+        parser.package_map().AddPackageXml(str(own))
+    for name, folder in reading.packages.items():
+        if parser.package_map().Contains(name):
+            parser.package_map().Remove(name)
+        parser.package_map().Add(name, str(folder))
     try:
-        if text is not None:
-            instances = parser.AddModelsFromString(text, ending)
-        else:
-            instances = parser.AddModels(str(path))
+        with heard() as warnings:
+            if reading.text is not None:
+                instances = parser.AddModelsFromString(reading.text, reading.ending)
+            else:
+                instances = parser.AddModels(str(path))
     except _DRAKE_REFUSALS as error:
         raise ModelProblem(path, _drake_message(error)) from error
-    finally:
-        logger.removeHandler(messages)
-        logger.propagate = propagate
-    unknown = [m for m in messages.lines if "not defined in SDF" in m]
-    if unknown:
-        raise ModelProblem(path, unknown[0] + "; remove or correct the tag")
+    if findings is not None:
+        note_messages(warnings, findings)
     if not instances:
         raise ModelProblem(path, "has no model")
     return instances
 
 
-class _Messages(logging.Handler):
-    """Keeps what Drake logs while it parses."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record):
-        self.lines.append(one_line(record.getMessage()))
-
-
-def _drake_message(error: Exception) -> str:
-    text = one_line(error)
-    return f"Drake's parser refuses it: {text[:300]}"
+def _drake_message(error: BaseException) -> str:
+    return f"Drake's parser refuses it: {shortened(error)}"
 
 
 def inspect_model(
     path: Path,
-    text: str | None,
+    reading: Reading,
     loops: Sequence[Loop],
     points: Sequence[Point],
-) -> tuple[Summary, Links]:
-    """What a model contains, and its links in the pose to look for feet in.
+    findings: Findings,
+) -> tuple[Summary, tuple[Point, ...]]:
+    """What a model contains, and the feet it seems to have.
 
     Args:
-        path, text: as in :func:`parse_model`.
+        path, reading, findings: as in :func:`parse_model`.
         loops: its loops.
         points: points whose bodies must exist.
 
@@ -399,7 +394,7 @@ def inspect_model(
     plant = builder.AddSystem(MultibodyPlant(1e-3))
     scene_graph = builder.AddSystem(SceneGraph())
     plant.RegisterAsSourceForSceneGraph(scene_graph)
-    parse_model(plant, path, text)
+    instances = parse_model(plant, path, reading, findings)
     try:
         plant.Finalize()
         context = plant.CreateDefaultContext()
@@ -434,18 +429,32 @@ def inspect_model(
         joints=tuple(joint.name() for joint in single),
         driven=tuple(j.name() for j in single if j.index() in driven),
     )
-    _keep_within_limits(plant, context)
-    return summary, Links(plant, scene_graph.model_inspector(), context)
-
-
-def _keep_within_limits(plant: MultibodyPlant, context: Context) -> None:
-    """Moves joints to the nearest position that their limits allow."""
-    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    q = plant.GetPositions(context)
-    plant.SetPositions(context, np.clip(q, low, np.maximum(low, high)))
+    return summary, _detect_feet(plant, scene_graph, instances)
 
 
 def _normalised(C: np.ndarray) -> np.ndarray:
     """Columns scaled, so that the rank does not depend on metres or radians."""
     norms = np.linalg.norm(C, axis=0)
     return C / np.where(norms > 0, norms, 1.0)
+
+
+def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
+    """Collision spheres on bodies that are no joint's parent."""
+    inspector = scene_graph.model_inspector()
+    parents = {
+        plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()
+    }
+    feet = []
+    for i in range(1, plant.num_bodies()):
+        body = plant.get_body(BodyIndex(i))
+        if body.index() in parents or body.model_instance() not in instances:
+            continue
+        spheres = [
+            (inspector.GetPoseInFrame(g).translation(), inspector.GetShape(g).radius())
+            for g in plant.GetCollisionGeometriesForBody(body)
+            if isinstance(inspector.GetShape(g), Sphere)
+        ]
+        for k, (p, radius) in enumerate(spheres):
+            name = body.name() + (f"_{k}" if len(spheres) > 1 else "")
+            feet.append(Point(name, body.name(), p, radius))
+    return tuple(feet)

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from drakebots.core.errors import ModelProblem
-from drakebots.model.reading import limits
-from drakebots.model.reading.limits import MAX_BYTES, check_model_file, drake_tags
+from drakebots.model.reading.limits import MAX_BYTES, check_model_file
 from tests.helpers.model_files import assert_problem, write
 
 
@@ -56,7 +55,6 @@ def test_good_files_pass(tmp_path, name, text):
         ("m.urdf", urdf(mass="heavy"), ["<mass>", "heavy"]),
         ("m.sdf", sdf(mass="-0.5"), ["<mass>", "-0.5"]),
         ("m.sdf", sdf(mass="inf"), ["<mass>", "inf"]),
-        ("m.sdf", sdf("<drake:gear_ration>1</drake:gear_ration>"), ["gear_ration"]),
         ("m.urdf", "<!DOCTYPE robot>" + urdf(), ["DOCTYPE"]),
         (
             "m.urdf",
@@ -83,34 +81,6 @@ def test_bad_files_are_refused(tmp_path, name, text, words):
     assert_problem(caught, path, *words)
 
 
-def test_the_tags_of_the_installed_drake():
-    assert {"ball_constraint", "gear_ratio", "linear_bushing_rpy"} <= drake_tags()
-    assert not {"gear_ration", ""} & drake_tags()
-
-
-NEWER = "<drake:distance_constraint/>"
-
-
-def test_a_tag_of_a_newer_drake(tmp_path, monkeypatch):
-    """It is good exactly where the installed Drake reads it."""
-    path = write(tmp_path, sdf(NEWER), "m.sdf")
-    (tmp_path / "libdrake.so").write_bytes(b"\0drake:distance_constraint\0")
-    newer, unknown = drake_tags(tmp_path), drake_tags(tmp_path / "none")
-    monkeypatch.setattr(limits, "drake_tags", lambda: newer)
-    assert check_model_file(path) == ()
-    monkeypatch.setattr(limits, "drake_tags", lambda: unknown)
-    (note,) = check_model_file(path)
-    assert "<drake:distance_constraint> is passed on" in note
-    monkeypatch.setattr(limits, "drake_tags", lambda: frozenset({"joint"}))
-    with pytest.raises(ModelProblem, match="installed Drake would ignore"):
-        check_model_file(path)
-
-
-def test_an_unknown_tag_is_noted(tmp_path):
-    path = write(tmp_path, urdf("<ball_constraint/>"), "m.urdf")
-    assert check_model_file(path) == ("<ball_constraint> is ignored",)
-
-
 def test_huge_file_is_refused(tmp_path):
     """A file larger than any model is not read at all."""
     path = tmp_path / "m.urdf"
@@ -119,9 +89,3 @@ def test_huge_file_is_refused(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         check_model_file(path)
     assert_problem(caught, path, "larger than 50 MB")
-
-
-def test_drake_as_the_default_namespace(tmp_path):
-    """All tags of such a URDF are in Drake's namespace, URDF's own too."""
-    text = '<robot name="r" xmlns="http://drake.mit.edu"><link name="a"/></robot>'
-    assert check_model_file(write(tmp_path, text, "m.urdf")) == ()

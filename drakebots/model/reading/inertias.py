@@ -1,0 +1,39 @@
+"""Inertias that no rigid body can have, and the nearest that one can."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SLACK = 1e-9
+"""How far rounding may take a moment beyond what is physical, relative to the trace."""
+
+
+def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """The inertia of a rigid body that is nearest to a matrix with the same axes.
+
+    The principal moments I1 <= I2 <= I3 of a body have I1 >= 0 and I3 <= I1 + I2: they
+    are sums of two each of the second moments of mass, J = (I1 + I2 + I3)/2 - I >= 0.
+    Where J3 < 0, the moments are moved along (1, 1, -1), the shortest way to
+    I3 = I1 + I2.
+
+    Args:
+        inertia: symmetric (3, 3) [kg m2].
+
+    Returns:
+        The inertia (3, 3), and how far it was moved relative to the largest moment;
+        the same one and 0 for one that a body can have. None for one with a negative
+        moment, which is no error of rounding or of measurement.
+    """
+    moments, axes = np.linalg.eigh(inertia)
+    trace = np.abs(moments).sum()
+    if moments[0] < -SLACK * trace:
+        return None, 0.0
+    moments = np.maximum(moments, 0.0)
+    excess = moments[2] - moments[0] - moments[1]
+    if excess <= SLACK * trace:
+        return inertia, 0.0
+    # A little further, so that rounding cannot lead back.
+    step = excess / 3 + SLACK * trace
+    moved = moments + step * np.array([1.0, 1.0, -1.0])
+    near = axes @ np.diag(moved) @ axes.T
+    return (near + near.T) / 2, float(step * np.sqrt(3) / moments[2])

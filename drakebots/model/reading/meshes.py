@@ -1,0 +1,239 @@
+"""Meshes that Drake can use, made from those it cannot.
+
+Drake takes collision shapes from .obj, .gltf and .vtk, and draws .obj and .gltf. Robot
+files name .stl and .dae. Those are converted to .obj, once: the copy lies in a cache
+under a name made from the content of the mesh. A collision mesh becomes its convex
+hull, which is what Drake's point contact makes of any mesh.
+
+Conventions are those of ROS (RViz): Collada's unit counts, its up axis does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import trimesh
+from pydrake.geometry import Mesh
+from scipy.spatial import QhullError
+
+from drakebots.core.errors import ModelProblem, one_line
+from drakebots.core.files import replacing
+
+MAX_BYTES = 200_000_000
+"""A larger mesh is refused before it is read."""
+
+MAX_FACES = 30_000
+"""A drawn mesh with more triangles is made coarser."""
+
+_VERSION = 1
+"""Part of the names in the cache; another one when the conversion changes."""
+
+_DRAWN = (".obj", ".gltf")
+_TOUCHED = (".obj", ".gltf", ".vtk")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A triangle mesh of one color.
+
+    Attributes:
+        vertices: (num_vertices, 3), in the unit of the file's mesh.
+        faces: vertices of the triangles (num_faces, 3).
+        rgba: color (4,) in 0 .. 1; None for the one that the model gives.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    rgba: np.ndarray | None = None
+
+
+def visual_mesh(path: Path) -> Path:
+    """A mesh to draw: the file itself where Drake draws it, else a converted copy.
+
+    Raises:
+        ModelProblem: for a file that is no mesh, or has nothing to draw.
+    """
+    path = _checked(path)
+    if path.suffix.lower() in _DRAWN:
+        return _hull_known(path)
+    return _converted(path, "visual", lambda: [coarser(p) for p in read_parts(path)])
+
+
+def collision_mesh(path: Path, *, hull: bool = True) -> Path:
+    """A mesh to touch: the file itself where Drake takes it, else a converted copy.
+
+    Args:
+        path: the mesh.
+        hull: whether its convex hull will do; hydroelastic contact needs the surface.
+
+    Raises:
+        ModelProblem: for a file that is no mesh, or has no volume and no surface.
+    """
+    path = _checked(path)
+    if path.suffix.lower() in _TOUCHED:
+        return _hull_known(path)
+    kind = "hull" if hull else "surface"
+    return _converted(
+        path, kind, lambda: [join(read_parts(path), hull=hull)], colors=False
+    )
+
+
+def _checked(path: Path) -> Path:
+    if not path.is_file():
+        raise ModelProblem(path, "is no file")
+    if path.stat().st_size > MAX_BYTES:
+        raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
+    return path
+
+
+def _hull_known(path: Path) -> Path:
+    """The path, if Drake can make the convex hull, which gives it the mesh's size."""
+    try:
+        Mesh(str(path)).GetConvexHull()
+    except (RuntimeError, ValueError, SystemExit) as error:
+        raise ModelProblem(
+            path, f"cannot be used by Drake ({one_line(error)})"
+        ) from error
+    return path
+
+
+# --- the cache ---
+
+
+def mesh_cache() -> Path:
+    """The folder of the converted meshes, in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "drakebots" / "meshes"
+
+
+def _converted(path: Path, kind: str, make, *, colors: bool = True) -> Path:
+    """The .obj of a mesh file in the cache; made where it is not there yet."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:24]
+    target = mesh_cache() / f"{path.stem}-{kind}{_VERSION}-{digest}.obj"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_obj(target, make(), colors=colors)
+        try:
+            _hull_known(target)
+        except ModelProblem as error:
+            target.unlink()
+            raise ModelProblem(path, "has no surface that Drake can use") from error
+    return target
+
+
+# --- reading and writing ---
+
+
+def read_parts(path: Path) -> list[Part]:
+    """The parts of a mesh file, in the frame and the unit that a model gives it.
+
+    Raises:
+        ModelProblem: for a file that trimesh cannot read, or without triangles.
+    """
+    ending = path.suffix.lower().lstrip(".")
+    try:
+        scene = trimesh.load_scene(io.BytesIO(path.read_bytes()), file_type=ending)
+        meshes = [m for m in scene.dump() if isinstance(m, trimesh.Trimesh)]
+    except ImportError as error:
+        raise ModelProblem(path, f"cannot be read without {error.name}") from error
+    except Exception as error:
+        # trimesh has no error of its own, and its readers raise all kinds.
+        known = ", ".join(sorted(trimesh.available_formats()))
+        message = (
+            f"cannot be read as a mesh ({one_line(error)[:80]}); trimesh reads {known}"
+        )
+        raise ModelProblem(path, message) from error
+    unit = _collada_unit(scene) if ending == "dae" else 1.0
+    parts = [
+        Part(np.asarray(mesh.vertices) * unit, np.asarray(mesh.faces), _color(mesh))
+        for mesh in meshes
+        if len(mesh.faces) and np.isfinite(mesh.vertices).all()
+    ]
+    if not parts:
+        raise ModelProblem(path, "has no triangles")
+    return parts
+
+
+def _collada_unit(scene: trimesh.Scene) -> float:
+    """Collada's unit of length [m]."""
+    try:
+        return float(trimesh.units.unit_conversion(scene.units or "meters", "meters"))
+    except (KeyError, ValueError):
+        return 1.0
+
+
+def _color(mesh: trimesh.Trimesh) -> np.ndarray | None:
+    """The color (4,) of a mesh; the mean one where each triangle has its own."""
+    if not mesh.visual.defined:
+        return None
+    if mesh.visual.kind == "texture":
+        rgba = mesh.visual.material.main_color
+    else:
+        rgba = mesh.visual.to_color().vertex_colors.mean(axis=0)
+    return np.asarray(rgba, float) / 255
+
+
+def join(parts: Sequence[Part], *, hull: bool) -> Part:
+    """All parts as one, without a color; as the convex hull, if it has a volume."""
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
+    vertices = np.vstack([part.vertices for part in parts])
+    faces = np.vstack([part.faces + start for part, start in zip(parts, starts)])
+    if hull:
+        try:
+            convex = trimesh.convex.convex_hull(vertices)
+        except (QhullError, ValueError):
+            return Part(vertices, faces)  # flat
+        return Part(np.asarray(convex.vertices), np.asarray(convex.faces))
+    return Part(vertices, faces)
+
+
+def coarser(part: Part, max_faces: int = MAX_FACES) -> Part:
+    """A part with at most so many triangles: vertices merged in the cells of a grid.
+
+    The vertices in a cell become one, at their mean; triangles with two corners in a
+    cell go. The grid is made coarser until few enough triangles are left.
+    Source: Rossignac and Borrel 1993, Multi-resolution 3D approximations.
+    """
+    low = part.vertices.min(axis=0)
+    size = float(np.ptp(part.vertices, axis=0).max())
+    cells, faces, vertices = 256.0, part.faces, part.vertices
+    while len(faces) > max_faces:
+        x, y, z = np.floor((part.vertices - low) / size * cells).astype(np.int64).T
+        _, which, counts = np.unique(
+            (x << 40) | (y << 20) | z, return_inverse=True, return_counts=True
+        )
+        sums = [np.bincount(which, part.vertices[:, k]) for k in range(3)]
+        vertices = np.column_stack(sums) / counts[:, None]
+        faces = which[part.faces]
+        faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
+        cells *= min(0.8, 0.95 * np.sqrt(max_faces / max(len(faces), 1)))
+    return Part(vertices, faces, part.rgba)
+
+
+def write_obj(path: Path, parts: Sequence[Part], *, colors: bool = True) -> None:
+    """Writes parts as .obj, and their colors as an .mtl beside it."""
+    lines, materials, first = [], [], 1
+    if colors and any(part.rgba is not None for part in parts):
+        library = path.with_suffix(".mtl")
+        lines.append(f"mtllib {library.name}")
+        for k, part in enumerate(parts):
+            r, g, b, a = (0.8, 0.8, 0.8, 1.0) if part.rgba is None else part.rgba
+            materials.append(
+                f"newmtl part{k}\nKd {r:.4g} {g:.4g} {b:.4g}\nd {a:.4g}\nillum 1\n"
+            )
+        with replacing(library) as file:
+            file.write_text("".join(materials))
+    for k, part in enumerate(parts):
+        if materials:
+            lines.append(f"usemtl part{k}")
+        lines += [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in part.vertices]
+        lines += [f"f {i} {j} {k}" for i, j, k in part.faces + first]
+        first += len(part.vertices)
+    with replacing(path) as file:
+        file.write_text("\n".join(lines) + "\n")

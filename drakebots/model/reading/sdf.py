@@ -1,0 +1,63 @@
+"""SDF as robots' authors write it: meshes found and converted, includes found.
+
+libsdformat reads old versions and names elements that it does not know; those come
+back as notes (:mod:`drakebots.model.reading.messages`).
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.packages import Packages
+from drakebots.model.reading.shapes import Shapes
+from drakebots.model.reading.tags import note_ignored_tags
+
+
+def repair_sdf(root: ET.Element, packages: Packages, findings: Findings) -> None:
+    """Changes the tree of an SDF in place.
+
+    Args:
+        root: its <sdf>, from :func:`drakebots.model.reading.tree.read_tree`.
+        packages: where its meshes and included files are looked for.
+        findings: to add to.
+    """
+    note_ignored_tags(root, findings, urdf=False)
+    shapes = _shapes(packages, findings)
+    for link in root.iter("link"):
+        shapes.repair(link)
+    for include in root.iter("include"):
+        uri = _uri(include)
+        path = packages.find(uri)
+        if path is None:
+            findings.problem(
+                f"<include> of {uri!r}: no such file; give its folder by "
+                "--package NAME=FOLDER"
+            )
+        elif not packages.is_plain(uri, path):
+            _set_uri(include, f"file://{path}")
+
+
+def make_sdf_absolute(root: ET.Element, packages: Packages) -> None:
+    """Writes the paths of meshes and included files, for a text that has no folder."""
+    shapes = _shapes(packages, Findings())
+    for link in root.iter("link"):
+        shapes.make_absolute(link)
+    for include in root.iter("include"):
+        if path := packages.find(_uri(include)):
+            _set_uri(include, f"file://{path}")
+
+
+def _shapes(packages: Packages, findings: Findings) -> Shapes:
+    return Shapes(packages, findings, uri=_uri, set_uri=_set_uri)
+
+
+def _uri(element: ET.Element) -> str:
+    return element.findtext("uri", "").strip()
+
+
+def _set_uri(element: ET.Element, text: str) -> None:
+    uri = element.find("uri")
+    if uri is None:
+        uri = ET.SubElement(element, "uri")
+    uri.text = text
