@@ -38,7 +38,7 @@ def test_joints_with_an_effort_limit_get_motors(tmp_path):
     model = load(leg(tmp_path))
     assert model.actuators == (Actuator("hip", 20), Actuator("knee", 30))
     assert model.summary.actuators == ("hip", "knee")
-    assert "2 joints with an effort limit get one each" in model.notes[-1]
+    assert "2 joints with an effort limit get one each" in " ".join(model.notes)
     plant = MultibodyPlant(1e-3)
     model.add_to(plant)
     plant.Finalize()
@@ -49,14 +49,14 @@ def test_joints_with_an_effort_limit_get_motors(tmp_path):
 def test_a_joint_without_a_limit_stays_passive_and_is_named(tmp_path):
     model = load(leg(tmp_path, efforts=(20, None)))
     assert [motor.joint for motor in model.actuators] == ["hip"]
-    assert "knee without" in model.notes[-1]
+    assert "knee without" in " ".join(model.notes)
 
 
 def test_no_limit_at_all_says_how_to_give_one(tmp_path):
     path = leg(tmp_path, efforts=(None, None))
     model = load(path)
     assert model.actuators == ()
-    assert "--actuate all --effort" in model.notes[-1]
+    assert "--actuate all --effort" in " ".join(model.notes)
     model = load(path, actuate="all", effort=5.0)
     assert [motor.effort for motor in model.actuators] == [5.0, 5.0]
     assert model.options == {"actuate": "all", "effort": 5.0}
