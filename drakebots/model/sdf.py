@@ -32,9 +32,10 @@ class SdfGeometry:
         kind: "visual" or "collision".
         name: of the element.
         pose: in the link.
-        shape: "sphere", "box", "cylinder", "capsule" or "mesh".
-        values: its SDF children: radius, length, size, scale [m], or uri.
+        shape: "sphere", "ellipsoid", "box", "cylinder", "capsule" or "mesh".
+        values: its SDF children: radius, length, size, radii, scale [m], or uri.
         rgba: (4,), or None for Drake's default.
+        friction: coefficient of a collision; None for Drake's default.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class SdfGeometry:
     shape: str
     values: dict[str, object]
     rgba: np.ndarray | None = None
+    friction: float | None = None
 
 
 @dataclass
@@ -70,18 +72,20 @@ class SdfLink:
 
 @dataclass
 class SdfJoint:
-    """A joint at the origin of its child.
+    """A joint between two links.
 
     Attributes:
-        type: "revolute", "continuous", "prismatic", "fixed" or "planar": on the
-            xy plane of the parent, in Drake's own tag.
+        type: "revolute", "continuous", "prismatic", "ball", "fixed" or "planar": on
+            the xy plane of the parent, in Drake's own tag.
         axis: unit vector in the child (3,).
+        p_CJ: position in the child (3,) [m]; None for its origin.
         damping: [N m s/rad] or [N s/m].
         limit: lower, upper, velocity, effort where given, in SI.
         stiffness: [N m/rad] or [N/m], about `reference` [rad] or [m].
         actuated: whether Drake adds an actuator.
         gain: proportional gain of Drake's own control of the actuator
             [N m/rad] or [N/m]; None for none. It excludes limits.
+        rotor_inertia: of the actuator, seen from the joint [kg m^2] or [kg].
     """
 
     name: str
@@ -95,6 +99,23 @@ class SdfJoint:
     reference: float | None = None
     actuated: bool = False
     gain: float | None = None
+    p_CJ: np.ndarray | None = None
+    rotor_inertia: float = 0.0
+
+
+@dataclass(frozen=True)
+class SdfFilter:
+    """Links that do not collide with others.
+
+    Attributes:
+        name: of the group.
+        members: names of its links.
+        ignored: names of groups, itself perhaps, that its links do not collide with.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    ignored: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -127,6 +148,7 @@ class SdfModel:
         links, joints: by name.
         frames: further frames as (name, link, pose in the link).
         springs: springs and dampers between points.
+        filters: links that do not collide.
     """
 
     name: str
@@ -134,6 +156,7 @@ class SdfModel:
     joints: dict[str, SdfJoint] = field(default_factory=dict)
     frames: list[tuple[str, str, SdfPose]] = field(default_factory=list)
     springs: list[SdfSpringDamper] = field(default_factory=list)
+    filters: list[SdfFilter] = field(default_factory=list)
 
 
 def model_sdf(model: SdfModel) -> str:
@@ -154,6 +177,8 @@ def model_sdf(model: SdfModel) -> str:
         _add_pose(frame, pose)
     for spring in model.springs:
         _add_spring_damper(root, spring)
+    for group in model.filters:
+        _add_filter(root, group)
     ET.indent(sdf)
     return '<?xml version="1.0"?>\n' + ET.tostring(sdf, "unicode") + "\n"
 
@@ -196,6 +221,10 @@ def _add_link(root: ET.Element, link: SdfLink) -> None:
             _child(shape, key, text)
         if geometry.rgba is not None:
             _child(_child(node, "material"), "diffuse", _vec(geometry.rgba))
+        if geometry.friction is not None:
+            surface = _child(node, f"{{{_NS}}}proximity_properties")
+            for kind in ("static", "dynamic"):
+                _child(surface, f"{{{_NS}}}mu_{kind}", _num(geometry.friction))
 
 
 def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
@@ -204,6 +233,10 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
     element = _child(root, f"{tag}joint", name=joint.name, type=joint.type)
     _child(element, f"{tag}parent", joint.parent)
     _child(element, f"{tag}child", joint.child)
+    if joint.p_CJ is not None and np.any(joint.p_CJ):
+        _add_pose(element, SdfPose(joint.p_CJ))
+    if joint.actuated and joint.rotor_inertia > 0:
+        _child(element, f"{{{_NS}}}rotor_inertia", _num(joint.rotor_inertia))
     if joint.type == "planar":
         _child(element, f"{tag}damping", "0 0 0")
     if joint.type in ("fixed", "planar"):
@@ -234,3 +267,12 @@ def _add_spring_damper(root: ET.Element, spring: SdfSpringDamper) -> None:
     _child(element, f"{tag}_free_length", _num(spring.free_length))
     _child(element, f"{tag}_stiffness", _num(spring.stiffness))
     _child(element, f"{tag}_damping", _num(spring.damping))
+
+
+def _add_filter(root: ET.Element, group: SdfFilter) -> None:
+    tag = f"{{{_NS}}}"
+    element = _child(root, f"{tag}collision_filter_group", name=group.name)
+    for member in group.members:
+        _child(element, f"{tag}member", member)
+    for ignored in group.ignored:
+        _child(element, f"{tag}ignored_collision_filter_group", ignored)

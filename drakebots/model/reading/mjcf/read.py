@@ -1,0 +1,116 @@
+"""Reads an MJCF file: SDF for Drake, and what SDF cannot say."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.model.loops import Loop
+from drakebots.model.reading.mjcf.bodies import Tree, read_bodies
+from drakebots.model.reading.mjcf.compiler import read_compiler
+from drakebots.model.reading.mjcf.loops import read_loops
+from drakebots.model.reading.mjcf.mesh import read_meshes
+from drakebots.model.reading.mjcf.motors import read_motors
+from drakebots.model.reading.mjcf.poses import read_poses
+from drakebots.model.reading.mjcf.tree import Element, read_elements
+from drakebots.model.reading.mjcf.write import mjcf_sdf
+
+PLAIN = frozenset("compiler default worldbody actuator equality keyframe asset".split())
+"""The elements of <mujoco> that are read; others are counted as left out."""
+
+
+@dataclass(frozen=True)
+class Mjcf:
+    """A model read from an MJCF file, in SI.
+
+    Attributes:
+        sdf: SDF text for Drake; its motors have the names of their joints.
+        loops: what `connect` and `weld` close; the SDF does not close them.
+        poses: of the keyframes, by name, then by joint [rad, m].
+        notes: what was left out or changed, one line each.
+    """
+
+    sdf: str
+    loops: tuple[Loop, ...]
+    poses: Mapping[str, Mapping[str, float]]
+    notes: tuple[str, ...]
+
+
+def read_mjcf(path: Path, parse: Callable[[Path], ET.Element]) -> Mjcf:
+    """Reads an MJCF file.
+
+    Args:
+        path: the file; included files and meshes are relative to it.
+        parse: reads one XML file.
+
+    Raises:
+        ModelProblem: for a file that cannot be read, or that says what MJCF cannot;
+            one line with all problems.
+    """
+    try:
+        root = read_elements(path, parse)
+        if root.tag != "mujoco":
+            raise InvalidInput(f"starts with <{root.tag}>; MJCF needs <mujoco>")
+        compiler = read_compiler(root)
+        meshes = read_meshes(root, compiler, path.parent)
+        tree = read_bodies(root, compiler, meshes, _colors(root))
+        if not tree.bodies:
+            raise InvalidInput("has no <body>; a model needs one")
+        efforts = read_motors(root, tree, compiler)
+        loops = read_loops(root, tree, compiler)
+        poses = read_poses(root, tree)
+        name = root.get("model") or path.stem
+        sdf = mjcf_sdf(name, tree, efforts, _excluded(root, tree))
+    except InvalidInput as error:
+        raise ModelProblem(path, str(error)) from error
+    return Mjcf(sdf, loops, poses, _notes(root, tree))
+
+
+def _colors(root: Element) -> dict[str, np.ndarray]:
+    """The color of each material (4,)."""
+    return {
+        material.get("name"): np.array(material.vector("rgba", 4, "1 1 1 1"))
+        for asset in root.all("asset")
+        for material in asset.all("material")
+    }
+
+
+def _excluded(root: Element, tree: Tree) -> list[tuple[str, str]]:
+    """Pairs of links that do not collide because <contact> says so."""
+    return [
+        (tree.body(pair.get("body1")).name, tree.body(pair.get("body2")).name)
+        for contact in root.all("contact")
+        for pair in contact.all("exclude")
+        if "world" not in (pair.get("body1"), pair.get("body2"))
+    ]
+
+
+def _notes(root: Element, tree: Tree) -> tuple[str, ...]:
+    notes = []
+    for child in root.children:
+        if child.tag == "contact":
+            for pair in child.all("pair"):
+                tree.leave_out(f"<{pair.tag}> of <contact>")
+        elif child.tag not in PLAIN:
+            tree.leave_out(f"<{child.tag}>", max(1, len(child.children)))
+    for body in tree.bodies:
+        for joint in body.joints:
+            if joint.friction > 0:
+                tree.leave_out("friction of joints")
+    if tree.left_out:
+        counted = ", ".join(f"{n} x {what}" for what, n in tree.left_out.items())
+        notes.append(f"left out of the MJCF: {counted}")
+    if tree.names.changed:
+        renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.names.changed.items())
+        notes.append(f"names that SDF takes once only: {renamed}"[:300])
+    notes += [
+        f"body {body.given!r} is welded to the world; a <freejoint/> would free it"
+        for body in tree.bodies
+        if body.parent is None and not body.joints
+    ]
+    return tuple(notes)
