@@ -238,6 +238,7 @@ def load(
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
     elif units == SI:
         reading = read_model_file(path, packages=packages, strict=strict)
+        loops = loops or reading.loops
     else:
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "
@@ -278,6 +279,7 @@ def load(
         ending=reading.ending,
         packages=reading.packages,
         actuators=choice.actuators,
+        poses=reading.poses,
         options=_options(
             units=units,
             feet=feet,

@@ -10,8 +10,10 @@ from pathlib import Path
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.actuators import effort_limits
 from drakebots.model.find import model_stem
+from drakebots.model.loops import Loop
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.limits import check_model_file
+from drakebots.model.reading.mjcf import read_mjcf
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.sdf import make_sdf_absolute, repair_sdf
 from drakebots.model.reading.tree import read_tree, write_tree
@@ -29,6 +31,8 @@ class Reading:
         packages: folders of packages by name, for a file that Drake reads itself.
         efforts: the largest effort of joints by name [N m, N], which a URDF states
             without making motors of it.
+        loops: closed by the file, not by the text.
+        poses: joint positions that the file names, by joint [rad, m].
     """
 
     text: str | None = field(default=None, repr=False)
@@ -36,6 +40,8 @@ class Reading:
     notes: tuple[str, ...] = ()
     packages: Mapping[str, Path] = field(default_factory=dict)
     efforts: Mapping[str, float] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def read_model_file(
@@ -58,6 +64,14 @@ def read_model_file(
     check_model_file(path)
     places, findings = Packages(path, packages), Findings()
     ending, text, efforts = path.suffix.lower().lstrip("."), None, {}
+    if ending in ("xml", "mjcf"):
+        mjcf = read_mjcf(path)
+        for note in mjcf.notes:
+            findings.note(note)
+        findings.check(path, strict=strict)
+        return Reading(
+            mjcf.sdf, "sdf", findings.notes, loops=mjcf.loops, poses=mjcf.poses
+        )
     if ending in ("urdf", "sdf"):
         text, efforts = _repaired(path, ending, places, findings)
     elif ending == "yaml":

@@ -11,7 +11,7 @@ from drakebots.model.reading.mjcf.bodies import Tree
 from drakebots.model.reading.mjcf.compiler import Compiler, is_true
 from drakebots.model.reading.mjcf.tree import Element
 
-ROWS = {"connect": "ball", "weld": "weld"}
+ROWS = {"connect": "ball"}
 """The kind of loop that an equality closes."""
 
 
@@ -53,12 +53,7 @@ def _loop(element: Element, tree: Tree, compiler: Compiler, count: int) -> Loop:
         axis_A=R_AP[:, 2],
         axis_B=R_BQ[:, 2],
         rows=ROWS[element.tag],
-        **({"across_A": R_AP[:, 0], "across_B": R_BQ[:, 0]} if _turns(element) else {}),
     )
-
-
-def _turns(element: Element) -> bool:
-    return element.tag == "weld"
 
 
 def _site(tree: Tree, element: Element, key: str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.loops import Loop
+from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf.bodies import Tree, read_bodies
 from drakebots.model.reading.mjcf.compiler import read_compiler
 from drakebots.model.reading.mjcf.loops import read_loops
@@ -41,19 +42,18 @@ class Mjcf:
     notes: tuple[str, ...]
 
 
-def read_mjcf(path: Path, parse: Callable[[Path], ET.Element]) -> Mjcf:
+def read_mjcf(path: Path) -> Mjcf:
     """Reads an MJCF file.
 
     Args:
         path: the file; included files and meshes are relative to it.
-        parse: reads one XML file.
 
     Raises:
         ModelProblem: for a file that cannot be read, or that says what MJCF cannot;
             one line with all problems.
     """
     try:
-        root = read_elements(path, parse)
+        root = read_elements(path, _parse)
         if root.tag != "mujoco":
             raise InvalidInput(f"starts with <{root.tag}>; MJCF needs <mujoco>")
         compiler = read_compiler(root)
@@ -69,6 +69,11 @@ def read_mjcf(path: Path, parse: Callable[[Path], ET.Element]) -> Mjcf:
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
     return Mjcf(sdf, loops, poses, _notes(root, tree))
+
+
+def _parse(path: Path) -> ET.Element:
+    check_model_file(path)
+    return ET.fromstring(path.read_bytes())
 
 
 def _colors(root: Element) -> dict[str, np.ndarray]:
