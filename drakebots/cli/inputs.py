@@ -91,7 +91,12 @@ def model_argument(parser: argparse.ArgumentParser, *, feet: bool = False) -> No
         help=f"of a URDF in the old Drake format: {', '.join(SYSTEMS)} (default SI)",
     )
     if feet:
-        parser.add_argument("--feet", metavar="A,B", help="bodies to use as feet")
+        parser.add_argument(
+            "--feet",
+            metavar="A,B",
+            help="links, frames or geometries to use as feet; patterns (*_foot) and "
+            "points of links (link:x,y,z) too",
+        )
 
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
@@ -103,11 +108,10 @@ def load_model(args: argparse.Namespace) -> Model:
     """Loads the model that the arguments name."""
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
-    feet = getattr(args, "feet", None)
     return load(
         args.model,
         units=SYSTEMS[args.units],
-        feet=feet.split(",") if feet else None,
+        feet=getattr(args, "feet", None),
     )
 
 

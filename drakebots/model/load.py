@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydrake.geometry import SceneGraph, Sphere
+from pydrake.geometry import SceneGraph
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.multibody.tree import ModelInstanceIndex
+from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.errors import (
     DrakebotsError,
@@ -32,6 +32,13 @@ from drakebots.model.actuators import (
     choose_actuators,
 )
 from drakebots.model.description import Point, read_sidecar
+from drakebots.model.feet import (
+    FootCandidate,
+    Links,
+    foot_candidates,
+    named_feet,
+    split_names,
+)
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
@@ -96,6 +103,8 @@ class Model:
         packages: folders of packages by name, for a file that Drake reads itself.
         poses: joint positions by joint [rad, m], by the name that the file or one
             beside it gives them ("home", "standing").
+        candidates: what could be feet, best first; empty where feet are given by the
+            file or the YAML beside it.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
     """
@@ -112,6 +121,7 @@ class Model:
     actuators: tuple[Actuator, ...] = ()
     packages: Mapping[str, Path] = field(default_factory=dict)
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def add_to(
@@ -199,7 +209,7 @@ def load(
     name_or_path: str | Path,
     *,
     units: Scaling = SI,
-    feet: Sequence[str] | None = None,
+    feet: str | Sequence[str] | None = None,
     actuate: str | Sequence[str] | None = None,
     effort: float | None = None,
     packages: Mapping[str, str | Path] | None = None,
@@ -212,8 +222,10 @@ def load(
             URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
             (loop_joint, force_element) load too.
         units: the units of the numbers in an old-format URDF.
-        feet: names of the feet to use, or of their bodies: among those that the
-            file or the YAML beside it name, and last links with a sphere.
+        feet: the feet to use: names of links, frames and geometries, patterns
+            ("*_foot"), points of links ("link:x,y,z") [m]; as a list, or one text
+            with commas between. None for those of the file or the YAML beside it,
+            else those found by shape; see :mod:`drakebots.model.feet`.
         actuate, effort: joints that get a motor, and its largest effort [N m, N];
             see :func:`drakebots.model.actuators.choose_actuators`.
         packages: folders of packages by name, searched before all others.
@@ -246,7 +258,7 @@ def load(
         )
     points, findings = sidecar.points + found, Findings()
     try:
-        summary, detected = inspect_model(path, reading, loops, points, findings)
+        summary, links = inspect_model(path, reading, loops, points, findings)
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
     findings.check(path, strict=strict)
@@ -262,11 +274,14 @@ def load(
     summary = replace(summary, actuators=summary.actuators + added)
     if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
         notes += choice.notes
-    if not found and detected:
-        found = detected
-        notes.append("feet inferred from spheres on the last link of each chain")
+    candidates = () if found and feet is None else foot_candidates(links)
+    if not found:
+        found = tuple(p for foot in candidates if foot.chosen for p in foot.points)
+        notes += _words_on_feet(candidates)
     if feet is not None:
-        found = tuple(_named_foot(name, found + detected) for name in feet)
+        names = split_names(feet) if isinstance(feet, str) else list(feet)
+        known = (*found, *(point for foot in candidates for point in foot.points))
+        found = named_feet(names, known, links)
     return Model(
         name=model_stem(path),
         path=path,
@@ -280,6 +295,7 @@ def load(
         packages=reading.packages,
         actuators=choice.actuators,
         poses=reading.poses,
+        candidates=candidates,
         options=_options(
             units=units,
             feet=feet,
@@ -320,11 +336,13 @@ def _fewest_rows(
     return planar if before == after else loops
 
 
-def _named_foot(name: str, known: Sequence[Point]) -> Point:
-    for point in known:
-        if name in (point.name, point.body):
-            return point
-    raise UnknownName("foot", name, {p.name for p in known} | {p.body for p in known})
+def _words_on_feet(candidates: Sequence[FootCandidate]) -> list[str]:
+    """Which feet were found, in one line."""
+    chosen = [foot.name for foot in candidates if foot.chosen]
+    if not chosen:
+        return []
+    shown = ", ".join(chosen[:8]) + (" ..." if len(chosen) > 8 else "")
+    return [f"feet found by shape: {shown}"]
 
 
 # --- what Drake says ---
@@ -380,8 +398,8 @@ def inspect_model(
     loops: Sequence[Loop],
     points: Sequence[Point],
     findings: Findings,
-) -> tuple[Summary, tuple[Point, ...]]:
-    """What a model contains, and the feet it seems to have.
+) -> tuple[Summary, Links]:
+    """What a model contains, and its links in the pose to look for feet in.
 
     Args:
         path, reading, findings: as in :func:`parse_model`.
@@ -396,7 +414,7 @@ def inspect_model(
     plant = builder.AddSystem(MultibodyPlant(1e-3))
     scene_graph = builder.AddSystem(SceneGraph())
     plant.RegisterAsSourceForSceneGraph(scene_graph)
-    instances = parse_model(plant, path, reading, findings)
+    parse_model(plant, path, reading, findings)
     try:
         plant.Finalize()
         context = plant.CreateDefaultContext()
@@ -431,32 +449,18 @@ def inspect_model(
         joints=tuple(joint.name() for joint in single),
         driven=tuple(j.name() for j in single if j.index() in driven),
     )
-    return summary, _detect_feet(plant, scene_graph, instances)
+    _keep_within_limits(plant, context)
+    return summary, Links(plant, scene_graph.model_inspector(), context)
+
+
+def _keep_within_limits(plant: MultibodyPlant, context: Context) -> None:
+    """Moves joints to the nearest position that their limits allow."""
+    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    q = plant.GetPositions(context)
+    plant.SetPositions(context, np.clip(q, low, np.maximum(low, high)))
 
 
 def _normalised(C: np.ndarray) -> np.ndarray:
     """Columns scaled, so that the rank does not depend on metres or radians."""
     norms = np.linalg.norm(C, axis=0)
     return C / np.where(norms > 0, norms, 1.0)
-
-
-def _detect_feet(plant, scene_graph, instances) -> tuple[Point, ...]:
-    """Collision spheres on bodies that are no joint's parent."""
-    inspector = scene_graph.model_inspector()
-    parents = {
-        plant.get_joint(i).parent_body().index() for i in plant.GetJointIndices()
-    }
-    feet = []
-    for i in range(1, plant.num_bodies()):
-        body = plant.get_body(BodyIndex(i))
-        if body.index() in parents or body.model_instance() not in instances:
-            continue
-        spheres = [
-            (inspector.GetPoseInFrame(g).translation(), inspector.GetShape(g).radius())
-            for g in plant.GetCollisionGeometriesForBody(body)
-            if isinstance(inspector.GetShape(g), Sphere)
-        ]
-        for k, (p, radius) in enumerate(spheres):
-            name = body.name() + (f"_{k}" if len(spheres) > 1 else "")
-            feet.append(Point(name, body.name(), p, radius))
-    return tuple(feet)
