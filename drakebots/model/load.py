@@ -240,7 +240,7 @@ def load(
     path = find_model(name_or_path)
     sidecar = read_sidecar(sidecar_path(path))
     loops, found = sidecar.loops, sidecar.feet
-    is_old = path.suffix.lower() == ".urdf" and is_old_urdf(path)
+    is_old = path.suffix.lower() == ".urdf" and (units != SI or is_old_urdf(path))
     if is_old:
         check_model_file(path)
         old = read_old_urdf(path, units=units)

@@ -17,11 +17,11 @@ from pydrake.math import RollPitchYaw
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 
-from drakebots.core.errors import InvalidInput, ModelProblem, one_line
+from drakebots.core.errors import ModelProblem, one_line
 from drakebots.core.units import SI, Scaling
 from drakebots.model.loops import Loop
 from drakebots.model.old_urdf.links import LinkReader, origin, pose
-from drakebots.model.old_urdf.xml import Element, arithmetic, read_xml
+from drakebots.model.old_urdf.xml import Element, read_xml
 from drakebots.model.sdf import SdfJoint, SdfModel, SdfSpringDamper, model_sdf
 
 MOVING = ("revolute", "continuous", "prismatic")
@@ -56,9 +56,8 @@ class OldUrdf:
 def is_old_urdf(path: str | Path) -> bool:
     """Whether a file is a URDF that needs :func:`read_old_urdf`.
 
-    Such a file has a loop joint, a force element, the default namespace of old
-    Drake, a sphere of radius zero, or numbers with commas or arithmetic. False for
-    files that cannot be read or are no URDF; never raises.
+    Such a file has a loop joint, a force element, or the default namespace of old
+    Drake. False for files that cannot be read or are no URDF; never raises.
     """
     try:
         root = read_xml(path, NAMESPACE)
@@ -66,22 +65,8 @@ def is_old_urdf(path: str | Path) -> bool:
         return False
     if root.tag != "robot":
         return False
-    return bool(root.namespace) or any(_is_old(element) for element in root.walk())
-
-
-def _is_old(element: Element) -> bool:
-    if element.tag in ("loop_joint", "force_element"):
-        return True
-    values = element.attributes
-    numbers = [values[k] for k in ("lower", "upper", "xyz", "rpy") if k in values]
-    try:
-        for text in " ".join(numbers).split():
-            float(text)
-        return element.tag == "sphere" and arithmetic(values.get("radius", "1")) == 0
-    except ValueError:
-        return True
-    except InvalidInput:
-        return False
+    tags = ("loop_joint", "force_element")
+    return bool(root.namespace) or any(e.tag in tags for e in root.walk())
 
 
 def read_old_urdf(path: str | Path, *, units: Scaling = SI) -> OldUrdf:

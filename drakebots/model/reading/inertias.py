@@ -7,8 +7,13 @@ import numpy as np
 SLACK = 1e-9
 """How far rounding may take a moment beyond what is physical, relative to the trace."""
 
+POINT = 1e-5
+"""A radius of gyration below this is that of a point [m]: its inertia is zero."""
 
-def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray | None, float]:
+
+def nearest_inertia(
+    inertia: np.ndarray, mass: float
+) -> tuple[np.ndarray | None, float]:
     """The inertia of a rigid body that is nearest to a matrix with the same axes.
 
     The principal moments I1 <= I2 <= I3 of a body have I1 >= 0 and I3 <= I1 + I2: they
@@ -18,12 +23,15 @@ def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray | None, float]:
 
     Args:
         inertia: symmetric (3, 3) [kg m2].
+        mass: of the body [kg].
 
     Returns:
         The inertia (3, 3), and how far it was moved relative to the largest moment;
         the same one and 0 for one that a body can have. None for one with a negative
         moment, which is no error of rounding or of measurement.
     """
+    if inertia.any() and np.abs(inertia).max() < mass * POINT**2:
+        return np.zeros((3, 3)), 0.0
     moments, axes = np.linalg.eigh(inertia)
     trace = np.abs(moments).sum()
     if moments[0] < -SLACK * trace:

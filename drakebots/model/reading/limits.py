@@ -22,8 +22,11 @@ MAX_DEPTH = 200
 """XML that is nested deeper is refused."""
 
 
-def check_model_file(path: Path) -> None:
+def check_model_file(path: Path) -> str:
     """Refuses a file that cannot be a model.
+
+    Returns:
+        Its text, without what may surround it: blanks, and one NUL at the end.
 
     Raises:
         ModelProblem: for a file that is unreadable, too large, not XML (or
@@ -37,12 +40,14 @@ def check_model_file(path: Path) -> None:
         raise ModelProblem(path, f"cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ModelProblem(path, "is not text in UTF-8") from error
+    text = text.removeprefix("\ufeff").removesuffix("\0").strip()
     if "\0" in text:
         raise ModelProblem(path, "has a NUL character: not a text file")
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
     else:
         _check_xml(path, text)
+    return text
 
 
 def _check_yaml(path: Path, text: str) -> None:

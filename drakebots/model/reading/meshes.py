@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,8 +138,11 @@ def read_parts(path: Path) -> list[Part]:
         ModelProblem: for a file that trimesh cannot read, or without triangles.
     """
     ending = path.suffix.lower().lstrip(".")
+    data = path.read_bytes()
+    if ending == "dae":
+        data = _without_textures(data)
     try:
-        scene = trimesh.load_scene(io.BytesIO(path.read_bytes()), file_type=ending)
+        scene = trimesh.load_scene(io.BytesIO(data), file_type=ending)
         meshes = [m for m in scene.dump() if isinstance(m, trimesh.Trimesh)]
     except ImportError as error:
         raise ModelProblem(path, f"cannot be read without {error.name}") from error
@@ -158,6 +162,17 @@ def read_parts(path: Path) -> list[Part]:
     if not parts:
         raise ModelProblem(path, "has no triangles")
     return parts
+
+
+def _without_textures(collada: bytes) -> bytes:
+    """A Collada file with grey in the place of textures.
+
+    pycollada leaves out the triangles of a material whose texture it cannot find.
+    """
+    grey = b"<color>0.7 0.7 0.7 1</color>"
+    texture = rb"<texture\b[^>]*?(/>|>.*?</texture>)"
+    collada = re.sub(texture, grey, collada, flags=re.DOTALL)
+    return re.sub(rb"<newparam\b.*?</newparam>", b"", collada, flags=re.DOTALL)
 
 
 def _collada_unit(scene: trimesh.Scene) -> float:

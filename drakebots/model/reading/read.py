@@ -61,7 +61,7 @@ def read_model_file(
         ModelProblem: for a file that cannot be repaired, with all its problems.
         InvalidInput: for a package whose folder does not exist.
     """
-    check_model_file(path)
+    source = check_model_file(path)
     places, findings = Packages(path, packages), Findings()
     ending, text, efforts = path.suffix.lower().lstrip("."), None, {}
     if ending in ("xml", "mjcf"):
@@ -73,9 +73,9 @@ def read_model_file(
             mjcf.sdf, "sdf", findings.notes, loops=mjcf.loops, poses=mjcf.poses
         )
     if ending in ("urdf", "sdf"):
-        text, efforts = _repaired(path, ending, places, findings)
+        text, efforts = _repaired(path, source, ending, places, findings)
     elif ending == "yaml":
-        for name in re.findall(r"\b(?:package|model)://([^/\s]+)", path.read_text()):
+        for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
             if folder := next(places.folders(name), None):
                 places.used[name] = folder
     findings.check(path, strict=strict)
@@ -83,11 +83,11 @@ def read_model_file(
 
 
 def _repaired(
-    path: Path, ending: str, places: Packages, findings: Findings
+    path: Path, source: str, ending: str, places: Packages, findings: Findings
 ) -> tuple[str | None, dict[str, float]]:
     """The text of an XML file, if anything in it has to be changed, and efforts."""
     try:
-        root = read_tree(path.read_bytes().decode())
+        root = read_tree(source)
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
     before = write_tree(root)

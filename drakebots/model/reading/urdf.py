@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from drakebots.core.errors import InvalidInput
+from drakebots.model.old_urdf.xml import arithmetic
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.inertias import nearest_inertia
 from drakebots.model.reading.packages import Packages
@@ -174,13 +176,15 @@ def _repair_limits(joint: ET.Element, kind: str | None, findings: Findings) -> N
 
 
 def _repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
-    names = {joint.get("name") for joint in joints}
+    single = ("revolute", "continuous", "prismatic")
+    names = {joint.get("name") for joint in joints if joint.get("type") in single}
     for joint in joints:
-        mimic = joint.find("mimic")
-        if mimic is not None and mimic.get("joint") not in names:
+        name, mimic = joint.get("name", ""), joint.find("mimic")
+        if mimic is None:
+            continue
+        if name not in names or mimic.get("joint") not in names - {name}:
             joint.remove(mimic)
-            line = "a <mimic> of a joint that does not exist is left out"
-            findings.note(line, joint.get("name", ""))
+            findings.note("a <mimic> without two joints that move is left out", name)
 
 
 def _repair_transmissions(
@@ -236,17 +240,19 @@ def _repair_inertia(link: ET.Element, findings: Findings) -> None:
             link.remove(inertial)
             findings.note("an inertia without a mass is not used", name)
         return
-    near, change = nearest_inertia(inertia)
+    near, change = nearest_inertia(inertia, mass)
     if near is None:
         findings.problem(
             f"link {name!r} has a negative inertia, {inertia.diagonal()} kg m2; "
             "correct it"
         )
-    elif change > 0:
+        return
+    if change > 0:
         findings.note(
             "an inertia that no body has is replaced by the nearest one",
             f"{name} (by {100 * change:.2g} %)",
         )
+    if near is not inertia:
         for key, value in zip(keys, near[np.triu_indices(3)]):
             tensor.set(key, repr(float(value)))
 
@@ -357,11 +363,11 @@ _NUMBERS = {
 }
 """How many numbers the attributes of an element have."""
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)\w*", re.I)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def _repair_numbers(root: ET.Element, findings: Findings) -> None:
-    """Numbers that other readers take: with commas, or with a letter too many."""
+    """Numbers that other readers take: "0, 1", "pi/2", "-1.57."."""
     for owner, element in _with_owner(root):
         for key, count in _NUMBERS.get(element.tag, {}).items():
             text = element.get(key)
@@ -369,16 +375,24 @@ def _repair_numbers(root: ET.Element, findings: Findings) -> None:
                 continue
             values = _floats(text)
             if values is None:
-                read = [match.group() for match in _NUMBER.finditer(text)]
-                if len(read) == count:
-                    element.set(key, " ".join(read))
-                    findings.note("a number is misspelt", f"{text!r} of {owner}")
-                    continue
-            if values is None or len(values) != count:
+                values = _odd_numbers(text, count)
+                if len(values) == count:
+                    element.set(key, " ".join(map(repr, values)))
+                    findings.note("a number is written oddly", f"{text!r} of {owner}")
+            if len(values) != count:
                 numbers = "one number" if count == 1 else f"{count} numbers"
                 findings.problem(
                     f"{owner}: <{element.tag} {key}={text!r}> needs {numbers}"
                 )
+
+
+def _odd_numbers(text: str, count: int) -> list[float]:
+    """What was meant: arithmetic, or else the digits that are there."""
+    parts = [text] if count == 1 else re.split(r"\s*,\s*|\s+", text.strip())
+    try:
+        return [arithmetic(part) for part in parts]
+    except InvalidInput:
+        return [float(match.group()) for match in _NUMBER.finditer(text)]
 
 
 def _with_owner(root: ET.Element) -> Iterator[tuple[str, ET.Element]]:

@@ -61,7 +61,7 @@ def test_good_files_pass(tmp_path, name, text):
             '<!DOCTYPE robot [<!ENTITY x "y">]>' + urdf("&x;"),
             ["DOCTYPE"],
         ),
-        ("m.urdf", urdf() + "\0", ["NUL"]),
+        ("m.urdf", urdf("\0"), ["NUL"]),
         ("m.urdf", urdf(root="sdf"), ["<sdf>", "<robot>"]),
         ("m.sdf", urdf(), ["<robot>", "<sdf>"]),
         ("m.xml", urdf(), ["<robot>", "<mujoco>"]),
