@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from drakebots import __version__
 from drakebots.cli.options import check_outputs
+from drakebots.cli.progress import warnings_on_one_line
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 from drakebots.robots import resolve
 
@@ -167,9 +168,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A filter, since the level is set anew when pydrake is imported.
     logging.getLogger("drake").addFilter(_is_error)
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)
-        check_outputs(args)
-        return args.run(args)
+        with warnings_on_one_line():
+            args = parse(sys.argv[1:] if argv is None else argv)
+            check_outputs(args)
+            return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)
         return error.exit_code

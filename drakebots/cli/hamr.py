@@ -32,7 +32,7 @@ _SIMULATE = attribute_texts(Simulation, but=("model",))
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser, feet=True)
+    model_argument(parser)
     field_options(parser, Simulation, _SIMULATE)
     output_arguments(parser)
 
@@ -65,7 +65,7 @@ def _only(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
+    parser.add_argument("model", help="hamr")
     gait = parser.add_argument_group("a gait")
     field_options(gait, GaitProblem, _only(_GAIT))
     jump = parser.add_argument_group("the jump")

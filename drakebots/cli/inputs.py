@@ -7,10 +7,13 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from drakebots.cli.options import given
 from drakebots.cli.output import SYSTEMS
+from drakebots.cli.progress import print_notes
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.units import si_factor
 from drakebots.lattice.shape import ENDINGS as LATTICES
@@ -79,24 +82,49 @@ def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
 # --- models -----------------------------------------------------------------
 
 
-def model_argument(parser: argparse.ArgumentParser, *, feet: bool = False) -> None:
-    """Adds the model and its units, and its feet."""
-    parser.add_argument(
-        "model", help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
-    )
+def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> None:
+    """Adds a model, and how it is to be loaded.
+
+    Args:
+        parser: to add to.
+        word: the argument's name, where it may be more than a model; then "".
+    """
+    if word:
+        parser.add_argument(
+            word, help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
+        )
     parser.add_argument(
         "--units",
         default="SI",
         metavar="U",
         help=f"of a URDF in the old Drake format: {', '.join(SYSTEMS)} (default SI)",
     )
-    if feet:
-        parser.add_argument(
-            "--feet",
-            metavar="A,B",
-            help="links, frames or geometries to use as feet; patterns (*_foot) and "
-            "points of links (link:x,y,z) too",
-        )
+    parser.add_argument(
+        "--feet",
+        metavar="A,B",
+        help="links, frames or geometries to use as feet; patterns (*_foot) and "
+        "points of links (link:x,y,z) too",
+    )
+    parser.add_argument(
+        "--actuate",
+        metavar="J,K",
+        help="joints that get a motor: all, names or patterns",
+    )
+    parser.add_argument(
+        "--effort", type=float, help="largest effort of those motors [N m, N]"
+    )
+    parser.add_argument(
+        "--package",
+        action="append",
+        metavar="NAME=FOLDER",
+        help="folder of a package that the file names; may be repeated",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_const",
+        const=True,
+        help="refuse a file in which anything would be ignored or repaired",
+    )
 
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
@@ -104,15 +132,44 @@ def skinned_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
 
 
-def load_model(args: argparse.Namespace) -> Model:
-    """Loads the model that the arguments name."""
+def load_model(args: argparse.Namespace, *, notes: bool = True) -> Model:
+    """Loads the model that the arguments name.
+
+    Args:
+        args: of :func:`model_argument`.
+        notes: whether to print the model's notes, before any long work.
+    """
+    model = load(args.model, **load_options(args))
+    if notes:
+        print_notes(model.name, model.notes)
+    return model
+
+
+def load_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of :func:`drakebots.load` that were given.
+
+    Raises:
+        UnknownName: for unknown units.
+        InvalidInput: for a package without a folder.
+    """
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
-    return load(
-        args.model,
-        units=SYSTEMS[args.units],
-        feet=getattr(args, "feet", None),
-    )
+    options = given(args, ("feet", "effort", "strict"))
+    options["units"] = SYSTEMS[args.units]
+    if args.actuate:
+        options["actuate"] = args.actuate.split(",")
+    if args.package:
+        options["packages"] = dict(map(_package, args.package))
+    return options
+
+
+def _package(text: str) -> tuple[str, str]:
+    name, found, folder = text.partition("=")
+    if not (found and name and folder):
+        raise InvalidInput(f"--package: {text!r} is no name=folder")
+    if not Path(folder).is_dir():
+        raise FileProblem(folder, "no such folder; give that of the package")
+    return name, folder
 
 
 def is_lattice(word: str) -> bool:

@@ -20,12 +20,14 @@ from drakebots.cli.options import (
     table_argument,
 )
 from drakebots.cli.output import (
+    drawings,
+    drawn,
     model_table,
     print_report,
     print_table,
     report_of,
     tell,
-    write_outputs,
+    write_data,
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.model import available_models, load
@@ -52,11 +54,11 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser, feet=True)
+    model_argument(parser)
 
 
 def _show(args: argparse.Namespace) -> int:
-    model = load_model(args)
+    model = load_model(args, notes=False)
     print_table(model.name, model_table(model))
     return tell(args, model.report())
 
@@ -66,11 +68,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", help="a result (.nc), or a model as in show")
-    parser.add_argument(
-        "--units",
-        default="SI",
-        help="units of an old-Drake URDF, as in show",
-    )
+    model_argument(parser, word="")
     output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
     parser.add_argument(
         "--colour",
@@ -94,21 +92,24 @@ def _view(args: argparse.Namespace) -> int:
     if args.seconds is not None and not args.seconds > 0:
         raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
     if args.what.lower().endswith(".nc"):
+        about_models = ("feet", "actuate", "effort", "package", "strict")
+        refuse(args, about_models, "a result; it is for a model")
         result = stored(args.what)
-        scene = record(result, slow=args.slow, port=args.port, colour=args.colour)
+        playback = {"slow": args.slow, "port": args.port, "colour": args.colour}
+        scene = drawn(record, result, **playback)
     else:
         if args.colour is not None:
             raise InvalidInput("--colour is for the skin of a result (.nc)")
         refuse(args, ["slow"], "a model; it is for a result (.nc)")
         args.model = args.what
-        scene = make_scene(load_model(args), port=args.port)
+        scene = drawn(make_scene, load_model(args), port=args.port)
     if args.html is None:
         url = scene.meshcat.web_url()
         print(f"{url} (Ctrl-C ends)", flush=True)
         tell(args, {"url": url})
         serve(scene, seconds=args.seconds)
         return 0
-    path = scene.save(args.html)
+    path = drawn(scene.save, args.html)
     return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
 
 
@@ -121,7 +122,9 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 def _report(args: argparse.Namespace) -> int:
     result = stored(args.result)
     print_report(result)
-    return tell(args, report_of(result), *write_outputs(args, result))
+    written = write_data(args, result)
+    written += [draw() for _, draw in drawings(args, result)]
+    return tell(args, report_of(result), *written)
 
 
 MODELS = Command(

@@ -113,11 +113,13 @@ class Output:
         name: of the option.
         write: writes it from the command's result; None where the command does.
         picture: whether its ending must be that of a picture.
+        draws: whether it is a drawing; it is made after all that is data.
     """
 
     name: str
     write: Write | None = None
     picture: bool = False
+    draws: bool = False
 
 
 def output_argument(
@@ -125,12 +127,13 @@ def output_argument(
     *flags: str,
     write: Write | None = None,
     picture: bool = False,
+    draws: bool = False,
     **extra: Any,
 ) -> None:
     """Adds a file to write, which is checked before the command runs."""
     action = parser.add_argument(*flags, type=Path, **extra)
     before = parser.get_default("outputs") or ()
-    parser.set_defaults(outputs=(*before, Output(action.dest, write, picture)))
+    parser.set_defaults(outputs=(*before, Output(action.dest, write, picture, draws)))
 
 
 def output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,6 +149,7 @@ def output_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--html",
         write=lambda result, path, model: record(result, model=model).save(path),
+        draws=True,
         help="Meshcat page to write as well (.html)",
     )
     picture_argument(parser, "--plot", plot, "picture to write as well (.png)")
@@ -173,6 +177,7 @@ def picture_argument(
         flag,
         write=lambda result, path, model: draw(result, path),
         picture=True,
+        draws=True,
         help=text,
     )
 

@@ -6,45 +6,90 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from drakebots.cli.options import wanted
-from drakebots.core.errors import DrakebotsError
+from drakebots.cli.progress import warn
+from drakebots.core.errors import DrakebotsError, DrawingProblem
 from drakebots.core.units import MM_G_MS, SI, Scaling
 
 if TYPE_CHECKING:
     from drakebots.model import Model
     from drakebots.results import Result
 
+Drawn = TypeVar("Drawn")
+
 
 def finish(args: argparse.Namespace, result: Result, model: Model | None = None) -> int:
     """Writes the requested files and prints a summary of the result.
 
+    The result is saved before anything is drawn, and a drawing that fails is a
+    warning: the exit code is that of the computation.
+
     Returns:
         The exit code.
     """
-    written = write_outputs(args, result, model)
+    written = write_data(args, result, model)
     print_report(result)
-    tell(args, report_of(result) | {"files": list(map(str, written))}, *written)
+    for path, draw in drawings(args, result, model):
+        try:
+            written.append(draw())
+        except DrakebotsError as error:
+            saved = "".join(f"saved {path}; " for path in written[:1])
+            warn(f"{saved}could not draw {path}: {error}")
+    notes = {} if model is None else {"notes": list(model.notes)}
+    facts = report_of(result) | notes | {"files": list(map(str, written))}
+    tell(args, facts, *written)
     return exit_code(result)
 
 
-def write_outputs(
+def write_data(
     args: argparse.Namespace, result: Result, model: Model | None = None
 ) -> list[Path]:
-    """Writes the requested files of a result."""
+    """Writes the requested files that are no drawings."""
     return [
         entry.write(result, path, model)
         for entry, path in wanted(args)
-        if entry.write is not None
+        if entry.write is not None and not entry.draws
     ]
+
+
+def drawings(
+    args: argparse.Namespace, result: Result, model: Model | None = None
+) -> Iterator[tuple[Path, Callable[[], Path]]]:
+    """The requested drawings of a result: the path of each, and what draws it.
+
+    What draws one raises a DrakebotsError, whatever goes wrong.
+    """
+    for entry, path in wanted(args):
+        if entry.write is not None and entry.draws:
+            yield path, partial(drawn, entry.write, result, path, model)
+
+
+def drawn(draw: Callable[..., Drawn], *args: Any, **options: Any) -> Drawn:
+    """What `draw(*args, **options)` returns.
+
+    Raises:
+        DrawingProblem: for any error that is not one of ours. Meshes, browsers and
+            graphics libraries fail in too many ways to name them.
+    """
+    try:
+        return draw(*args, **options)
+    except DrakebotsError:
+        raise
+    # Drake's failed assertions reach Python as SystemExit.
+    except (Exception, SystemExit) as error:
+        raise DrawingProblem(
+            f"{type(error).__name__}: {error}; the data is not affected"
+        ) from error
 
 
 def tell(args: argparse.Namespace, facts: Mapping[str, Any], *written: Path) -> int:
@@ -99,12 +144,12 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_table(title: str, rows: Mapping[str, Any]) -> None:
-    """Prints names and values as a table."""
-    table = Table(title=title, title_justify="left", show_header=False)
+    """Prints names and values as a table; as they are, without any markup."""
+    table = Table(title=Text(title), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(escape(name), escape(text_of(value)))
+        table.add_row(Text(name), Text(text_of(value)))
     Console(soft_wrap=False).print(table)
 
 

@@ -62,7 +62,7 @@ def solver_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser, feet=True)
+    model_argument(parser)
     for name, text in _MOTION.items():
         parser.add_argument("--" + name, type=float, help=text)
     parser.add_argument("--friction", type=float, help=_COMMON["friction"])

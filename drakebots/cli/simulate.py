@@ -20,7 +20,7 @@ _OPTIONS = attribute_texts(Simulation, but=("model", "pose"))
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser, feet=True)
+    model_argument(parser)
     field_options(parser, Simulation, _OPTIONS)
     output_arguments(parser)
 

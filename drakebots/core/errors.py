@@ -81,6 +81,12 @@ class ResultProblem(FileProblem):
     """A result file that cannot be read back."""
 
 
+class DrawingProblem(DrakebotsError):
+    """A result or a model that could not be drawn."""
+
+    exit_code = 1
+
+
 class NoSolution(DrakebotsError):
     """A simulation or a solver that ended without a usable answer.
 

@@ -134,6 +134,8 @@ def far_end(cloud: Cloud, p_J: np.ndarray) -> np.ndarray | None:
     if length < 1e-9:
         return None
     far = from_joint[distance > 0.9 * length].mean(axis=0)
+    if np.linalg.norm(far) < 0.1 * length:
+        return None  # as far on one side as on the other
     direction = far / np.linalg.norm(far)
     along = from_joint @ direction
     across = np.linalg.norm(from_joint - np.outer(along, direction), axis=1)
@@ -152,6 +154,8 @@ def sole(cloud: Cloud, up: np.ndarray, leg: float) -> Cloud:
     Returns:
         Four corners of a flat sole, two ends of an edge, or one point.
     """
+    if leg < 1e-9:  # a lone body has no leg
+        leg = max(float(np.ptp(cloud.p, axis=0).max()), 1e-6)
     low = cloud.p - np.outer(cloud.radius, up)
     normal, members = _bottom(low, up, _LAYER * leg)
     if len(low) > 3 and np.ptp(low[members] @ normal) > _LAYER * leg:

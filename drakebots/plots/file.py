@@ -9,6 +9,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = (
@@ -18,6 +19,27 @@ COLOURS = (
 """Of lines, in turn."""
 
 ENDINGS = (".png", ".pdf", ".svg")
+
+
+def literal(name: object) -> str:
+    """A name of the user's, for matplotlib to show as it is.
+
+    A dollar sign would start a formula; labels that begin with _ are not shown.
+    """
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def legend_below(axes: Axes) -> None:
+    """Adds a legend under the axes, where it covers no data."""
+    count = len(axes.get_legend_handles_labels()[0])
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),
+        ncols=min(count, 4),
+        fontsize=7,
+        frameon=False,
+    )
 
 
 def check_ending(path: str | Path) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import write_figure
+from drakebots.plots.file import literal, write_figure
 from drakebots.results import Result
 
 
@@ -32,5 +32,5 @@ def plot_convergence(result: Result, path: str | Path) -> Path:
         violation = np.maximum(log["inf_pr"], 1e-16)
         right.semilogy(count, violation, color="#e15759")
     right.set_ylabel("largest violation (scaled)", color="#e15759")
-    left.set_title(f"{result.model}: {result.verdict}")
+    left.set_title(f"{literal(result.model)}: {result.verdict}")
     return write_figure(figure, path)

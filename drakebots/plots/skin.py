@@ -11,7 +11,7 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.model import model_of
-from drakebots.plots.file import COLOURS, check_ending, save
+from drakebots.plots.file import COLOURS, check_ending, literal, save
 from drakebots.results import Result
 
 
@@ -63,7 +63,7 @@ def skin_figure(result: Result) -> Figure:
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     verdict = "" if result.ok else f"  ·  {result.verdict}"
-    figure.suptitle(f"{result.model}{verdict}")
+    figure.suptitle(f"{literal(result.model)}{verdict}")
     return figure
 
 
@@ -121,7 +121,7 @@ def _panel_angles(axes, result: Result) -> None:
         if "target" in data:
             target = data.target.values[:, k]
             axes.plot(times, target, "--", color=colour, lw=1, alpha=0.8)
-        axes.plot(times, angle, color=colour, label=joint)
+        axes.plot(times, angle, color=colour, label=literal(joint))
     title = "joints, targets dashed" if "target" in data else "joints"
     axes.set(ylabel=f"position [{unit}]", title=title)
     axes.legend(frameon=False, ncols=2, fontsize=8)
@@ -134,7 +134,11 @@ def _panel_torques(axes, result: Result) -> None:
         colour = COLOURS[k % len(COLOURS)]
         # A torque acts from one frame to the next and is stored at its end.
         axes.step(
-            times, data.torque.values[:, k], where="pre", color=colour, label=joint
+            times,
+            data.torque.values[:, k],
+            where="pre",
+            color=colour,
+            label=literal(joint),
         )
     for limit in sorted(set(limits.values())):
         for side in (-limit, limit):

@@ -13,7 +13,13 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.file import COLOURS, check_ending, write_figure
+from drakebots.plots.file import (
+    COLOURS,
+    check_ending,
+    legend_below,
+    literal,
+    write_figure,
+)
 from drakebots.results import Result
 
 
@@ -70,7 +76,7 @@ def summary_figure(result: Result):
 
 def _title(result: Result) -> str:
     m = result.metrics
-    parts = [result.model]
+    parts = [literal(result.model)]
     if "gait" in m:
         parts.append(f"{m['gait']}, {m['frequency_hz']:g} Hz, mu = {m['friction']:g}")
     if "stride_mm_per_cycle" in m:
@@ -114,7 +120,7 @@ def _panel_pose(axis, result: Result) -> None:
             label=name,
         )
     other.set_ylabel("angle [deg]")
-    other.legend(fontsize=7, loc="upper right", frameon=False)
+    legend_below(other)
     other.spines["top"].set_visible(False)
 
 
@@ -135,7 +141,7 @@ def _panel_contacts(axis, result: Result) -> None:
     t, last = _last_cycles(result, 4)
     force = data.foot_force.values[last, :, 2]
     threshold = 0.01 * max(float(force.max()), 1e-12)
-    names = [str(n) for n in data.foot.values]
+    names = [literal(name) for name in data.foot.values]
     for i in range(len(names)):
         axis.fill_between(
             t,
@@ -163,14 +169,14 @@ def _panel_feet(axis, result: Result) -> None:
             k * data.foot_position.values[last][:, i, 2],
             color=COLOURS[i % len(COLOURS)],
             lw=1,
-            label=str(name),
+            label=literal(name),
         )
     axis.set(
         xlabel=f"forward of the body [{unit}]",
         ylabel=f"height [{unit}]",
         title="feet, last two cycles",
     )
-    axis.legend(fontsize=7, frameon=False, ncols=2)
+    legend_below(axis)
 
 
 def _panel_voltages(axis, result: Result) -> None:
@@ -178,7 +184,7 @@ def _panel_voltages(axis, result: Result) -> None:
     t, last = _last_cycles(result, 2)
     for i, name in enumerate(data.actuator.values[:2]):
         axis.plot(
-            t, data.voltage.values[last, i], color=COLOURS[i], label=str(name), lw=1
+            t, data.voltage.values[last, i], color=COLOURS[i], label=literal(name), lw=1
         )
     axis.axhspan(0, 225, color="0.95", zorder=0)
     axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")

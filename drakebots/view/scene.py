@@ -27,6 +27,7 @@ from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.model import Model
+from drakebots.view.sticks import add_sticks
 
 VIEW = (0.72, -0.90, 0.58)
 """Direction of the default camera, in half diagonals of what is shown."""
@@ -156,13 +157,12 @@ def make_scene(
         positions: to show (nq,) in SI; None for the defaults.
         ground_height: z of the ground [m]; None for the model's lowest point.
         port: of the server; None for the first one free.
-
-    Raises:
-        InvalidInput: when the model has nothing to draw.
     """
     builder = DiagramBuilder()
     plant, scene_graph = AddMultibodyPlantSceneGraph(builder, 1e-3)
     model.add_to(plant, close_loops=False)
+    if not scene_graph.model_inspector().num_geometries():
+        add_sticks(plant, model)
     plant.Finalize()
     meshcat = Meshcat(MeshcatParams(show_stats_plot=False, port=port))
     params = MeshcatVisualizerParams()
@@ -173,8 +173,6 @@ def make_scene(
     if positions is not None:
         plant.SetPositions(plant.GetMyContextFromRoot(context), positions)
     low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context), role)
-    if not np.all(low < high):
-        raise InvalidInput(f"{model.path}: has no geometry to draw; give a <visual>")
     stage = set_stage(meshcat, low, high, ground_height)
     scene = Scene(**vars(stage), plant=plant, diagram=diagram, context=context)
     scene.look()
@@ -231,17 +229,31 @@ def _drawn_role(scene_graph) -> Role:
 
 
 def _bounds(scene_graph, context, role) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner of all geometry drawn in the world (3,) [m]."""
+    """Lowest and highest corner of all geometry drawn in the world (3,) [m].
+
+    Geometry of which Drake knows no bounds (a mesh that it cannot read) counts by its
+    origin.
+    """
     query = scene_graph.get_query_output_port().Eval(context)
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    corners = []
     for geometry in query.inspector().GetAllGeometryIds(role):
-        box = query.ComputeObbInWorld(geometry)
+        try:
+            box = query.ComputeObbInWorld(geometry)
+        except RuntimeError:
+            corners.append(query.GetPoseInWorld(geometry).translation())
+            continue
         if box is None:  # a half space
             continue
         reach = np.abs(box.pose().rotation().matrix()) @ box.half_width()
-        low = np.minimum(low, box.center() - reach)
-        high = np.maximum(high, box.center() + reach)
-    return low, high
+        corners += [box.center() - reach, box.center() + reach]
+    corners = [corner for corner in corners if np.isfinite(corner).all()]
+    if not corners:
+        return np.full(3, -0.5), np.full(3, 0.5)
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    size = float(np.linalg.norm(high - low))
+    # A plate or a point has no extent along an axis, but the camera needs one.
+    margin = np.where(high - low < 1e-3 * size, 0.01 * size, 0.0) if size else 0.5
+    return low - margin, high + margin
 
 
 def _scaling(scale: float, origin: np.ndarray) -> np.ndarray:

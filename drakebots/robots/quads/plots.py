@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import check_ending, save
+from drakebots.plots import check_ending, literal, save
 from drakebots.results import Result
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7b5ea7", "#444444")
@@ -68,7 +68,9 @@ def _save(result: Result, path: Path, *panels) -> Path:
     draw_torques(grid[-1], result)
     for axes in grid:
         tidy(axes)
-    figure.suptitle(f"{result.model}: {result.metrics.get('motion', result.kind)}")
+    figure.suptitle(
+        f"{literal(result.model)}: {result.metrics.get('motion', result.kind)}"
+    )
     return save(figure, path)
 
 
@@ -89,7 +91,7 @@ def draw_bars(axes: Axes, result: Result) -> None:
         axes.broken_barh(spans, (k - 0.4, 0.8), color=BAR)
         if loads is not None:
             axes.plot(t, k + 0.4 - 0.8 * loads[:, k], color="#222", lw=0.8)
-    axes.set_yticks(range(len(feet)), feet)
+    axes.set_yticks(range(len(feet)), list(map(literal, feet)))
     axes.invert_yaxis()
     axes.set_title("contacts, and load over weight", fontsize=9)
 
@@ -177,7 +179,7 @@ def draw_torques(
     else:
         for joint, colour in zip(joints, COLOURS):
             values = data.torque.values[:, names.index(joint)]
-            axes.plot(t, values, lw=1, color=colour, label=joint)
+            axes.plot(t, values, lw=1, color=colour, label=literal(joint))
         axes.legend(frameon=False, fontsize=8)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))

@@ -1,0 +1,82 @@
+"""Scenes of models as they come: without geometry, flat, with meshes that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydrake.geometry import Role, SceneGraph
+
+from drakebots.model import load
+from drakebots.view import make_scene
+from drakebots.view import scene as module
+from tests.helpers.model_files import write
+
+_INERTIAL = """<inertial><mass value="1"/><origin xyz="0 0 -0.1"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+_LEG = f"""<robot name="leg"><link name="hip">{_INERTIAL}</link>
+<link name="thigh">{_INERTIAL}</link><link name="shank">{_INERTIAL}</link>
+<joint name="hip" type="revolute"><parent link="hip"/><child link="thigh"/>
+  <origin xyz="0.1 0 0"/><axis xyz="0 1 0"/><limit effort="1" velocity="1"/></joint>
+<joint name="knee" type="revolute"><parent link="thigh"/><child link="shank"/>
+  <origin xyz="0 0 -0.3"/><axis xyz="0 1 0"/><limit effort="1" velocity="1"/></joint>
+</robot>"""
+_FEET = "feet:\n  toe: {body: shank, p: [0, 0, -0.25]}\n"
+
+
+_SPHERE, _PLATE = '<sphere radius="0.1"/>', '<box size="1 1 1e-9"/>'
+
+
+def _one_link(shape: str) -> str:
+    geometry = f"<visual><geometry>{shape}</geometry></visual>" if shape else ""
+    return f'<robot name="r"><link name="a">{_INERTIAL}{geometry}</link></robot>'
+
+
+def test_a_model_without_geometry_is_drawn_as_sticks(tmp_path):
+    write(tmp_path, _FEET, "leg.drakebots.yaml")
+    scene = make_scene(load(write(tmp_path, _LEG, "leg.urdf")))
+    # Three links from the hip at z = 0 to the foot at z = -0.55, and a little more.
+    assert scene.low[2] == pytest.approx(-0.55, abs=0.03)
+    assert scene.high[2] == pytest.approx(0.0, abs=0.03)
+    assert scene.meshcat.HasPath("/drake/visualizer/leg/shank")
+    inspector = scene.diagram.GetSubsystemByName("scene_graph").model_inspector()
+    sticks = [
+        inspector.GetShape(g)
+        for g in inspector.GetAllGeometryIds(Role.kIllustration)
+        if "stick" in inspector.GetName(g)
+    ]
+    lengths = sorted(stick.length() for stick in sticks)
+    assert lengths == pytest.approx([0.1, 0.25, 0.3])
+
+
+@pytest.mark.parametrize("shape", ["", _PLATE, _SPHERE])
+def test_anything_has_an_extent(shape, tmp_path):
+    scene = make_scene(load(write(tmp_path, _one_link(shape), "a.urdf")))
+    assert np.all(scene.low < scene.high) and np.isfinite([scene.low, scene.high]).all()
+
+
+def test_geometry_without_bounds_counts_by_its_origin(tmp_path, monkeypatch):
+    """As Drake's ComputeObbInWorld raises for a mesh that it cannot read."""
+    scene = make_scene(load(write(tmp_path, _one_link(_SPHERE), "a.urdf")))
+    graph = scene.diagram.GetSubsystemByName("scene_graph")
+    assert isinstance(graph, SceneGraph)
+    output = graph.get_query_output_port().Eval(
+        graph.GetMyContextFromRoot(scene.context)
+    )
+
+    class Query:
+        def __getattr__(self, name):
+            return getattr(output, name)
+
+        def ComputeObbInWorld(self, geometry):
+            raise RuntimeError("no such mesh")
+
+    class Port:
+        def Eval(self, context):
+            return Query()
+
+    class Graph:
+        def get_query_output_port(self):
+            return Port()
+
+    low, high = module._bounds(Graph(), None, Role.kIllustration)
+    assert np.allclose((low + high) / 2, 0) and np.all(low < high)
