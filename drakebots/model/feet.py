@@ -246,9 +246,8 @@ class Links:
         joints = [self.parent[g][1] for g in chain if g in self.parent]
         p = [self.joint_position(joint) for joint in joints]
         if not p:
-            return Leg(
-                0, self._size(group, np.zeros(3)), self.origin(self.bodies[group])
-            )
+            origin = self.origin(self.bodies[group])
+            return Leg(0, self._size(group, origin) or 1.0, origin)
         lengths = [np.linalg.norm(b - a) for a, b in pairwise(p)]
         last = self._size(group, p[-1])
         return Leg(len(joints), float(sum(lengths)) + last or 1.0, p[0])
@@ -259,11 +258,13 @@ class Links:
 
     def _size(self, group: int, p_WJ: np.ndarray) -> float:
         """The distance from a point to the farthest one of a rigid group."""
-        return max(
-            float(np.linalg.norm(body.EvalPoseInWorld(self.context) @ q - p_WJ))
-            for body in self.members(group)
-            for q in [np.zeros(3), *self.body_cloud(body).p]
-        )
+        reach = [0.0]
+        for body in self.members(group):
+            X_WB = body.EvalPoseInWorld(self.context)
+            cloud = self.body_cloud(body).moved(X_WB)
+            reach.append(float(np.linalg.norm(X_WB.translation() - p_WJ)))
+            reach.extend(np.linalg.norm(cloud.p - p_WJ, axis=1) + cloud.radius)
+        return float(max(reach))
 
     def origin(self, body) -> np.ndarray:
         """p_WB of a body (3,) [m]."""
