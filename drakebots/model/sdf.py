@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 _NS = "http://drake.mit.edu"
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ def model_sdf(model: SdfModel) -> str:
 
 
 def _num(value: float) -> str:
-    return repr(float(value) + 0.0)
+    # libsdformat refuses numbers that are not normal.
+    return repr(float(value) + 0.0 if abs(value) > _SMALLEST else 0.0)
 
 
 def _vec(values: Sequence[float]) -> str:
@@ -239,10 +241,13 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
         _child(element, f"{{{_NS}}}rotor_inertia", _num(joint.rotor_inertia))
     if joint.type == "planar":
         _child(element, f"{tag}damping", "0 0 0")
-    if joint.type in ("fixed", "planar"):
+    if joint.type in ("fixed", "planar") or (
+        joint.type == "ball" and not joint.damping
+    ):
         return
     axis = _child(element, "axis")
-    _child(axis, "xyz", _vec(joint.axis))
+    if joint.type != "ball":
+        _child(axis, "xyz", _vec(joint.axis))
     dynamics = _child(axis, "dynamics")
     _child(dynamics, "damping", _num(joint.damping))
     if joint.reference is not None:

@@ -68,7 +68,7 @@ def read_mjcf(path: Path) -> Mjcf:
         sdf = mjcf_sdf(name, tree, efforts, _excluded(root, tree))
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
-    return Mjcf(sdf, loops, poses, _notes(root, tree))
+    return Mjcf(sdf, loops, poses, _notes(root, tree, efforts))
 
 
 def _parse(path: Path) -> ET.Element:
@@ -95,7 +95,7 @@ def _excluded(root: Element, tree: Tree) -> list[tuple[str, str]]:
     ]
 
 
-def _notes(root: Element, tree: Tree) -> tuple[str, ...]:
+def _notes(root: Element, tree: Tree, efforts: Mapping[str, float]) -> tuple[str, ...]:
     notes = []
     for child in root.children:
         if child.tag == "contact":
@@ -107,6 +107,8 @@ def _notes(root: Element, tree: Tree) -> tuple[str, ...]:
         for joint in body.joints:
             if joint.friction > 0:
                 tree.leave_out("friction of joints")
+            if joint.armature > 0 and joint.name not in efforts:
+                tree.leave_out("armature of joints without a motor")
     if tree.left_out:
         counted = ", ".join(f"{n} x {what}" for what, n in tree.left_out.items())
         notes.append(f"left out of the MJCF: {counted}")
