@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drakebots.core.errors import InvalidInput, ModelProblem
@@ -63,43 +63,39 @@ def read_model_file(
     """
     source = check_model_file(path)
     places, findings = Packages(path, packages), Findings()
-    ending, text, efforts = path.suffix.lower().lstrip("."), None, {}
+    ending = path.suffix.lower().lstrip(".")
     if ending in ("xml", "mjcf"):
         mjcf = read_mjcf(path)
         for note in mjcf.notes:
             findings.note(note)
-        findings.check(path, strict=strict)
-        return Reading(
-            mjcf.sdf, "sdf", findings.notes, loops=mjcf.loops, poses=mjcf.poses
-        )
-    if ending in ("urdf", "sdf"):
-        text, efforts = _repaired(path, source, ending, places, findings)
-    elif ending == "yaml":
+        reading = Reading(mjcf.sdf, "sdf", loops=mjcf.loops, poses=mjcf.poses)
+    elif ending in ("urdf", "sdf"):
+        reading = _repaired(path, source, ending, places, findings)
+    else:
         for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
             if folder := next(places.folders(name), None):
                 places.used[name] = folder
+        reading = Reading()
     findings.check(path, strict=strict)
-    return Reading(text, ending, findings.notes, places.used, efforts)
+    return replace(reading, notes=findings.notes, packages=places.used)
 
 
 def _repaired(
     path: Path, source: str, ending: str, places: Packages, findings: Findings
-) -> tuple[str | None, dict[str, float]]:
-    """The text of an XML file, if anything in it has to be changed, and efforts."""
+) -> Reading:
+    """A URDF or SDF, with a text if anything in it has to be changed."""
     try:
         root = read_tree(source)
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
     before = write_tree(root)
     if ending == "urdf":
-        repair_urdf(root, places, findings, name=model_stem(path))
+        loops = repair_urdf(root, places, findings, name=model_stem(path))
+        efforts = effort_limits(root)
     else:
-        repair_sdf(root, places, findings)
-    efforts = effort_limits(root) if ending == "urdf" else {}
+        loops, efforts = repair_sdf(root, places, findings), {}
     if write_tree(root) == before:
-        return None, efforts
-    if ending == "urdf":
-        make_urdf_absolute(root, places)
-    else:
-        make_sdf_absolute(root, places)
-    return write_tree(root), efforts
+        return Reading(ending=ending, efforts=efforts)
+    make_absolute = make_urdf_absolute if ending == "urdf" else make_sdf_absolute
+    make_absolute(root, places)
+    return Reading(write_tree(root), ending, efforts=efforts, loops=loops)

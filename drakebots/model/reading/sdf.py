@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from drakebots.model.loops import Loop
+from drakebots.model.reading.cuts import cut_loops
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import Shapes
 from drakebots.model.reading.tags import note_ignored_tags
+from drakebots.model.reading.tree import remove
 
 
-def repair_sdf(root: ET.Element, packages: Packages, findings: Findings) -> None:
-    """Changes the tree of an SDF in place.
+def repair_sdf(
+    root: ET.Element, packages: Packages, findings: Findings
+) -> tuple[Loop, ...]:
+    """Changes the tree of an SDF in place, and returns the loops it cuts.
 
     Args:
         root: its <sdf>, from :func:`drakebots.model.reading.tree.read_tree`.
@@ -23,6 +28,11 @@ def repair_sdf(root: ET.Element, packages: Packages, findings: Findings) -> None
         findings: to add to.
     """
     note_ignored_tags(root, findings, urdf=False)
+    gearboxes = [e for e in root.iter("joint") if e.get("type") == "gearbox"]
+    for joint in gearboxes:
+        findings.note("a gearbox joint is left out", joint.get("name", ""))
+    remove(root, gearboxes)
+    loops = cut_loops(root, findings, urdf=False)
     shapes = _shapes(packages, findings)
     for link in root.iter("link"):
         shapes.repair(link)
@@ -36,6 +46,7 @@ def repair_sdf(root: ET.Element, packages: Packages, findings: Findings) -> None
             )
         elif not packages.is_plain(uri, path):
             _set_uri(include, f"file://{path}")
+    return loops
 
 
 def make_sdf_absolute(root: ET.Element, packages: Packages) -> None:

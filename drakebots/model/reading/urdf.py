@@ -16,7 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model.loops import Loop
 from drakebots.model.old_urdf.xml import arithmetic
+from drakebots.model.reading.cuts import cut_loops
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.inertias import nearest_inertia
 from drakebots.model.reading.packages import Packages
@@ -32,8 +34,8 @@ _TYPES = (*MOVING, "fixed")
 
 def repair_urdf(
     root: ET.Element, packages: Packages, findings: Findings, *, name: str
-) -> None:
-    """Changes the tree of a URDF in place.
+) -> tuple[Loop, ...]:
+    """Changes the tree of a URDF in place, and returns the loops it cuts.
 
     Args:
         root: its <robot>, from :func:`drakebots.model.reading.tree.read_tree`.
@@ -45,7 +47,7 @@ def repair_urdf(
         element.tag.startswith("xacro:") for element in root.iter()
     ):
         findings.problem("is a xacro file; expand it first: xacro FILE > robot.urdf")
-        return
+        return ()
     if not root.get("name"):
         root.set("name", name)
     note_ignored_tags(root, findings, urdf=True)
@@ -54,6 +56,8 @@ def repair_urdf(
     _check_names(links, joints, findings)
     for joint in joints:
         _repair_joint(joint, findings)
+    loops = () if findings.problems else cut_loops(root, findings, urdf=True)
+    joints = list(_joints(root))
     _repair_mimics(joints, findings)
     _repair_transmissions(root, joints, findings)
     for link in links:
@@ -64,6 +68,7 @@ def repair_urdf(
         _repair_scales(link, findings)
         shapes.repair(link)
     _repair_materials(root, packages, findings)
+    return loops
 
 
 def make_urdf_absolute(root: ET.Element, packages: Packages) -> None:
