@@ -9,7 +9,7 @@ them are chosen, and :func:`named_feet` takes what a user names instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from pydrake.geometry import Role, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, FrameIndex
+from pydrake.multibody.tree import BodyIndex, FrameIndex, ModelInstanceIndex
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -39,6 +39,8 @@ _LOW = 0.35
 """The lowest foot lies within this share of the robot's height above its lowest
 point."""
 
+_STAND = 0.03
+"""Pairs of links no higher than the feet by this share stand on the ground too."""
 _HANGS = 0.25
 """A leg hangs where its end is lower than its first joint by this share of it."""
 
@@ -57,6 +59,7 @@ class FootCandidate:
         shape: what the points are from: "sphere", "box", "mesh", "frame".
         named: whether it is called a foot, toe, ankle or sole.
         mirrored: whether it has a mirror image on the other side.
+        limb: whether nothing on the way to it is called an arm, a head or a tail.
         reaches: whether its leg, stretched, is long enough for the ground.
         chosen: whether it is a foot.
     """
@@ -68,6 +71,7 @@ class FootCandidate:
     shape: str
     named: bool = False
     mirrored: bool = False
+    limb: bool = True
     reaches: bool = True
     chosen: bool = False
     p_WF: np.ndarray = field(default_factory=lambda: np.zeros(3), repr=False)
@@ -86,6 +90,10 @@ class Leg:
     joints: int
     length: float
     p_WH: np.ndarray
+
+
+def _is_arm(name: str) -> bool:
+    return bool(_NO_FOOT.search(name))
 
 
 class Links:
@@ -123,6 +131,26 @@ class Links:
         model = self.plant.GetModelInstanceName(body.model_instance())
         return f"{model}::{body.name()}"
 
+    def model_names(self) -> list[str]:
+        """The names of the models in the file."""
+        indices = map(ModelInstanceIndex, range(2, self.plant.num_model_instances()))
+        return [self.plant.GetModelInstanceName(index) for index in indices]
+
+    def pose(self, positions: Mapping[str, float]) -> None:
+        """Moves joints, and all of them to the nearest position within limits.
+
+        Args:
+            positions: of joints of one degree of freedom by name [rad, m].
+        """
+        plant = self.plant
+        q = plant.GetPositions(self.context).copy()
+        for index in plant.GetJointIndices():
+            joint = plant.get_joint(index)
+            if joint.name() in positions and joint.num_positions() == 1:
+                q[joint.position_start()] = positions[joint.name()]
+        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        plant.SetPositions(self.context, np.clip(q, low, np.maximum(low, high)))
+
     def members(self, group: int) -> list:
         """The bodies of a rigid group."""
         return [body for body in self.bodies if self.group[body.index()] == group]
@@ -133,6 +161,12 @@ class Links:
         while found[-1] in self.parent and self.parent[found[-1]][0] != 0:
             found.append(self.parent[found[-1]][0])
         return found[::-1]
+
+    def names(self, group: int) -> list[str]:
+        """The names of the links and joints from the robot's body to a group."""
+        chain = self.chain(group)[1:]
+        joints = [self.parent[g][1].name() for g in chain if g in self.parent]
+        return joints + [b.name() for g in [*chain, group] for b in self.members(g)]
 
     def leaves(self) -> list[int]:
         """The groups that no joint moves another one from, without the world's."""
@@ -171,21 +205,22 @@ class Links:
     def foot(self, group: int) -> tuple[list[Point], str]:
         """Where a rigid group touches the ground, and what says so.
 
-        Collision shapes count first; without any, links called feet and fixed leaf
-        frames by their origins; then what is drawn; then the lowest origin.
+        Collision shapes count first; without any, fixed frames called feet; then what
+        is drawn; then links called feet and fixed leaf frames, by their origins.
         """
         bodies = self.members(group)
-        named = [body for body in bodies if _FOOT.search(body.name())]
+        drawn = []
         for role in (Role.kProximity, Role.kIllustration):
             clouds = [(body, self.body_cloud(body, role)) for body in bodies]
             clouds = [(body, cloud) for body, cloud in clouds if len(cloud.p)]
-            if clouds:
+            drawn += [body for body, _ in clouds]
+            bare = [b for b in bodies if int(b.index()) != group and b not in drawn]
+            soles = [body for body in bare if _FOOT.search(body.name())]
+            if clouds and (role == Role.kProximity or not soles):
                 return self.lowest(group, clouds)
-            if role == Role.kProximity and named:
-                break
-        else:
-            named = self._ends(bodies) or bodies
-        body = min(named, key=lambda body: self.origin(body)[2])
+        named = [body for body in bodies if _FOOT.search(body.name())]
+        ends = soles or named or self._ends(bodies) or bodies
+        body = min(ends, key=lambda body: self.origin(body)[2])
         return [Point(self.label(body), self.label(body), np.zeros(3))], "frame"
 
     def lowest(self, group: int, clouds) -> tuple[list[Point], str]:
@@ -307,6 +342,7 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
                 joints=leg.joints,
                 shape=shape,
                 named=any(_FOOT.search(x.name()) for x in links.members(group)),
+                limb=not any(map(_is_arm, links.names(group))),
                 reaches=bool(leg.p_WH[2] - bottom < leg.length),
                 p_WF=p_WF.mean(axis=0),
             )
@@ -337,7 +373,7 @@ def _mirrored(found: list[FootCandidate], tall: float) -> list[FootCandidate]:
 
 def _chosen(found: list[FootCandidate], tall: float, free: bool) -> list[FootCandidate]:
     """Marks the feet among the candidates; see the constants above."""
-    possible = [f for f in found if f.named or not _NO_FOOT.search(f.name)]
+    possible = [f for f in found if f.named or f.limb]
     if not free:
         possible = [f for f in possible if f.mirrored]  # else it may be an arm
     if not possible:
@@ -354,6 +390,9 @@ def _chosen(found: list[FootCandidate], tall: float, free: bool) -> list[FootCan
     if lowest.height > _LOW * tall:
         # The legs do not hang in this pose: only pairs that could reach the ground.
         feet = [f for f in feet if f.named or (f.mirrored and f.reaches)]
+    # An animal's fingers are feet where it stands on them.
+    ground = max((foot.height for foot in feet), default=-np.inf) + _STAND * tall
+    feet += [f for f in found if f not in feet and f.mirrored and f.height < ground]
     base = min((foot.height for foot in feet), default=0.0)
     return [
         replace(f, chosen=any(f is foot for foot in feet), height=f.height - base)

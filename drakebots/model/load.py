@@ -17,7 +17,7 @@ from pydrake.geometry import SceneGraph
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
-from pydrake.systems.framework import Context, DiagramBuilder
+from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import (
     DrakebotsError,
@@ -42,6 +42,7 @@ from drakebots.model.feet import (
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.model.poses import Poses, find_srdf, read_srdf, standing
 from drakebots.model.reading import (
     Findings,
     Reading,
@@ -274,6 +275,10 @@ def load(
     summary = replace(summary, actuators=summary.actuators + added)
     if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
         notes += choice.notes
+    srdf = find_srdf(path, links.model_names())
+    named = Poses() if srdf is None else read_srdf(srdf, summary.joints)
+    poses, notes = {**named.poses, **reading.poses}, [*notes, *named.notes]
+    links.pose(standing(poses))
     candidates = () if found and feet is None else foot_candidates(links)
     if not found:
         found = tuple(p for foot in candidates if foot.chosen for p in foot.points)
@@ -294,7 +299,7 @@ def load(
         ending=reading.ending,
         packages=reading.packages,
         actuators=choice.actuators,
-        poses=reading.poses,
+        poses=poses,
         candidates=candidates,
         options=_options(
             units=units,
@@ -449,15 +454,7 @@ def inspect_model(
         joints=tuple(joint.name() for joint in single),
         driven=tuple(j.name() for j in single if j.index() in driven),
     )
-    _keep_within_limits(plant, context)
     return summary, Links(plant, scene_graph.model_inspector(), context)
-
-
-def _keep_within_limits(plant: MultibodyPlant, context: Context) -> None:
-    """Moves joints to the nearest position that their limits allow."""
-    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    q = plant.GetPositions(context)
-    plant.SetPositions(context, np.clip(q, low, np.maximum(low, high)))
 
 
 def _normalised(C: np.ndarray) -> np.ndarray:

@@ -162,16 +162,19 @@ def sole(cloud: Cloud, up: np.ndarray, leg: float) -> Cloud:
         members = low @ normal < (low @ normal).min() + _LAYER * leg
     flat, (length, width) = _rectangle(low[members], normal)
     chosen = np.flatnonzero(members)
+    if max(length, width) <= _WIDE * leg:
+        return _point(cloud, low, up, chosen, leg)
     if min(length, width) > _WIDE * leg:
         signs = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
-    elif length > _WIDE * leg:
-        signs = [[1, 0], [-1, 0]]
+        scaled = flat / [length, width]
+        ends = [[int(np.argmax(scaled @ sign))] for sign in signs]
     else:
-        return _point(cloud, low, up, chosen, leg)
-    scaled = flat / [length, max(width, 1e-9)]
-    corners = chosen[[int(np.argmax(scaled @ sign)) for sign in signs]]
-    corners = np.array(list(dict.fromkeys(corners.tolist())))
-    return Cloud(cloud.p[corners], cloud.radius[corners], cloud.shapes)
+        ends = [np.flatnonzero(sign * flat[:, 0] > 0.45 * length) for sign in (1, -1)]
+    ends = [chosen[end] for end in ends]
+    p = np.array([cloud.p[end].mean(axis=0) for end in ends])
+    radius = np.array([cloud.radius[end].mean() for end in ends])
+    _, first = np.unique(p.round(9), axis=0, return_index=True)
+    return Cloud(p[np.sort(first)], radius[np.sort(first)], cloud.shapes)
 
 
 def _bottom(low, up, layer) -> tuple[np.ndarray, np.ndarray]:
