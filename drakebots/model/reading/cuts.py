@@ -97,14 +97,19 @@ def _rank(joint: ET.Element) -> int:
 
 def _end(joint: ET.Element, end: str) -> str:
     """The link at the "parent" or the "child" end of a joint."""
-    element = joint.find(end)
+    element = _end_element(joint, end)
     if element is None:
         return ""
     return element.get("link") or (element.text or "").strip()
 
 
+def _end_element(joint: ET.Element, end: str) -> ET.Element | None:
+    """Its <parent> or <child>, which have a prefix in Drake's own joints of SDF."""
+    return next((e for e in joint if e.tag in (end, f"drake:{end}")), None)
+
+
 def _set_child(joint: ET.Element, link: str) -> None:
-    child = joint.find("child")
+    child = _end_element(joint, "child")
     assert child is not None
     if child.get("link"):
         child.set("link", link)

@@ -3,7 +3,8 @@
 Drake takes collision shapes from .obj, .gltf and .vtk, and draws .obj and .gltf. Robot
 files name .stl and .dae. Those are converted to .obj, once: the copy lies in a cache
 under a name made from the content of the mesh. A collision mesh becomes its convex
-hull, which is what Drake's point contact makes of any mesh.
+hull, which is what Drake's point contact makes of any mesh, for every plant anew; so
+large .obj files become theirs, too.
 
 Conventions are those of ROS (RViz): Collada's unit counts, its up axis does not.
 """
@@ -31,6 +32,9 @@ MAX_BYTES = 200_000_000
 
 MAX_FACES = 30_000
 """A drawn mesh with more triangles is made coarser."""
+
+LARGE = 100_000
+"""Of a collision mesh with more bytes the convex hull is kept, in place of the mesh."""
 
 _VERSION = 1
 """Part of the names in the cache; another one when the conversion changes."""
@@ -77,7 +81,8 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
         ModelProblem: for a file that is no mesh, or has no volume and no surface.
     """
     path = _checked(path)
-    if path.suffix.lower() in _TOUCHED:
+    large = hull and path.suffix.lower() == ".obj" and path.stat().st_size > LARGE
+    if path.suffix.lower() in _TOUCHED and not large:
         return _hull_known(path)
     kind = "hull" if hull else "surface"
     return _converted(
@@ -94,14 +99,26 @@ def _checked(path: Path) -> Path:
 
 
 def _hull_known(path: Path) -> Path:
-    """The path, if Drake can make the convex hull, which gives it the mesh's size."""
+    """The path, if Drake can make the convex hull, which gives it the mesh's size.
+
+    That it can is marked in the cache.
+    """
+    mark = mesh_cache() / f"{path.stem}-good{_VERSION}-{_digest(path)}"
+    if mark.is_file():
+        return path
     try:
         Mesh(str(path)).GetConvexHull()
     except (RuntimeError, ValueError, SystemExit) as error:
         raise ModelProblem(
             path, f"cannot be used by Drake ({one_line(error)})"
         ) from error
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
     return path
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:24]
 
 
 # --- the cache ---
@@ -115,8 +132,7 @@ def mesh_cache() -> Path:
 
 def _converted(path: Path, kind: str, make, *, colors: bool = True) -> Path:
     """The .obj of a mesh file in the cache; made where it is not there yet."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:24]
-    target = mesh_cache() / f"{path.stem}-{kind}{_VERSION}-{digest}.obj"
+    target = mesh_cache() / f"{path.stem}-{kind}{_VERSION}-{_digest(path)}.obj"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_obj(target, make(), colors=colors)
