@@ -92,11 +92,12 @@ class Ground:
 
     def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
         """Registers the half-space with a plant in units of `scaling`."""
+        # Scenes of MuJoCo often have a shape called "ground" themselves.
         plant.RegisterCollisionGeometry(
             plant.world_body(),
             RigidTransform(),
             HalfSpace(),
-            "ground",
+            "drakebots_ground",
             self.material(scaling),
         )
 

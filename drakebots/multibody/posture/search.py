@@ -8,6 +8,7 @@ limits, the sum of squares of these rows is made small:
             (p_C - mean p_i)_xy / L  centre of mass over the middle of the feet
     light   |p_HF| / reach - 0.92    every leg bent, neither stretched nor folded
             tau / (m g L)            small torques, the feet sharing the weight equally
+            |tau| / limit - 0.6      where it is positive: motors with some reserve
             roll, pitch              the base upright as in the file
             q - q_start              near where the search starts
 
@@ -31,6 +32,9 @@ EXTENSION = 0.92
 
 STRETCHED = 0.985
 """A leg beyond this share of its reach is straight: it can only fold."""
+
+RESERVE = 0.6
+"""Share of its limit of effort that a motor should need at most to stand."""
 
 _BEND = 0.5
 """Angle of a bent leg's first link at a start [rad]."""
@@ -159,12 +163,14 @@ class _Rows:
             for p, reach in zip(s.hips(), self.reaches)
             if p is not None and reach is not None
         ]
+        tau = equal_share_torques(s)
         count = s.base_coordinates
         away = x - self.start
         return np.concatenate(
             [
                 3.0 * np.array(bent),
-                0.3 * equal_share_torques(s) / (s.mass * s.gravity * s.size),
+                0.3 * tau / (s.mass * s.gravity * s.size),
+                np.maximum(np.abs(tau) / s.efforts[s.moved] - RESERVE, 0),
                 3.0 * away[1:count],
                 0.15 * away[count:],
             ]

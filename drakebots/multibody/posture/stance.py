@@ -72,6 +72,7 @@ class Stance:
         legs: one for every body with feet.
         base: the free body, or None.
         moved: indices in `joints` of the joints that x has.
+        efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
     """
 
     def __init__(self, model: Model):
@@ -91,6 +92,7 @@ class Stance:
         self._at = np.array([j.position_start() for j in self.joints], int)
         self.lower = np.array([j.position_lower_limit() for j in self.joints])
         self.upper = np.array([j.position_upper_limit() for j in self.joints])
+        self.efforts = self._efforts()
         self.shapes = covers(plant, self.robot.scene_graph)
         q = plant.GetPositions(self.context)
         self.default = q[self._at]
@@ -184,7 +186,7 @@ class Stance:
             self.plant.SetFloatingBaseBodyPoseInWorldFrame(
                 self.context, self.base, X_WB
             )
-        elif len(self.model.feet) and (slide := self._slide()) is not None:
+        elif (slide := self._slide()) is not None:
             joint, up = slide
             q = self.plant.GetPositions(self.context)
             q[joint.position_start()] -= heights.min() * up
@@ -259,6 +261,16 @@ class Stance:
         return found
 
     # --- how it is built ---
+
+    def _efforts(self) -> np.ndarray:
+        limits = {
+            motor.joint().index(): motor.effort_limit()
+            for motor in map(
+                self.plant.get_joint_actuator, self.plant.GetJointActuatorIndices()
+            )
+        }
+        found = np.array([limits.get(j.index(), np.inf) for j in self.joints])
+        return np.where(found > 0, found, np.inf)
 
     def _root_joints(self) -> set:
         """Indices of the joints between the world and the first body with mass."""
