@@ -10,7 +10,7 @@ stretched straight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import nnls
@@ -59,7 +59,7 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
         _as_posture(stance, answer.positions, "found", answer, reaches=reaches)
         for answer in search(stance, start, reaches)
     ]
-    return min([*found, *tried], key=lambda posture: len(posture.faults))
+    return min([*found, *tried], key=_badness)
 
 
 def _within_limits(stance: Stance, posture: Posture) -> Posture:
@@ -105,12 +105,12 @@ def _as_posture(
 def _residuals(stance: Stance) -> dict[str, float]:
     heights = stance.foot_heights()
     rows = stance.loop_rows()
-    below = max(-stance.lowest_point(), 0.0)
+    below = -stance.shape_heights().min(initial=0.0)
     return {
         "foot height [m]": float(np.abs(heights).max(initial=0.0)),
         "centre of mass beyond the feet [m]": _beyond_support(stance),
         "loop rows": float(np.abs(rows).max(initial=0.0)),
-        "into the ground [m]": below if np.isfinite(below) else 0.0,
+        "into the ground [m]": float(below),
     }
 
 
@@ -130,23 +130,31 @@ def _beyond_support(stance: Stance) -> float:
     return float(np.linalg.norm(offsets.T @ weights))
 
 
-def _faults(stance: Stance, residuals: Mapping[str, float], reaches):
-    """What speaks against standing, a line each."""
+def _faults(
+    stance: Stance, residuals: Mapping[str, float], reaches: Sequence[float | None]
+) -> Iterator[str]:
+    """What speaks against standing, a line each, the worst first."""
     positions, size = stance.positions(), stance.size
-    beyond = np.maximum(stance.lower - positions, positions - stance.upper)
-    for k in np.flatnonzero(beyond > 1e-6):
-        yield f"joint {stance.joints[k].name()} is beyond its limit"
-    if not stance.can_be_lowered():
-        return
-    if stance.model.feet:
+    if stance.can_be_lowered():
+        if residuals["loop rows"] > 1e-6 * size:
+            yield "its loops are open"
         if residuals["foot height [m]"] > LEVEL * size:
             yield "the feet are not level"
         if residuals["centre of mass beyond the feet [m]"] > 0.02 * size:
             yield "the centre of mass is not over the feet"
-    if residuals["loop rows"] > 1e-6 * size:
-        yield "its loops are open"
-    if residuals["into the ground [m]"] > 0.02 * size:
-        yield "it reaches into the ground"
+        if residuals["into the ground [m]"] > 0.02 * size:
+            yield "it reaches into the ground"
+    beyond = np.maximum(stance.lower - positions, positions - stance.upper)
+    for k in np.flatnonzero(beyond > 1e-6):
+        yield f"joint {stance.joints[k].name()} is beyond its limit"
+    for first, second in sorted(stance.overlaps() - stance.drawn_overlaps):
+        yield f"links {first} and {second} run into one another"
     lengths = [0.0 if p is None else np.linalg.norm(p) for p in stance.hips()]
     if any(r and d > STRETCHED * r for d, r in zip(lengths, reaches)):
         yield "its legs are stretched"
+
+
+def _badness(posture: Posture) -> tuple[int, int]:
+    """Orders postures by their faults: the grave ones first, then their number."""
+    grave = ("its loops", "the feet", "the centre")
+    return sum(f.startswith(grave) for f in posture.faults), len(posture.faults)

@@ -10,6 +10,7 @@ limits, the sum of squares of these rows is made small:
             tau / (m g L)            small torques, the feet sharing the weight equally
             |tau| / limit - 0.6      where it is positive: motors with some reserve
             roll, pitch              the base upright as in the file
+            z_s / L                  of every shape that reaches into the ground
             q - q_start              near where the search starts
 
 Then the heavy rows are solved to rounding by Newton steps of least norm. Starts are the
@@ -172,6 +173,7 @@ class _Rows:
                 0.3 * tau / (s.mass * s.gravity * s.size),
                 np.maximum(np.abs(tau) / s.efforts[s.moved] - RESERVE, 0),
                 3.0 * away[1:count],
+                3.0 * np.minimum(s.shape_heights(), 0) / s.size,
                 0.15 * away[count:],
             ]
         )

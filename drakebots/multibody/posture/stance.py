@@ -72,6 +72,7 @@ class Stance:
         legs: one for every body with feet.
         base: the free body, or None.
         moved: indices in `joints` of the joints that x has.
+        drawn_overlaps: as :meth:`overlaps`, at the default positions.
         efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
     """
 
@@ -103,6 +104,7 @@ class Stance:
         self._radii = np.array([foot.radius for foot in model.feet])
         self._roots = self._root_joints()
         self.legs, self.moved = self._legs()
+        self.drawn_overlaps = self.overlaps()
         self.mass = plant.CalcTotalMass(self.context)
         self.gravity = float(np.linalg.norm(plant.gravity_field().gravity_vector()))
         self.size = self._size()
@@ -177,7 +179,7 @@ class Stance:
         """
         heights = self.foot_heights()
         if not len(heights):
-            heights = lowest_points(self.plant, self.context, self.shapes)
+            heights = self.shape_heights()
         if not len(heights):
             return
         if self.base is not None:
@@ -210,10 +212,24 @@ class Stance:
         """c(q) of the loops, lengths [m]."""
         return self.robot.closure.residual(self.context)
 
-    def lowest_point(self) -> float:
-        """z of the lowest point of all shapes [m]; inf without shapes."""
-        points = lowest_points(self.plant, self.context, self.shapes)
-        return float(points.min()) if len(points) else np.inf
+    def shape_heights(self) -> np.ndarray:
+        """z of the lowest point of every shape [m]."""
+        return lowest_points(self.plant, self.context, self.shapes)
+
+    def overlaps(self) -> set[tuple[str, str]]:
+        """Names of the bodies whose collision shapes overlap, in pairs."""
+        scene_graph, plant = self.robot.scene_graph, self.plant
+        context = scene_graph.GetMyContextFromRoot(self.diagram_context)
+        inspector = scene_graph.model_inspector()
+        found = set()
+        query = scene_graph.get_query_output_port().Eval(context)
+        for pair in query.ComputePointPairPenetration():
+            bodies = [
+                plant.GetBodyFromFrameId(inspector.GetFrameId(shape)).name()
+                for shape in (pair.id_A, pair.id_B)
+            ]
+            found.add(tuple(sorted(bodies)))
+        return found
 
     def base_pose(self) -> RigidTransform:
         """X_WB of the free base; the identity without one."""

@@ -263,15 +263,19 @@ def _judge(
         return end.verdict, end.message
     if held is None:
         return end.verdict, f"{end.message}; left to itself"
-    how = "it has no motors to hold it"
+    how = "it has no motors to hold it (--actuate all adds them)"
     if len(held.stiffness):
         least, most = _range(held.stiffness)
         how = (
             f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} N m/rad, "
             f"in its posture ({posture.source})"
         )
-    if posture.faults:
-        how += f", though {', '.join(posture.faults)}"
+    faults = list(posture.faults)
+    if held.rest.residual > 1e-3 and not faults:
+        faults.append("its motors are too weak to hold it at rest")
+    if faults:
+        more = ", ..." if len(faults) > 2 else ""
+        how += f", though {', '.join(faults[:2])}{more}"
     fell = standing.fell()
     if fell[-1]:
         # The last time it went down and did not get up.
