@@ -40,6 +40,45 @@ def quadruped(
     return path
 
 
+def biped(folder: Path) -> Path:
+    """A biped of 18 kg on two flat feet of 0.16 m by 0.08 m, straight at q = 0."""
+
+    def side(name, y):
+        parts = [("hip", "pelvis", "0 {y} 0"), ("knee", None, "0 0 -0.3")]
+        parts.append(("ankle", None, "0 0 -0.3"))
+        shapes = {"hip": (0.06, 0.2), "knee": (0.05, 0.2), "ankle": None}
+        text, parent = "", "pelvis"
+        for part, _, at in parts:
+            child = f"{name}_{part}_link"
+            limits = {"hip": (-1.5, 1.5), "knee": (0, 2), "ankle": (-1, 1)}[part]
+            shape = '<origin xyz="0.03 0 -0.04"/><geometry><box size="0.16 0.08 0.02"/>'
+            if shapes[part] is not None:
+                width, length = shapes[part]
+                shape = (
+                    f'<origin xyz="0 0 -0.15"/><geometry><box size="{width} {width} '
+                    f'{length}"/>'
+                )
+            text += f'''
+  <link name="{child}">{_inertia(1.5, 0.1)}<collision>{shape}</geometry></collision>
+  </link>
+  <joint name="{name}_{part}" type="revolute">
+    <parent link="{parent}"/><child link="{child}"/>
+    <origin xyz="{at.format(y=y)}"/><axis xyz="0 1 0"/>
+    <limit lower="{limits[0]}" upper="{limits[1]}" effort="60" velocity="9"/>
+  </joint>'''
+            parent = child
+        return text
+
+    path = folder / "biped.urdf"
+    path.write_text(
+        f'<robot name="biped"><link name="pelvis">{_inertia(9.0, 0.2)}</link>'
+        + side("L", 0.1)
+        + side("R", -0.1)
+        + "</robot>"
+    )
+    return path
+
+
 def _inertia(mass: float, size: float) -> str:
     moment = mass * size**2 / 6
     return (

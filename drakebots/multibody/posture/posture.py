@@ -120,7 +120,7 @@ def _beyond_support(stance: Stance) -> float:
     The nearest point of the polygon is sum w_i p_i with w >= 0 and sum w = 1, by
     non-negative least squares with a heavy row for the sum.
     """
-    points = stance.support()
+    points = stance.feet()[:, :2]
     if not len(points) or not stance.can_be_lowered():
         return 0.0
     offsets = points - stance.centre_of_mass()[:2]

@@ -43,7 +43,7 @@ _BEND = 0.5
 _MARGIN = 0.05
 """Share of a joint's range (at most 2 rad of it) to keep off each limit."""
 
-_STARTS, _EVALUATIONS = 5, 40
+_STARTS, _EVALUATIONS = 4, 40
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,21 @@ class _Rows:
             self.start[0] -= heights.mean()
 
     def heavy(self, x: np.ndarray) -> np.ndarray:
+        self.stance.place(x)
+        return self._heavy()
+
+    def _heavy(self) -> np.ndarray:
         s = self.stance
-        s.place(x)
-        offset = s.centre_of_mass()[:2] - s.support().mean(axis=0)
+        offset = (s.centre_of_mass() - s.feet().mean(axis=0))[:2]
         lengths = [s.foot_heights(), s.loop_rows(), offset]
         return np.concatenate(lengths) / s.size
 
     def light(self, x: np.ndarray) -> np.ndarray:
+        self.stance.place(x)
+        return self._light(x)
+
+    def _light(self, x: np.ndarray) -> np.ndarray:
         s = self.stance
-        s.place(x)
         bent = [
             np.linalg.norm(p) / reach - EXTENSION
             for p, reach in zip(s.hips(), self.reaches)
@@ -179,7 +185,8 @@ class _Rows:
         )
 
     def all(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([100 * self.heavy(x), self.light(x)])
+        self.stance.place(x)
+        return np.concatenate([100 * self._heavy(), self._light(x)])
 
     def solve(self) -> Found:
         s = self.stance
@@ -259,7 +266,7 @@ def _bent(stance: Stance, positions, front: int, rear: int) -> np.ndarray:
         front, rear: sense of the legs before and behind the centre of mass.
     """
     stance.place(stance.start(positions), positions)
-    com, support = stance.centre_of_mass(), stance.support()
+    com, feet = stance.centre_of_mass(), stance.feet()
     bent = positions.copy()
     for leg in stance.legs:
         axes = {j: _axis(stance, j) for j in leg.joints}
@@ -269,8 +276,8 @@ def _bent(stance: Stance, positions, front: int, rear: int) -> np.ndarray:
         sideways = axes[level[-1]]  # the knee's axis, or the ankle's
         sideways = sideways * np.sign(sideways[np.argmax(np.abs(sideways))])
         hinges = [j for j in level if abs(axes[j] @ sideways) > 0.8]
-        ahead = np.array([sideways[1], -sideways[0]]) @ (
-            support[list(leg.feet)].mean(axis=0) - com[:2]
+        ahead = np.array([sideways[1], -sideways[0], 0]) @ (
+            feet[list(leg.feet)].mean(axis=0) - com
         )
         sense = front if ahead > 1e-3 * stance.size else rear
         for j, share in zip(hinges, (1, -2, 1)):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -196,13 +197,19 @@ class Stance:
 
     # --- what it measures ---
 
+    def feet(self) -> np.ndarray:
+        """p_WF of the feet (nf, 3) [m]."""
+        plant, world = self.plant, self.plant.world_frame()
+        return np.array(
+            [
+                plant.CalcPointsPositions(self.context, frame, p, world).ravel()
+                for frame, p in self._feet
+            ]
+        ).reshape(-1, 3)
+
     def foot_heights(self) -> np.ndarray:
         """Height of the lowest point of every foot over the ground (nf,) [m]."""
-        return self.robot.feet_positions(self.context)[:, 2] - self._radii
-
-    def support(self) -> np.ndarray:
-        """p_WF of the feet, across the ground (nf, 2) [m]."""
-        return self.robot.feet_positions(self.context)[:, :2]
+        return self.feet()[:, 2] - self._radii
 
     def centre_of_mass(self) -> np.ndarray:
         """p_WC (3,) [m]."""
@@ -239,16 +246,22 @@ class Stance:
 
     def foot_jacobians(self) -> np.ndarray:
         """J of every foot's velocity in the world (nf, 3, nv)."""
-        return self.robot.feet_jacobian(self.context).reshape(
-            len(self.model.feet), 3, self.plant.num_velocities()
-        )
+        plant, world = self.plant, self.plant.world_frame()
+        return np.array(
+            [
+                plant.CalcJacobianTranslationalVelocity(
+                    self.context, JacobianWrtVariable.kV, frame, p, world, world
+                )
+                for frame, p in self._feet
+            ]
+        ).reshape(-1, 3, plant.num_velocities())
 
     def hips(self) -> list[np.ndarray | None]:
         """From every leg's first joint to the middle of its feet (3,) [m].
 
         None for a leg without joints.
         """
-        p_WF = self.robot.feet_positions(self.context)
+        p_WF = self.feet()
         found: list[np.ndarray | None] = []
         for leg in self.legs:
             if not leg.joints:
@@ -352,7 +365,7 @@ class Stance:
     def _size(self) -> float:
         """Height of the centre of mass over the lowest foot, or the spread [m]."""
         com = self.centre_of_mass()
-        points = self.robot.feet_positions(self.context)
+        points = self.feet()
         if len(points):
             spread = np.linalg.norm(points - com, axis=1).max()
             return float(max(spread, 1e-6))

@@ -10,6 +10,8 @@ from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 from tests.helpers.standing_robots import quadruped
 
+LEGS = ("FL", "FR", "RL", "RR")
+
 
 def test_a_brick_falls_and_rests(tmp_path):
     heard = []
@@ -56,8 +58,13 @@ def test_left_to_itself_it_goes_down(tmp_path):
 
 
 def test_weak_motors_let_it_fall(tmp_path):
-    result = simulate(Simulation(quadruped(tmp_path, effort=0.3), duration=0.5))
+    bent = {f"{leg}_flexion": 0.6 for leg in LEGS} | {
+        f"{leg}_knee": -1.2 for leg in LEGS
+    }
+    path = quadruped(tmp_path, effort=0.3)
+    result = simulate(Simulation(path, pose=bent, duration=0.5))
     assert result.verdict is Verdict.FAILED
+    assert "too weak" in result.message
     assert "it fell at 0." in result.message
     assert np.abs(result.data.torque).max() <= 0.3 + 1e-9
 

@@ -1,0 +1,148 @@
+"""A standing posture: kept where the file's stands, else found; on the ground."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model import load
+from drakebots.multibody import find_posture
+from drakebots.multibody.posture import Stance
+from tests.helpers.standing_robots import biped, quadruped
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory):
+    """A quadruped whose file has straight legs, and the posture found for it."""
+    model = load(quadruped(tmp_path_factory.mktemp("robot")))
+    return model, find_posture(model)
+
+
+def stance_of(model, posture) -> Stance:
+    stance = Stance(model)
+    stance.take(posture)
+    return stance
+
+
+def test_it_stands_on_all_feet_with_its_mass_over_them(standing):
+    model, posture = standing
+    assert posture.source == "found" and posture.stands
+    stance = stance_of(model, posture)
+    assert np.abs(stance.foot_heights()).max() < 1e-9
+    offset = stance.centre_of_mass() - stance.feet().mean(axis=0)
+    assert np.abs(offset[:2]).max() < 1e-9
+    assert (stance.positions() >= stance.lower).all()
+    assert (stance.positions() <= stance.upper).all()
+
+
+def test_it_is_level_and_the_same_on_both_sides(standing):
+    _, posture = standing
+    roll, pitch, yaw = posture.X_WB.rotation().ToRollPitchYaw().vector()
+    assert max(abs(roll), abs(pitch), abs(yaw)) < 1e-3
+    for left, right in (("FL", "FR"), ("RL", "RR")):
+        for part in ("flexion", "knee"):
+            a = posture.joints[f"{left}_{part}"]
+            assert posture.joints[f"{right}_{part}"] == pytest.approx(a, abs=1e-4)
+
+
+def test_its_knees_are_bent(standing):
+    """Legs of 0.4 m reach 0.92 of it, so their two halves make 2 acos(0.92)."""
+    model, posture = standing
+    knee = abs(posture.joints["FL_knee"])
+    assert knee == pytest.approx(2 * np.arccos(0.92), abs=0.15)
+    assert stance_of(model, posture).hips()[0][2] == pytest.approx(
+        -0.92 * 0.4, abs=0.01
+    )
+
+
+def test_a_pose_of_the_file_that_stands_is_kept(tmp_path):
+    """Feet below the middle of the trunk on bent legs, 0.4 cos(0.5) m down."""
+    model = load(quadruped(tmp_path, knee=(-2.5, -0.9)))
+    bent = {
+        f"{leg}_{part}": angle
+        for leg in ("FL", "FR", "RL", "RR")
+        for part, angle in (("flexion", 0.5), ("knee", -1.0))
+    }
+    posture = find_posture(replace(model, poses={"standing": bent}))
+    assert posture.source == "pose 'standing' of the file"
+    assert {name: posture.joints[name] for name in bent} == bent
+    height = 0.4 * np.cos(0.5) + 0.02
+    assert posture.X_WB.translation()[2] == pytest.approx(height, abs=1e-9)
+
+
+def test_defaults_beyond_limits_are_not_kept(tmp_path):
+    """The knees' limits exclude 0."""
+    model = load(quadruped(tmp_path, knee=(-2.5, -0.9)))
+    posture = find_posture(model)
+    assert posture.source == "found" and posture.stands
+    assert posture.joints["RR_knee"] <= -0.9
+
+
+def test_flat_feet_lie_flat(tmp_path):
+    """Four points of each sole, and the shank's box clear of the ground."""
+    model = load(biped(tmp_path))
+    assert len(model.feet) == 8
+    posture = find_posture(model)
+    assert posture.stands, posture.faults
+    stance = stance_of(model, posture)
+    assert np.abs(stance.foot_heights()).max() < 1e-9
+    assert posture.joints["L_knee"] > 0.3
+
+
+def test_motors_keep_a_reserve(tmp_path):
+    """Weak motors stand on straighter legs than strong ones."""
+    strong = find_posture(load(quadruped(tmp_path, effort=40.0)))
+    weak = find_posture(load(quadruped(tmp_path, effort=1.0)))
+    assert abs(weak.joints["FL_knee"]) < abs(strong.joints["FL_knee"]) - 0.1
+
+
+def test_a_given_pose_is_kept_and_put_on_the_ground(standing):
+    model, _ = standing
+    posture = find_posture(model, pose={"FL_knee": -1.0})
+    assert posture.source == "given" and posture.joints["FL_knee"] == -1.0
+    assert posture.joints["FR_knee"] == 0.0
+    assert posture.X_WB.translation()[2] == pytest.approx(0.42, abs=1e-9)
+    assert "the feet are not level" in posture.faults
+
+
+def test_our_own_robots_stand_as_their_files_have_them():
+    for name in ("hamr", "lizard"):
+        posture = find_posture(load(name))
+        assert posture.source == "default positions", (name, posture.faults)
+
+
+def test_without_feet_the_lowest_point_is_on_the_ground(tmp_path):
+    """A cube of 0.2 m, turned by 45 degrees about x, stands on an edge."""
+    path = tmp_path / "cube.sdf"
+    path.write_text(
+        '<sdf version="1.9"><model name="cube"><pose>0 0 0 0.7853981634 0 0</pose>'
+        '<link name="cube"><inertial><mass>1</mass></inertial><collision name="c">'
+        "<geometry><box><size>0.2 0.2 0.2</size></box></geometry></collision></link>"
+        "</model></sdf>"
+    )
+    X_WB = find_posture(replace(load(path), feet=())).X_WB
+    assert X_WB.translation()[2] == pytest.approx(0.1 * np.sqrt(2), abs=1e-9)
+    assert X_WB.rotation().ToRollPitchYaw().roll_angle() == pytest.approx(np.pi / 4)
+
+
+def test_an_arm_keeps_its_joints_within_limits(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="world"/><link name="forearm"><inertial>'
+        '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        '</inertial></link><joint name="elbow" type="revolute"><parent link="world"/>'
+        '<child link="forearm"/><axis xyz="0 1 0"/>'
+        '<limit lower="0.3" upper="2" effort="9" velocity="1"/></joint></robot>'
+    )
+    posture = find_posture(load(path))
+    assert posture.joints == {"elbow": 0.3}
+    assert posture.X_WB.IsExactlyIdentity()
+
+
+@pytest.mark.parametrize(
+    "pose, error", [({"elbow": 0.1}, UnknownName), ({"FL_knee": np.nan}, InvalidInput)]
+)
+def test_refused(standing, pose, error):
+    with pytest.raises(error, match="joint"):
+        find_posture(standing[0], pose=pose)

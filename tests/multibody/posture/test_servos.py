@@ -1,0 +1,62 @@
+"""What holds a posture: torques and loads at rest against statics, servos' gains."""
+
+import numpy as np
+import pytest
+
+from drakebots.model import load
+from drakebots.multibody import find_posture
+from drakebots.multibody.posture import Stance, equilibrium, servos
+from tests.helpers.standing_robots import quadruped
+
+
+@pytest.fixture(scope="module")
+def stance(tmp_path_factory):
+    model = load(quadruped(tmp_path_factory.mktemp("robot")))
+    stance = Stance(model)
+    stance.take(find_posture(model))
+    return stance
+
+
+def test_loads_carry_the_weight(stance):
+    """sum f = m g, and their moment about the centre of mass vanishes."""
+    rest = equilibrium(stance)
+    assert rest.residual < 1e-6
+    assert rest.loads.sum() == pytest.approx(stance.mass * 9.81, rel=1e-6)
+    arms = stance.feet()[:, :2] - stance.centre_of_mass()[:2]
+    assert np.abs(rest.loads @ arms).max() < 1e-5
+
+
+def test_a_knee_carries_its_foot_s_load(stance):
+    """tau = load times the foot's distance behind the knee, less the shank's weight."""
+    rest = equilibrium(stance)
+    knee = stance.plant.GetJointByName("FL_knee")
+    frame = knee.frame_on_child()
+    p_KF = stance.feet()[0] - frame.CalcPoseInWorld(stance.context).translation()
+    motors = [
+        stance.plant.get_joint_actuator(i).joint().name()
+        for i in stance.plant.GetJointActuatorIndices()
+    ]
+    # The shank's 0.3 kg have their centre at the knee.
+    torque = rest.loads[0] * p_KF[0]
+    assert rest.torques[motors.index("FL_knee")] == pytest.approx(torque, abs=1e-4)
+
+
+def test_motors_that_are_too_weak_leave_a_residual(tmp_path):
+    model = load(quadruped(tmp_path, effort=0.3))
+    stance = Stance(model)
+    bent = {f"{leg}_knee": -1.2 for leg in ("FL", "FR", "RL", "RR")}
+    bent |= {f"{leg}_flexion": 0.6 for leg in ("FL", "FR", "RL", "RR")}
+    stance.take(find_posture(model, pose=bent))
+    rest = equilibrium(stance)
+    assert np.abs(rest.torques).max() <= 0.3 + 1e-9
+    assert rest.residual > 1e-3
+
+
+def test_gains_follow_the_mass_and_the_size(stance):
+    """k = c m g L / n for every joint of a leg, 0.7 of critical damping."""
+    held = servos(stance, 8.0)
+    k = 8 * stance.mass * 9.81 * stance.size / 4
+    inertia = stance.mass * stance.size**2 / 4
+    assert held.stiffness == pytest.approx(np.full(12, k), rel=1e-3)
+    critical = 2 * np.sqrt(held.stiffness * inertia)
+    assert held.damping == pytest.approx(0.7 * critical, rel=1e-3)
