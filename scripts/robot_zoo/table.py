@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from drakebots.core.files import replacing
 
 COLUMNS = 6
 """Of the sheet of pictures."""
+
+WIDTH = 160
+"""Of the printed table where it goes into a file."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
 
     Robots that should have no feet are loaded only. `feet_found` counts those with
     the number of legs expected, or with any where nothing is expected; `stood`
-    those that a simulation found standing at its end.
+    those with feet whose pose stands, and still does at the end of a simulation.
     """
     legged = [row for row in rows if row.legs_expected != 0]
     four = [row for row in legged if (row.legs_expected or row.legs) == 4]
@@ -100,7 +104,9 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
             for row in legged
         ),
         "posed": sum(row.stand == "ok" for row in legged),
-        "stood": sum(row.simulate == "ok" for row in legged),
+        "stood": sum(
+            row.legs > 0 and row.stand == row.simulate == "ok" for row in legged
+        ),
         "planned": sum(row.plan == "ok" for row in legged),
         "tracked": sum(row.track == "ok" for row in legged),
         "quadrupeds": len(four),
@@ -134,7 +140,7 @@ def print_rows(rows: Sequence[Row]) -> None:
             *(_coloured(getattr(row, stage)) for stage in tried),
             f"{row.plan_cpu_s:.0f}" if row.plan_cpu_s else "",
         )
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH)
     console.print(table)
     for row in rows:
         if row.why:
