@@ -20,6 +20,8 @@ from drakebots.core.run import Progress
 def progress_bar(label: str) -> Iterator[Progress]:
     """A bar for long work; gives the function to call as progress(stage, done, end).
 
+    Nothing is shown where stderr is no terminal.
+
     Args:
         label: of the whole work, e.g. the model's name.
     """
