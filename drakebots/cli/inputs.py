@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from drakebots.model import Model, find_model, load, package_root, skin_path
 from drakebots.results import Result, load_result
 from drakebots.robots import robots
 
-# Numbers on the command line: "5mm" as 0.005, lists, points.
+# Numbers on the command line: "5mm" as 0.005, "30deg", lists, points.
 
 _NUMBER = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z].*)?")
 
@@ -43,6 +44,56 @@ def length(text: str, what: str = "length") -> float:
     if unit not in ("m", "cm", "mm", "um"):
         raise InvalidInput(f"{what}: {unit!r} is no unit of length; use m, cm, mm, um")
     return value * si_factor(unit)
+
+
+def angle(text: str, what: str = "angle") -> float:
+    """Parses an angle such as "30deg" to radians; without a unit it is in radians.
+
+    Raises:
+        InvalidInput: naming what is no angle.
+    """
+    found = _NUMBER.fullmatch(text)
+    try:
+        value, unit = float(found[1]), (found[2] or "rad").strip()
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what}: {text!r} is no angle; write 30deg, say") from None
+    if unit not in ("rad", "deg"):
+        raise InvalidInput(f"{what}: {unit!r} is no unit of angle; use rad, deg")
+    return value if unit == "rad" else float(np.deg2rad(value))
+
+
+def named_numbers(
+    text: str, what: str, parse: Callable[[str, str], float]
+) -> dict[str, float]:
+    """Parses "name=value,name=value,..."; {} for an empty text.
+
+    Args:
+        text: of the command line.
+        what: the option, for errors.
+        parse: from a value's text and what it is to its number.
+
+    Raises:
+        InvalidInput: for words that are none.
+    """
+    found = {}
+    for word in filter(None, text.split(",")):
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f'{what}: {word!r} is no "name=value"')
+        found[name.strip()] = parse(value, f"{what} of {name.strip()}")
+    return found
+
+
+def number(text: str, what: str) -> float:
+    """Parses a number.
+
+    Raises:
+        InvalidInput: when it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{what}: {text!r} is no number") from None
 
 
 def numbers(text: str, what: str) -> tuple[float, ...]:

@@ -4,31 +4,65 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from drakebots.cli.command import Command, Variant, kind_forms, robot_forms
-from drakebots.cli.inputs import find_input, load_model, model_argument, stored
-from drakebots.cli.options import given, output_arguments, picture_argument
+from drakebots.cli.inputs import (
+    angle,
+    find_input,
+    length,
+    load_model,
+    model_argument,
+    named_numbers,
+    number,
+    numbers,
+    stored,
+)
+from drakebots.cli.options import (
+    given,
+    option,
+    output_argument,
+    output_arguments,
+    picture_argument,
+    switch,
+)
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
 from drakebots.model import Model
 from drakebots.plots import plot_convergence
-from drakebots.robots import kinds
-from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from drakebots.robots import kinds, record
+from drakebots.trajopt.locomotion import (
+    GAITS,
+    LocomotionProblem,
+    LocomotionWeights,
+    first_iterate,
+    plan_locomotion,
+)
 from drakebots.trajopt.program import read_checkpoint
 
 # --- plan -------------------------------------------------------------------
 
-_COMMON = {
-    "friction": "friction coefficient of the ground",
-    "knots": "number of knots of the trajectory",
+_MOTIONS = {
+    "forward": ("0.3", "walk this far in a cycle that repeats [m]"),
+    "hop": ("0.1", "hop this high [m]"),
+    "turn": ("30deg", "turn by this angle [rad, or deg]"),
+    "goal": ("X,Y,YAW", "move to this pose, from standing to standing [m, m, rad]"),
 }
-_MOTION = {
-    "forward": "distance to walk [m]",
-    "hop": "height to hop [m]",
-    "turn": "angle to turn [rad]",
-    "duration": "duration of the motion [s]",
+_NUMBERS = {
+    "duration": (float, "duration of the motion [s]"),
+    "friction": (float, "friction coefficient of the ground"),
+    "knots": (int, "number of knots of the trajectory"),
+}
+_WORDS = {
+    "gait": (None, f"footfall: {', '.join(GAITS)}"),
+    "contacts": (None, "gait (keeps the footfall) or free (the program decides)"),
+    "clearance": ("3cm", "height of a foot halfway through its swing [m]"),
+    "phases": ("FOOT=0.5,...", "share of a walk's cycle at which a foot lifts"),
+    "pose": ("JOINT=0.3,...", "standing position of joints [rad, or deg; m]"),
+    "torque": ("20", "limit of all inputs, or of ACTUATOR=20,... [N m, N]"),
+    "slack_weights": ("1,10,100", "weights of the slack with free contacts, by stage"),
 }
 
 
@@ -63,17 +97,33 @@ def solver_options(args: argparse.Namespace) -> dict[str, object]:
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
-    for name, text in _MOTION.items():
-        parser.add_argument("--" + name, type=float, help=text)
-    parser.add_argument("--friction", type=float, help=_COMMON["friction"])
-    parser.add_argument("--knots", type=int, help=_COMMON["knots"])
+    for name, (shown, text) in _MOTIONS.items():
+        parser.add_argument("--" + name, metavar=shown, help=text)
+    repeats = parser.add_mutually_exclusive_group()
+    switch(repeats, "--periodic", "periodic", "repeat the first state (walks do)")
+    switch(
+        repeats,
+        "--from-rest",
+        "periodic",
+        "start and end at rest (all motions but walks do)",
+        value=False,
+    )
+    for name, (kind, text) in _NUMBERS.items():
+        parser.add_argument("--" + name, type=kind, help=text)
+    for name, (shown, text) in _WORDS.items():
+        parser.add_argument(option(name), metavar=shown, help=text)
     solver_arguments(parser)
+    output_argument(
+        parser, "--guess", help="page of the first iterate to write as well (.html)"
+    )
 
 
 def _plan(args: argparse.Namespace) -> int:
     options = solver_options(args)
     model = load_model(args)
     problem = locomotion_problem(args, model)
+    if args.guess is not None:
+        print(record(first_iterate(problem), model=model).save(args.guess))
     with progress_bar(model.name) as progress:
         result = plan_locomotion(problem, progress=progress, **options)
     return finish(args, result, model)
@@ -83,21 +133,67 @@ def locomotion_problem(args: argparse.Namespace, model: Model) -> LocomotionProb
     """The problem that the options describe.
 
     Raises:
-        InvalidInput: when they name no motion, or several.
+        InvalidInput: when they name no motion, or several, and for values that are
+            no numbers.
     """
-    motions = given(args, ("forward", "hop", "turn"))
+    motions = given(args, _MOTIONS)
     if not motions:
-        raise InvalidInput("say what to plan: --forward, --hop or --turn")
+        raise InvalidInput("say what to plan: --forward, --hop, --turn or --goal")
     if len(motions) > 1:
         raise InvalidInput(f"choose one of {', '.join('--' + m for m in motions)}")
-    ((option, value),) = motions.items()
-    kind, field = {
-        "forward": ("walk", "forward"),
-        "hop": ("hop", "height"),
-        "turn": ("turn", "turn"),
-    }[option]
-    others = given(args, ("duration", *_COMMON))
-    return LocomotionProblem(model, kind, **{field: value}, **others)
+    ((name, text),) = motions.items()
+    periodic = args.periodic
+    fields: dict[str, Any]
+    if name == "goal":
+        fields = _goal(text)
+    elif name == "turn":
+        fields = {"kind": "turn", "turn": angle(text, "--turn")}
+    elif name == "hop":
+        fields = {"kind": "hop", "height": length(text, "--hop")}
+    else:
+        # From rest to rest, a walk is the motion to a goal.
+        fields = {"kind": "walk", "forward": length(text, "--forward")}
+        if periodic is False:
+            fields["kind"] = "goal"
+    if periodic is not None and fields["kind"] != "walk":
+        fields["periodic"] = periodic
+    words = given(args, _WORDS)
+    fields |= {key: words[key] for key in ("gait", "contacts") if key in words}
+    if "clearance" in words:
+        fields["clearance"] = length(words["clearance"], "--clearance")
+    if "phases" in words:
+        fields["phases"] = named_numbers(words["phases"], "--phases", number)
+    if "pose" in words:
+        fields["pose"] = named_numbers(words["pose"], "--pose", _position)
+    if "torque" in words:
+        fields["torque"] = _torque(words["torque"])
+    if "slack_weights" in words:
+        slack = numbers(words["slack_weights"], "--slack-weights")
+        fields["weights"] = LocomotionWeights(slack=slack)
+    return LocomotionProblem(model, **fields, **given(args, _NUMBERS))
+
+
+def _goal(text: str) -> dict[str, Any]:
+    """The problem of a goal "x,y" or "x,y,yaw"."""
+    words = text.split(",")
+    if len(words) not in (2, 3):
+        raise InvalidInput(f"--goal: {text!r} is no pose; write x,y,yaw")
+    forward, sideways = (length(word, "--goal") for word in words[:2])
+    turn = angle(words[2], "--goal") if len(words) == 3 else 0.0
+    return {"kind": "goal", "forward": forward, "sideways": sideways, "turn": turn}
+
+
+def _torque(text: str) -> float | dict[str, float]:
+    """Limits of all inputs, or by actuator."""
+    if "=" in text:
+        return named_numbers(text, "--torque", number)
+    return number(text, "--torque")
+
+
+def _position(text: str, what: str) -> float:
+    """A joint's position: an angle, or a length with its unit."""
+    slides = text.strip().endswith("m")
+    return length(text, what) if slides else angle(text, what)
 
 
 PLAN = Command(

@@ -11,6 +11,10 @@ its builder takes costs and goals:
     cost_velocity_steps(b, 0.1)
     solution = solve(program := b.build(), program.pack(guess))
 
+Where it is known which foot touches when, a :class:`ScheduledBuilder` states the same
+mechanics without complementarity, and :func:`with_free_contacts` turns its answer into
+one of the contact-implicit program.
+
 :func:`solve_penalty_continuation` makes the contacts hard, :func:`plan_result` labels
 the answer in SI, and :func:`audit` judges it without the solver's rows. The equations
 stepped forward are a simulator, the :class:`VariationalStepper`.
@@ -42,6 +46,11 @@ if TYPE_CHECKING:
         audit,
         plan_dataset,
         plan_result,
+    )
+    from drakebots.trajopt.contact_implicit.schedule import (
+        Schedule,
+        ScheduledBuilder,
+        with_free_contacts,
     )
     from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
     from drakebots.trajopt.contact_implicit.system import ContactSystem, joint_inputs

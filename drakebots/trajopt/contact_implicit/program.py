@@ -11,7 +11,7 @@ variables are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import casadi as ca
 import numpy as np
@@ -131,6 +131,12 @@ class ContactImplicit:
 class ContactImplicitBuilder(ProgramBuilder):
     """A program under construction; see :class:`ContactImplicit`."""
 
+    free_contacts = True
+    """Whether the program decides which foot touches when."""
+
+    compiles = True
+    """Whether the large blocks are compiled."""
+
     def __init__(self, problem: ContactImplicit):
         super().__init__(problem.name)
         self.problem, self.system = problem, problem.system
@@ -143,7 +149,8 @@ class ContactImplicitBuilder(ProgramBuilder):
         self._add_contact()
         if problem.periodic is not None:
             self._add_periodicity()
-        self._slack_cost()
+        if self.free_contacts:
+            self._slack_cost()
 
     def _declare_variables(self) -> None:
         p, s = self.problem, self.system
@@ -162,13 +169,15 @@ class ContactImplicitBuilder(ProgramBuilder):
         add("v0", 1, s.coordinates, scales.position / typical / 10)
         add("q", p.knots, s.coordinates, scales.position, *bounds)
         add("u", K, s.inputs_labels, scales.input, *p.input_bounds)
-        add("psi", K, feet, scales.speed, 0.0)
-        add("eta", K, along, scales.speed, 0.0)
+        if self.free_contacts:
+            add("psi", K, feet, scales.speed, 0.0)
+            add("eta", K, along, scales.speed, 0.0)
         add("gam", K, feet, scales.force, 0.0)
         add("beta", K, along, scales.force, 0.0)
         if s.num_loop_rows:
             add("lam", K, s.robot.closure.row_names, scales.loop_force)
-        add("s", K, [""], scales.slack, *p.slack)
+        if self.free_contacts:
+            add("s", K, [""], scales.slack, *p.slack)
 
     def _interval(self, name: str) -> np.ndarray:
         """Indices of a group's interval variables; empty for no such group."""
@@ -213,9 +222,9 @@ class ContactImplicitBuilder(ProgramBuilder):
                 self.add_term(loop_block(s), at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
         # start = M v0 - p- of the first; wrap = p+ of the last - M v0.
-        block = interval_block(s, p.integrator)
+        block = replace(interval_block(s, p.integrator), compiles=self.compiles)
         self.add_term(block, inputs, rows, signs={"before": -1.0})
-        at_start = start_block(s)
+        at_start = replace(start_block(s), compiles=self.compiles)
         v0 = {"q": self["q"].indices[:1], "v": self["v0"].indices}
         self.add_term(at_start, v0, {"momentum": start})
         if p.periodic is not None:

@@ -161,9 +161,7 @@ def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
     lam = parts.get("lam", np.zeros((len(parts["h"]), 0)))
     given = {**parts, "lam": lam, "q0": parts["q"][:-1], "q1": parts["q"][1:]}
     w = np.hstack([given[n] for n in block.inputs])
-    values = np.array(
-        block.functions["value"].map(len(w))(w.T, np.zeros((0, len(w))))
-    ).T
+    values = np.array(block.value_function.map(len(w))(w.T, np.zeros((0, len(w))))).T
     n = system.nq
     after, before, loops = values[:, :n], values[:, n : 2 * n], values[:, 2 * n :]
     rows = np.abs(after[:-1] - before[1:])

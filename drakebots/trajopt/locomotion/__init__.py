@@ -2,9 +2,11 @@
 
     result = plan_locomotion(LocomotionProblem("my_robot.urdf", "walk", forward=0.2))
 
-:func:`stand` puts the model on its ground in units of its own size,
-:func:`locomotion_program` writes the contact-implicit program, and
-:func:`plan_locomotion` solves it until the contacts are hard.
+:func:`stand` puts the model on its ground in units of its own size. A motion by a gait
+has a given footfall: :func:`plan_gait` chooses it, :func:`gait_program` writes the
+program and :func:`kinematic_guess` its first guess. :func:`locomotion_program` writes
+the contact-implicit program, which decides itself which foot touches when.
+:func:`plan_locomotion` solves the one, and where it has no solution the other.
 """
 
 from typing import TYPE_CHECKING
@@ -12,8 +14,12 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.locomotion.plan import HARD, OPTIONS, plan_locomotion
+    from drakebots.trajopt.locomotion.attempts import HARD, OPTIONS
+    from drakebots.trajopt.locomotion.gait import Gait, gait_program, plan_gait
+    from drakebots.trajopt.locomotion.kinematic_guess import kinematic_guess
+    from drakebots.trajopt.locomotion.plan import first_iterate, plan_locomotion
     from drakebots.trajopt.locomotion.problem import (
+        GAITS,
         LocomotionProblem,
         LocomotionWeights,
     )

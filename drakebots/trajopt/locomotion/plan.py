@@ -3,15 +3,14 @@
     result = plan_locomotion(LocomotionProblem("my_robot.urdf", "walk", forward=0.2))
     print(result.summary())
 
-The search starts from the standing pose alone: the program itself decides which foot
-touches when (contact-implicit optimization, Manchester et al., IJRR 2019). It is
-solved with increasing weights of the penalty on the complementarity slack until the
-contacts are hard.
+A motion by a gait comes first: its footfall is given, and what makes it of use to a
+robot is stated as bounds. Where there is no such motion, contacts are free: the program
+itself decides which foot touches when, starting from the standing pose alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -27,14 +26,22 @@ from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
     Clock,
     ContactImplicit,
-    PenaltyContinuation,
     PenaltyStage,
     audit,
     plan_dataset,
     plan_result,
-    solve_penalty_continuation,
-    start_from,
 )
+from drakebots.trajopt.locomotion.attempts import (
+    FINISH,
+    GAIT_OPTIONS,
+    OPTIONS,
+    Attempt,
+    by_freedom,
+    by_gait,
+    whole_motion,
+)
+from drakebots.trajopt.locomotion.gait import gait_program, plan_gait
+from drakebots.trajopt.locomotion.kinematic_guess import kinematic_guess
 from drakebots.trajopt.locomotion.problem import LocomotionProblem
 from drakebots.trajopt.locomotion.program import (
     first_guess,
@@ -42,25 +49,9 @@ from drakebots.trajopt.locomotion.program import (
     locomotion_program,
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
+from drakebots.trajopt.locomotion.usable import faults
+from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import SOLVERS, Solution, solve
-
-HARD = 1e-6
-"""Largest slack of a plan whose contacts count as hard [m g l]."""
-
-OPTIONS = {"tol": 1e-4, "acceptable_tol": 1e-2, "max_iter": 500}
-"""Options of IPOPT for the first stage."""
-
-FINISH = {
-    "tol": 1e-6,
-    "acceptable_tol": 1e-3,
-    "mu_strategy": "monotone",
-    "mu_init": 1e-4,
-    "bound_push": 1e-6,
-    "bound_frac": 1e-6,
-    "slack_bound_push": 1e-6,
-    "slack_bound_frac": 1e-6,
-}
-"""Options of IPOPT for later stages, which start near the answer."""
 
 
 def plan_locomotion(
@@ -86,7 +77,8 @@ def plan_locomotion(
 
     Returns:
         A result of kind "locomotion.plan", in SI. Where no motion was found its
-        verdict is FAILED, and its message names the worst rows.
+        verdict is FAILED, and its message names the worst rows; where one was found
+        that a robot cannot use, the verdict is FAILED too and the message says why.
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
@@ -98,38 +90,107 @@ def plan_locomotion(
     clock = Clock(time_limit)
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
     standing = stand(model, terrain=problem.terrain, pose=problem.pose)
-    ours = (OPTIONS if solver == "exact" else {}) | dict(options or {})
-    finish = FINISH if solver == "exact" else {}
-    continuation = solve_penalty_continuation(
-        lambda weight: locomotion_program(problem, standing, slack_weight=weight),
-        problem.weights.slack,
-        start_from(resume, lambda program: first_guess(problem, standing, program)),
-        partial(solve, solver=solver, progress=progress, checkpoint=checkpoint),
-        options=lambda program, x, later: ours | (finish if later else {}),
-        done=_settled,
-        clock=clock,
-    )
-    implicit, solution = continuation.problem, _judged(continuation)
+    run = partial(solve, solver=solver, progress=progress, checkpoint=checkpoint)
+    attempts = []
+    ours = solver == "exact"
+    if has_gait(problem):
+        attempt = by_gait(
+            plan_gait(problem, standing),
+            standing,
+            run,
+            clock,
+            resume=resume,
+            options=(GAIT_OPTIONS if ours else {}) | dict(options or {}),
+        )
+        attempts += [] if attempt is None else [_of_use(attempt, problem, standing)]
+    if not attempts or (
+        problem.contacts is None
+        and not (attempts[0].solution.ok or attempts[0].stopped)
+        and (clock.left is None or clock.left > 0)
+    ):
+        attempt = by_freedom(
+            problem,
+            standing,
+            run,
+            clock,
+            resume=resume,
+            options=(OPTIONS if ours else {}) | dict(options or {}),
+            finish=FINISH if ours else {},
+        )
+        attempts.append(_of_use(attempt, problem, standing))
+    best = next((a for a in attempts if a.solution.ok), attempts[-1])
+    implicit, solution = best.implicit, best.solution
     timings = clock.timings()
     data = locomotion_data(implicit, solution, standing)
+    stages = [_figures(stage) for attempt in attempts for stage in attempt.stages]
     return plan_result(
         implicit,
         solution,
         kind="locomotion.plan",
-        metrics=_metrics(problem, standing, implicit, solution, data)
-        | {"stages": [_figures(stage) for stage in continuation.stages]},
+        metrics=_metrics(problem, standing, best, data) | {"stages": stages},
         options=_plain(problem, model) | {"solver": solver},
         data=data,
         timings=timings,
     )
 
 
-def _settled(stages: Sequence[PenaltyStage]) -> bool:
-    last = stages[-1]
-    # The penalty is exact: once the slack is zero, larger weights change nothing.
-    # Nor do they help rows that cannot be satisfied.
-    hopeless = len(stages) > 1 and not (last.ok or stages[-2].ok)
-    return (last.ok and last.slack <= HARD) or hopeless
+def has_gait(problem: LocomotionProblem) -> bool:
+    """Whether a motion by a gait is tried."""
+    return problem.contacts != "free" and problem.phases != {}
+
+
+def _of_use(attempt: Attempt, problem: LocomotionProblem, standing: Standing):
+    """The attempt, failed where a robot cannot use its motion."""
+    solution = attempt.solution
+    if not solution.ok:
+        return attempt
+    parts = solution.parts
+    found = list(faults(problem, standing, parts, _slip(parts, 1.0)))
+    if not found:
+        return attempt
+    message = f"solved, but {'; '.join(found)}"
+    failed = replace(solution, verdict=Verdict.FAILED, message=message)
+    return replace(attempt, solution=failed)
+
+
+def first_iterate(problem: LocomotionProblem) -> Result:
+    """The motion that the search starts from, as a result that failed.
+
+    Raises:
+        As :func:`plan_locomotion`.
+    """
+    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
+    standing = stand(model, terrain=problem.terrain, pose=problem.pose)
+    if has_gait(problem):
+        gait = plan_gait(problem, standing)
+        _, program = gait_program(gait, standing)
+        guess = _unsolved(program, program.pack(kinematic_guess(gait, standing)))
+        implicit, solution = whole_motion(gait, standing, guess)
+    else:
+        implicit, program = locomotion_program(problem, standing)
+        solution = _unsolved(program, first_guess(problem, standing, program))
+    return plan_result(
+        implicit,
+        solution,
+        kind="locomotion.plan",
+        metrics={"motion": problem.kind},
+        options=_plain(problem, model),
+        data=locomotion_data(implicit, solution, standing),
+    )
+
+
+def _unsolved(program: Program, x: np.ndarray) -> Solution:
+    return Solution(
+        program,
+        x,
+        Verdict.INTERRUPTED,
+        "the first guess; nothing is solved yet",
+        program.residuals(x),
+        {},
+        {},
+        "none",
+        "not solved",
+    )
 
 
 def _figures(stage: PenaltyStage) -> dict[str, Any]:
@@ -140,39 +201,6 @@ def _figures(stage: PenaltyStage) -> dict[str, Any]:
         "slack": stage.slack,
         "objective": stage.objective,
     }
-
-
-def _judged(continuation: PenaltyContinuation) -> Solution:
-    """The solution; soft contacts count as failed, failures name their worst rows."""
-    implicit, solution = continuation.problem, continuation.solution
-    if continuation.missed is not None:
-        return continuation.out_of_time()
-    products = audit(implicit, solution)["complementarity_max"]
-    slack = solution.parts["s"][:, 0]
-    if solution.ok and slack.max() > HARD:
-        worst = solution.program.variables["s"].label(
-            solution.program.variables["s"].start + int(slack.argmax())
-        )
-        return replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"contacts stay soft: slack {worst} = {slack.max():.2g} of m g l; "
-            "try larger slack weights, more time or a nearer goal",
-            residuals={worst: float(slack.max()), **solution.residuals},
-        )
-    # The program bounds sums against the slack; terms of either sign may cancel.
-    if solution.ok and products > 2 * HARD:
-        return replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"a contact's complementarity is {products:.2g} of m g l though "
-            "the sum over contacts is zero; lower bound_relax_factor",
-            residuals={"complementarity of a contact": products, **solution.residuals},
-        )
-    if solution.verdict is Verdict.FAILED:
-        named = ", ".join(f"{k} = {v:.2g}" for k, v in solution.worst().items())
-        return replace(solution, message=f"{solution.message}; worst: {named}")
-    return solution
 
 
 def locomotion_data(
@@ -194,7 +222,8 @@ def locomotion_data(
     return data
 
 
-def _metrics(problem, standing: Standing, implicit, solution, data) -> dict:
+def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
+    implicit, solution, gait = attempt.implicit, attempt.solution, attempt.gait
     unit = standing.scaling
     feet = data.foot.values.tolist()
     force = data.foot_force.values[1:]
@@ -212,6 +241,11 @@ def _metrics(problem, standing: Standing, implicit, solution, data) -> dict:
     lengths = {a: v if a == "yaw" else v * unit.length for a, v in moved.items()}
     return {
         "motion": problem.kind,
+        "contacts": "free" if gait is None else "gait",
+        "gait": None if gait is None else gait.fall.gait or None,
+        "cycles": 1 if gait is None else gait.cycles,
+        "steps_of_a_leg": None if gait is None else gait.cycles * gait.rounds,
+        "posture": standing.source,
         "periodic": problem.repeats,
         "friction": problem.friction,
         "duration_s": float(data.time.values[-1]),

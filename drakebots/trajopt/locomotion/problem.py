@@ -19,13 +19,17 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.trajopt.contact_implicit import INTEGRATORS
 from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.terrain import Flat, Terrain
 
 KINDS = ("walk", "hop", "turn", "goal")
+
+GAITS = ("alternating", "crawl")
+
+CONTACTS = ("gait", "free")
 
 SWING = 0.5
 """Share of the duration for which the first guess lifts a foot."""
@@ -72,9 +76,10 @@ class LocomotionProblem:
         kind: the motion: "walk" (a cycle that repeats `forward` further on), "hop"
             (up and down again, with the feet `height` above the ground halfway),
             "turn" (by `turn`, from standing to standing) or "goal" (from standing
-            to standing, `forward` and `turn` away).
+            to standing, `forward`, `sideways` and `turn` away).
         forward: distance along x [m]; by default half the height of the centre of
             mass in a walk, else 0.
+        sideways: distance along y in a goal [m]; 0 by default.
         height: height of the feet above the ground at a hop's apex, or halfway
             through their swings in a walk [m]; by default a fifth of the height of
             the centre of mass in a hop, and no such bound in a walk.
@@ -82,7 +87,15 @@ class LocomotionProblem:
             else 0.
         duration: duration of the motion [s]; by default chosen by size and
             gravity, and free to change by the share :data:`FREE`.
-        knots: number of knots.
+        knots: number of knots; with contacts by a gait, of one step of all legs.
+        gait: "crawl" (one leg after the other) or "alternating" (every other leg
+            around the robot at once: a trot on four); by default a crawl for robots
+            of four legs or more with three actuators each, else alternating.
+        contacts: "gait" (the gait's footfall is kept: fast, and every foot lifts and
+            carries in its turn) or "free" (the program decides which foot touches
+            when). By default the gait's, and free where there is no such motion.
+        clearance: height of a foot halfway through its swing, with contacts by a
+            gait [m]; by default a tenth of the height of the centre of mass.
         friction: friction coefficient of the ground.
         terrain: ground under the feet, in SI.
         periodic: whether the last state repeats the first; by default in walks
@@ -91,11 +104,12 @@ class LocomotionProblem:
         torque: limits of the inputs, one for all or by actuator [N m, N]; by
             default the model's effort limits.
         pose: standing positions by joint that replace the model's defaults [rad, m].
-        phases: share of a walk's cycle, by foot, at which the first guess lifts
-            the foot for :data:`SWING` of the cycle; the other feet share the
-            weight. It is a hint, not a bound. By default every other foot around
-            the robot swings at once (a trot on four feet); with {} there is no
-            hint, and a symmetric robot finds symmetric motions, such as bounds.
+        phases: share of a walk's cycle, by foot, at which the foot lifts, for
+            :data:`SWING` of the cycle unless the gait is a crawl; feet that are not
+            named stay down. With free contacts it is a hint for the first guess and
+            not a bound, by default every other foot around the robot at once; with
+            {} there is no hint, contacts are free, and a symmetric robot finds
+            symmetric motions, such as bounds.
         weights: weights of the cost.
         integrator: "midpoint" (second order) or "euler" (first order).
 
@@ -107,10 +121,14 @@ class LocomotionProblem:
     model: str | Path | Model
     kind: str = "walk"
     forward: float | None = None
+    sideways: float | None = None
     height: float | None = None
     turn: float | None = None
     duration: float | None = None
     knots: int = 21
+    gait: str | None = None
+    contacts: str | None = None
+    clearance: float | None = None
     friction: float = 0.7
     terrain: Terrain = field(default_factory=Flat)
     periodic: bool | None = None
@@ -126,7 +144,11 @@ class LocomotionProblem:
             "",
             kind=one_of("kind of locomotion", KINDS),
             forward=optional(finite("m")),
+            sideways=optional(finite("m")),
             height=optional(positive("m")),
+            clearance=optional(positive("m")),
+            gait=optional(one_of("gait", GAITS)),
+            contacts=optional(one_of("kind of contacts", CONTACTS)),
             turn=optional(finite("rad")),
             duration=optional(positive("s")),
             knots=whole(5),
@@ -142,6 +164,10 @@ class LocomotionProblem:
         for name in ("height", "phases"):
             if self.kind in ("turn", "goal") and getattr(self, name) is not None:
                 raise InvalidInput(f"a {self.kind} has no {name}; leave it out")
+        if self.sideways and self.kind != "goal":
+            raise InvalidInput(
+                f"a {self.kind} does not move sideways; plan kind 'goal'"
+            )
         if self.kind == "walk" and self.periodic is False:
             raise InvalidInput(
                 "a walk is periodic; plan kind 'goal' to walk from standing to standing"
@@ -166,12 +192,14 @@ class Targets:
 
     Attributes:
         forward: distance along x.
+        sideways: distance along y.
         height: height of the lifted feet.
         turn: angle about z [rad].
         duration: lower and upper bound of the duration.
     """
 
     forward: float
+    sideways: float
     height: float
     turn: float
     duration: tuple[float, float]
@@ -182,44 +210,35 @@ class Targets:
         return sum(self.duration) / 2
 
 
-def targets(problem: LocomotionProblem, standing: Standing) -> Targets:
-    """The targets of a problem; open ones are chosen by size and gravity."""
+def targets(
+    problem: LocomotionProblem, standing: Standing, *, natural: float | None = None
+) -> Targets:
+    """The targets of a problem; open ones are chosen by size and gravity.
+
+    Args:
+        problem: the motion.
+        standing: the standing model.
+        natural: duration of a motion whose duration is open, plant units; None for
+            a choice by its kind.
+    """
     unit = standing.scaling
     forward = 0.5 * (problem.kind == "walk")
     if problem.forward is not None:
         forward = problem.forward / unit.length
+    sideways = (problem.sideways or 0.0) / unit.length
     height = 0.2 if problem.height is None else problem.height / unit.length
     turn = 0.2 * (problem.kind == "turn") if problem.turn is None else problem.turn
-    # Strides of animals take about three units of time; a hop crouches, flies
-    # and lands; others make a stride for each half length or half radian.
-    natural = {
-        "walk": 3.0,
-        "hop": 3.0 + 2 * np.sqrt(2 * height),
-        "turn": 4.0 + 2 * abs(turn),
-        "goal": 4.0 + 3 * abs(forward) + 2 * abs(turn),
-    }[problem.kind]
+    if natural is None:
+        # Strides of animals take about three units of time; a hop crouches, flies
+        # and lands; others make a stride for each half length or half radian.
+        natural = {
+            "walk": 3.0,
+            "hop": 3.0 + 2 * np.sqrt(2 * height),
+            "turn": 4.0 + 2 * abs(turn),
+            "goal": 4.0 + 3 * np.hypot(forward, sideways) + 2 * abs(turn),
+        }[problem.kind]
     if problem.duration is not None:
         natural = problem.duration / unit.time
     spread = FREE * (problem.duration is None)
     span = natural * (1 - spread), natural * (1 + spread)
-    return Targets(forward, height, turn, span)
-
-
-def footfalls(problem: LocomotionProblem, standing: Standing) -> dict[str, float]:
-    """Phases by foot: the problem's, or every other foot around the robot at once.
-
-    Raises:
-        UnknownName: for the phase of an unknown foot.
-        InvalidInput: for a phase that is not a finite number.
-    """
-    names = [foot.name for foot in standing.system.robot.model.feet]
-    for name, phase in (problem.phases or {}).items():
-        if name not in names:
-            raise UnknownName("foot", name, names)
-        check_value(f"phase of {name}", phase, finite())
-    if problem.kind != "walk" or problem.phases is not None:
-        return dict(problem.phases or {})
-    points = standing.system.foot_positions(standing.q)[0]
-    x, y = (points - points.mean(axis=0))[:, :2].T
-    order = np.argsort(np.arctan2(y, x), kind="stable")
-    return {names[foot]: 0.5 * (turn % 2) for turn, foot in enumerate(order)}
+    return Targets(forward, sideways, height, turn, span)

@@ -27,11 +27,11 @@ from drakebots.trajopt.contact_implicit import (
     cost_friction_power,
     cost_velocity_steps,
 )
+from drakebots.trajopt.locomotion.footfall import footfalls
 from drakebots.trajopt.locomotion.problem import (
     SWING,
     LocomotionProblem,
     Targets,
-    footfalls,
     targets,
 )
 from drakebots.trajopt.locomotion.standing import Standing, lowered
@@ -87,7 +87,11 @@ def _actuators(standing: Standing) -> list:
 
 
 def locomotion_program(
-    problem: LocomotionProblem, standing: Standing, *, slack_weight: float | None = None
+    problem: LocomotionProblem,
+    standing: Standing,
+    *,
+    slack_weight: float | None = None,
+    aim: Targets | None = None,
 ) -> tuple[ContactImplicit, Program]:
     """The contact-implicit problem of a locomotion problem, and its program.
 
@@ -97,12 +101,35 @@ def locomotion_program(
         problem: the motion.
         standing: the standing model, from :func:`.standing.stand`.
         slack_weight: weight of the exact penalty; None for the problem's first.
+        aim: the targets; None for :func:`.problem.targets`.
 
     Raises:
         InvalidInput: for a base that cannot make the motion, or bounds that
             exclude each other, by name.
     """
-    aim = targets(problem, standing)
+    aim = targets(problem, standing) if aim is None else aim
+    implicit = mechanics(problem, standing, aim, slack_weight=slack_weight)
+    b = implicit.builder()
+    b.bound("psi", slice(None), upper=FASTEST)
+    b.bound("eta", slice(None), upper=2 * FASTEST)
+    if problem.duration is None:
+        b.equal_steps()
+    add_aims(b, problem, standing, aim)
+    for name, knots in lifts(problem, standing).items():
+        _add_lift(b, name, b["q"].indices[knots], aim.height)
+    add_costs(b, problem, standing)
+    cost_friction_power(b, problem.weights.friction)
+    return implicit, b.build()
+
+
+def mechanics(
+    problem: LocomotionProblem,
+    standing: Standing,
+    aim: Targets,
+    *,
+    slack_weight: float | None = None,
+) -> ContactImplicit:
+    """Knots, bounds and scales of a problem's programs, plant units."""
     weight = problem.weights.slack[0] if slack_weight is None else slack_weight
     limits = input_limits(problem, standing)
     finite = limits[np.isfinite(limits) & (limits > 0)]
@@ -110,7 +137,7 @@ def locomotion_program(
     # On ground that is not level a cycle may end higher or lower too.
     free = ("x",) if isinstance(problem.terrain, Flat) else ("x", "z")
     advances = [standing.base[a] for a in free if a in standing.base and aim.forward]
-    implicit = ContactImplicit(
+    return ContactImplicit(
         standing.system,
         problem.knots,
         (aim.duration[0] / K, aim.duration[1] / K),
@@ -131,14 +158,6 @@ def locomotion_program(
         ),
         name=f"{standing.system.robot.model.name} {problem.kind}",
     )
-    b = implicit.builder()
-    b.bound("psi", slice(None), upper=FASTEST)
-    b.bound("eta", slice(None), upper=2 * FASTEST)
-    if problem.duration is None:
-        b.equal_steps()
-    _add_aims(b, problem, standing, aim)
-    _add_costs(b, problem, standing)
-    return implicit, b.build()
 
 
 def _position_bounds(problem, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
@@ -161,14 +180,15 @@ def final_pose(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
         InvalidInput: when the base cannot make this motion.
     """
     aim, q = targets(problem, standing), standing.q.copy()
-    if aim.forward:
-        q[standing.index("x")] += aim.forward
-    if aim.turn:
-        q[standing.index("yaw")] += aim.turn
-    return lowered(standing, q) if aim.forward or aim.turn else q
+    moves = {"x": aim.forward, "y": aim.sideways, "yaw": aim.turn}
+    for axis, by in moves.items():
+        if by:
+            q[standing.index(axis)] += by
+    return lowered(standing, q) if any(moves.values()) else q
 
 
-def _add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Targets):
+def add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Targets):
+    """Start, end and speed limits of the motion."""
     start, end = standing.q, final_pose(problem, standing)
     q = b["q"].indices
     moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
@@ -216,8 +236,6 @@ def _add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Targe
             upper=standing.speeds[fast],
             labels=[b.system.coordinates[i] for i in fast],
         )
-    for name, knots in lifts(problem, standing).items():
-        _add_lift(b, name, q[knots], aim.height)
 
 
 def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float):
@@ -246,7 +264,8 @@ def lifts(problem: LocomotionProblem, standing: Standing) -> dict[str, list[int]
     return {n: [round(middle % 1.0 * K)] for n, middle in middles.items()}
 
 
-def _add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
+def add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
+    """Effort, deviation from the standing pose, and velocity changes."""
     w = problem.weights
     q, h = b["q"].indices, b["h"].indices
     kept = list(standing.joints)
@@ -263,7 +282,6 @@ def _add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
         lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
     )
     cost_velocity_steps(b, w.smooth)
-    cost_friction_power(b, w.friction)
 
 
 def first_guess(

@@ -18,10 +18,16 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput
 from drakebots.core.units import Scaling
 from drakebots.model import Model
-from drakebots.multibody import Robot, build_robot, root_bodies
+from drakebots.multibody import (
+    Posture,
+    Robot,
+    build_robot,
+    find_posture,
+    root_bodies,
+)
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.terrain import Flat, Terrain
 
@@ -41,12 +47,14 @@ class Standing:
         q: the standing pose (nq,), plant units.
         base: names of the base's coordinates by their axis, one of :data:`AXES`.
         speeds: the joints' speed limits (nq,), plant units; inf for no limit.
+        source: where the pose comes from, see :class:`drakebots.multibody.Posture`.
     """
 
     system: ContactSystem
     q: np.ndarray
     base: Mapping[str, str]
     speeds: np.ndarray
+    source: str = ""
 
     @property
     def scaling(self) -> Scaling:
@@ -81,12 +89,13 @@ def stand(
     terrain: Terrain | None = None,
     pose: Mapping[str, float] | None = None,
 ) -> Standing:
-    """The model at its default joint positions, its lowest foot on the ground.
+    """The model in its standing posture, its lowest foot on the ground.
 
     Args:
         model: the model, with feet and actuators, on a free base or joints of its own.
         terrain: the ground, in SI; None for flat ground.
-        pose: joint positions by joint that replace the defaults [rad, m].
+        pose: joint positions by joint that replace the defaults [rad, m]; None for
+            the posture that :func:`drakebots.multibody.find_posture` finds.
 
     Raises:
         InvalidInput: for a model without feet, actuators or mass, one whose centre
@@ -105,10 +114,11 @@ def stand(
         )
     base = "euler" if roots else "fixed"
     original = build_robot(model, base=base, time_step=0)
-    scaling = _natural_units(original, pose)
+    posture = find_posture(model, pose=pose)
+    scaling = _natural_units(original, posture)
     robot = build_robot(model, base=base, time_step=0, scaling=scaling)
     system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)
-    context = _posed(robot, pose)
+    context = _posed(robot, posture)
     _check_loops(robot, context)
     # Copies in other units have no speed limits.
     limits = original.plant.GetVelocityUpperLimits()
@@ -119,6 +129,7 @@ def stand(
         robot.plant.GetPositions(context),
         base_axes(robot),
         speeds / robot.velocity_units(),
+        posture.source,
     )
     return replace(standing, q=lowered(standing, standing.q))
 
@@ -138,28 +149,22 @@ def _check(model: Model) -> None:
         raise InvalidInput(f"{model.name} has no mass; give its links inertias")
 
 
-def _posed(robot: Robot, pose: Mapping[str, float] | None):
-    """A context at the default positions, replaced by those of `pose`."""
+def _posed(robot: Robot, posture: Posture):
+    """A context in a posture, over the origin."""
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
-    joints = {
-        plant.get_joint(i).name(): plant.get_joint(i)
-        for i in plant.GetJointIndices()
-        if plant.get_joint(i).num_positions() == 1
-    }
     q, units = plant.GetPositions(context), robot.position_units()
-    for name, value in (pose or {}).items():
-        if name not in joints:
-            raise UnknownName("joint", name, joints)
-        if not np.isfinite(value):
-            raise InvalidInput(f"the pose of joint {name} is {value}; give a number")
-        at = joints[name].position_start()
-        q[at] = value / units[at]
+    for name, value in posture.joints.items():
+        if plant.HasJointNamed(name):
+            at = plant.GetJointByName(name).position_start()
+            q[at] = value / units[at]
     plant.SetPositions(context, q)
+    if not posture.X_WB.IsNearlyIdentity(1e-12):
+        robot.set_base_pose(context, posture.X_WB)
     return context
 
 
-def _natural_units(robot: Robot, pose) -> Scaling:
-    plant, context = robot.plant, _posed(robot, pose)
+def _natural_units(robot: Robot, posture: Posture) -> Scaling:
+    plant, context = robot.plant, _posed(robot, posture)
     g = float(-plant.gravity_field().gravity_vector()[2])
     if not g > 0:
         raise InvalidInput(

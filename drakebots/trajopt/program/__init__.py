@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drakebots.trajopt.program.block import Block, compile_blocks
     from drakebots.trajopt.program.builder import ProgramBuilder
     from drakebots.trajopt.program.checkpoint import (
+        belongs,
         load_checkpoint,
         read_checkpoint,
         save_checkpoint,

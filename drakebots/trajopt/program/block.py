@@ -33,12 +33,15 @@ class Block:
         inputs: SX symbols by name, column vectors.
         rows: SX expressions by name, column vectors.
         data: SX symbols of the constants d, or None.
+        compiles: whether large functions are compiled. It takes tens of seconds, which
+            a program that is solved once in a few iterations does not win back.
     """
 
     name: str
     inputs: Mapping[str, ca.SX]
     rows: Mapping[str, ca.SX]
     data: ca.SX | None = None
+    compiles: bool = True
 
     def __post_init__(self):
         known = ca.vertcat(self.w, self.d)
@@ -122,6 +125,11 @@ class Block:
         "hessian": (w, d, mu) -> nonzeros of d2(mu'r)/dw2.
         """
         return compile_blocks([self])[0]
+
+    @property
+    def evaluator(self) -> ca.Function:
+        """(w, d) -> r, compiled if the functions are, else interpreted."""
+        return self.__dict__.get("functions", {}).get("value", self.value_function)
 
     def jacobian(self, w: np.ndarray, d: np.ndarray = ()) -> np.ndarray:
         """dr/dw as a dense array (num_rows, num_inputs)."""
@@ -234,8 +242,13 @@ class _Job:
 def compile_blocks(blocks) -> list[dict[str, ca.Function]]:
     """The functions of several blocks, compiled in parallel."""
     todo = [b for b in blocks if "functions" not in b.__dict__]
-    flat = [f for b in todo for f in b._expressions.values()]
-    done = iter(compiled(flat))
+    large = [f for b in todo if b.compiles for f in b._expressions.values()]
+    done = iter(compiled(large))
     for block in todo:
-        block.__dict__["functions"] = {kind: next(done) for kind in block._expressions}
+        expressions = block._expressions
+        block.__dict__["functions"] = (
+            {kind: next(done) for kind in expressions}
+            if block.compiles
+            else dict(expressions)
+        )
     return [block.functions for block in blocks]

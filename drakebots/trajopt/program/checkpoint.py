@@ -48,6 +48,16 @@ def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
         ) from error
 
 
+def belongs(path: str | Path, program: Program) -> bool:
+    """Whether a checkpoint is one of this program.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged or not a checkpoint.
+    """
+    x, found = read_checkpoint(path)
+    return found == _signature(program) and x.shape == (program.num_variables,)
+
+
 def load_checkpoint(path: str | Path, program: Program) -> np.ndarray:
     """The iterate of a checkpoint of the same program.
 
@@ -55,10 +65,9 @@ def load_checkpoint(path: str | Path, program: Program) -> np.ndarray:
         FileProblem: for a file that is missing, damaged, or of a program with
             other variables.
     """
-    x, found = read_checkpoint(path)
-    if found != _signature(program) or x.shape != (program.num_variables,):
+    if not belongs(path, program):
         raise FileProblem(
             path,
             f"belongs to another program than {program.name}; start without --resume",
         )
-    return x
+    return read_checkpoint(path)[0]

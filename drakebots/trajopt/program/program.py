@@ -313,7 +313,9 @@ def _gather(groups: Mapping[str, Group], what: str) -> np.ndarray:
 
 def _map(term: Term, kind: str, x: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
     """A block's function at all its uses; each array has a row per use."""
-    function = term.block.functions[kind]
+    block = term.block
+    # A value alone is not worth compiling for.
+    function = block.evaluator if kind == "value" else block.functions[kind]
     K = term.count
     args = (x[term.columns].T, term.data.T, *(m.T for m in more))
     outputs = function.map(K)(*args)

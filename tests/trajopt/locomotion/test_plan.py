@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,12 +13,9 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import Result, load_result
+from drakebots.trajopt.locomotion.footfall import footfalls
 from drakebots.trajopt.locomotion.plan import plan_locomotion
-from drakebots.trajopt.locomotion.problem import (
-    LocomotionProblem,
-    LocomotionWeights,
-    footfalls,
-)
+from drakebots.trajopt.locomotion.problem import LocomotionProblem, LocomotionWeights
 from drakebots.trajopt.locomotion.program import locomotion_program
 from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.terrain import Slope
@@ -325,13 +323,14 @@ def test_refused_for_the_model(hopper, options, error, words):
 
 def test_refused_models(hopper, quadruped, tmp_path):
     """No feet, feet that are none, no actuators, a solver that is none."""
-    bare = robots.written(tmp_path, "bare", robots.quadruped_urdf(feet=False))
+    bare = replace(quadruped, feet=())
     with pytest.raises(InvalidInput, match="--feet"):
         plan_locomotion(WALK(bare))
     text = robots.quadruped_urdf()
     with pytest.raises(UnknownName, match="fl_shank"):
         robots.written(tmp_path, "feet", text, feet=["fl_shnak"])
     passive = re.sub(r"<transmission.*?</transmission>", "", text)
+    passive = re.sub(r' effort="[^"]*"', ' effort="0"', passive)
     with pytest.raises(InvalidInput, match="no actuators"):
         plan_locomotion(WALK(robots.written(tmp_path, "passive", passive)))
     with pytest.raises(UnknownName, match="exact"):
@@ -354,8 +353,9 @@ def test_open_loop_is_named(tmp_path):
 @pytest.mark.parametrize("size", [0.05, 3.0])
 def test_size_does_not_matter(size, tmp_path):
     """A robot of another length and mass is the same program."""
+    problem = partial(LocomotionProblem, kind="hop", knots=9)
     first, second = (
-        locomotion_program(LocomotionProblem(model, "hop", knots=9), stand(model))[1]
+        locomotion_program(problem(model), stand(model, pose={}))[1]
         for model in (
             robots.written(tmp_path, f"hopper{i}", robots.hopper_urdf(size=s))
             for i, s in enumerate((1.0, size))

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 
+MAX_INCLUDED = 100
+"""A file that includes more files than this is refused."""
+
 _ACTUATORS = frozenset(
     """motor position velocity intvelocity damper cylinder muscle adhesion general
     dcmotor plugin""".split()
@@ -80,16 +83,15 @@ def read_elements(path: Path, parse: Callable[[Path], ET.Element]) -> Element:
     """The <mujoco> of a file with included files and defaults in place.
 
     Args:
-        path: the MJCF file, which must not include itself; included files are relative
-            to it.
+        path: the MJCF file; included files are relative to it.
         parse: reads one XML file.
 
     Raises:
-        ModelProblem: for an included file that is missing.
+        ModelProblem: for a file that is missing, includes itself, or includes too many.
         InvalidInput: for a default class that does not exist.
     """
     root = parse(path)
-    _include(root, path, path.parent, parse)
+    _include(root, path, parse, (path.resolve(),), [0])
     classes = _Classes()
     for default in root.findall("default"):
         classes.add(default, "main", top=True)
@@ -97,25 +99,35 @@ def read_elements(path: Path, parse: Callable[[Path], ET.Element]) -> Element:
 
 
 def _include(
-    element: ET.Element, path: Path, top: Path, parse: Callable[[Path], ET.Element]
+    element: ET.Element,
+    path: Path,
+    parse: Callable[[Path], ET.Element],
+    chain: tuple[Path, ...],
+    count: list[int],
 ) -> None:
     """Replaces each <include> below an element by what its file contains."""
     children = []
     for child in element:
         if child.tag != "include":
-            _include(child, path, top, parse)
+            _include(child, path, parse, chain, count)
             children.append(child)
             continue
         # Relative to the file that is loaded, as its documentation says, or to this.
         name = child.get("file", "")
-        near = [top / name, path.parent / name]
-        file = next((f for f in near if f.is_file()), None)
-        if file is None:
+        near = [(chain[0].parent / name), (path.parent / name)]
+        file = next((f for f in near if f.is_file()), near[0]).resolve()
+        if file in chain:
+            cycle = " -> ".join(p.name for p in (*chain[chain.index(file) :], file))
+            raise ModelProblem(path, f"includes itself ({cycle}); remove an <include>")
+        count[0] += 1
+        if count[0] > MAX_INCLUDED:
+            raise ModelProblem(path, f"includes more than {MAX_INCLUDED} files")
+        if not file.is_file():
             raise ModelProblem(
-                path, f"<include file={name!r}>: there is no {near[0]}; add it"
+                path, f"<include file={name!r}>: there is no {file}; add it"
             )
         included = parse(file)
-        _include(included, file, top, parse)
+        _include(included, path, parse, (*chain, file), count)
         children.extend(included)
     element[:] = children
 

@@ -1,0 +1,271 @@
+"""The mechanics of a contact-implicit program with a given schedule of contacts.
+
+Where it is known which foot touches when, complementarity disappears. A foot that is
+loaded in the interval from q0 to q1 stands still, a foot in the air carries nothing:
+
+    loaded    phi(q1) = 0,  t1'p_dot = t2'p_dot = 0,  gam >= least load,
+              mu gam - 1'beta >= 0
+    grounded  phi(q1) = 0,  gam = 0                         (landed, not yet loaded)
+    in air    phi(q1) >= height,  gam = 0
+
+with p_dot = J(q1) (q1 - q0)/h and the dynamics of `dynamics`. A solution satisfies
+all rows of the contact-implicit program: with the slip speeds that belong to it, it is
+a solution, or a start, of that program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.contact_implicit.program import (
+    ContactImplicit,
+    ContactImplicitBuilder,
+)
+from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.trajopt.program import Block, Program
+
+DEPENDENT = 1e-6
+"""A row that is shorter than this share of its length outside the span of the rows
+before it depends on them."""
+
+PLAY = 1e-6
+"""Range of rows that depend on others, which hold where those do: equations would make
+multipliers without bound. Plant units, of order one in planning."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which foot touches when; rows are intervals, columns feet.
+
+    Attributes:
+        loaded: whether a foot may carry load in an interval (K, nc).
+        grounded: whether it is on the ground at the interval's end (K, nc); loaded
+            feet are.
+        height: least height above the ground at the interval's end where it is not
+            grounded (K, nc), plant units.
+        load: least normal force of loaded feet (K, nc), plant units.
+
+    Raises:
+        InvalidInput: for arrays of different shapes, or a loaded foot in the air.
+    """
+
+    loaded: np.ndarray
+    grounded: np.ndarray
+    height: np.ndarray
+    load: np.ndarray
+
+    def __post_init__(self):
+        shapes = {np.shape(a) for a in vars(self).values()}
+        if len(shapes) != 1:
+            raise InvalidInput(f"arrays of a schedule have shapes {sorted(shapes)}")
+        if (self.loaded & ~self.grounded).any():
+            raise InvalidInput("a loaded foot is on the ground; mark it as grounded")
+
+
+class ScheduledBuilder(ContactImplicitBuilder):
+    """A program with a given schedule; it takes costs and goals.
+
+    Its variables are those of the contact-implicit program without psi, eta and s.
+
+    Args:
+        problem: bounds, scales and dynamics.
+        schedule: which foot touches when.
+        generic: a pose (nq,) without symmetry near the motion, at which rows that
+            depend on others are found: a flat foot on four points stands still
+            already by three of them.
+        friction: friction coefficient that the forces keep to; None for the
+            problem's.
+        rests: whether nothing moves in the last interval, by rows that the caller
+            adds; then its feet stand still already.
+    """
+
+    free_contacts = False
+    compiles = False  # a few iterations; compiling takes longer
+
+    def __init__(
+        self,
+        problem: ContactImplicit,
+        schedule: Schedule,
+        generic: np.ndarray,
+        *,
+        friction: float | None = None,
+        rests: bool = False,
+    ):
+        self.schedule, self.generic, self.rests = schedule, generic, rests
+        self.friction = problem.friction if friction is None else friction
+        super().__init__(problem)
+
+    def _add_contact(self) -> None:
+        p, s, schedule = self.problem, self.system, self.schedule
+        free = ~schedule.loaded
+        along = np.repeat(free, 4, axis=1)
+        self._variables["gam"].upper[free] = 0.0
+        self._variables["beta"].upper[along] = 0.0
+        lower = np.where(schedule.loaded, schedule.load, 0.0)
+        self._variables["gam"].lower[:] = np.maximum(lower, 0.0)
+        on, stuck = self._independent()
+        q0, q1 = self.ends()
+        h = self["h"].indices
+        for i, foot in enumerate(self._feet):
+            block = _foot_block(s, i)
+            air = ~schedule.grounded[:, i]
+            ground = np.where(air, schedule.height[:, i], 0.0)
+            play = np.where(on[:, i], 0.0, PLAY)
+            if self.rests:
+                ground[-1], play[-1] = -np.inf, np.inf
+            rows = self.add_rows(
+                f"distance_{foot}",
+                len(air),
+                [""],
+                lower=ground[:, None],
+                upper=np.where(air, np.inf, play)[:, None],
+            )
+            self.add_term(block["distance"], {"q1": q1}, {"distance": rows.indices})
+            knots = np.flatnonzero(schedule.loaded[:, i])
+            if len(knots):
+                play = np.where(stuck[knots, i], 0.0, PLAY)
+                if self.rests:
+                    play[knots == len(h) - 1] = np.inf
+                rows = self.add_rows(
+                    f"slip_{foot}",
+                    len(knots),
+                    ("t1", "t2"),
+                    scale=p.scales.speed,
+                    lower=-play,
+                    upper=play,
+                )
+                inputs = {"h": h[knots], "q0": q0[knots], "q1": q1[knots]}
+                self.add_term(block["slip"], inputs, {"slip": rows.indices})
+                self._add_cone(i, knots)
+
+    def _add_cone(self, foot: int, knots: np.ndarray) -> None:
+        """mu gam - 1'beta >= 0 for a foot at some intervals."""
+        mu = self.friction
+        self.constraint(
+            f"cone_{self._feet[foot]}",
+            {
+                "gam": self["gam"].indices[knots, foot : foot + 1],
+                "beta": self["beta"].indices[knots, 4 * foot : 4 * foot + 4],
+            },
+            lambda gam, beta: mu * gam - ca.sum1(beta),
+            lower=0.0,
+            labels=[""],
+            scale=self.problem.scales.force,
+        )
+
+    def _independent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows are equations: distances (K, nc) and slips (K, nc, 2)."""
+        s, schedule = self.system, self.schedule
+        loops, normals, tangents = _stance_jacobian(s, self.generic)
+        K, nc = schedule.loaded.shape
+        on, stuck = np.zeros((K, nc), bool), np.zeros((K, nc, 2), bool)
+        found: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+        for k in range(K):
+            grounded, loaded = schedule.grounded[k], schedule.loaded[k]
+            key = np.concatenate([grounded, loaded]).tobytes()
+            if key not in found:
+                feet = np.flatnonzero(grounded)
+                standing = np.flatnonzero(loaded)
+                stack = [loops, normals[feet], *tangents[standing]]
+                kept = independent_rows(np.vstack(stack))[len(loops) :]
+                a, b = np.zeros(nc, bool), np.zeros((nc, 2), bool)
+                a[feet] = kept[: len(feet)]
+                b[standing] = kept[len(feet) :].reshape(-1, 2)
+                found[key] = a, b
+            on[k], stuck[k] = found[key]
+        return on, stuck
+
+
+def independent_rows(rows: np.ndarray) -> np.ndarray:
+    """A mask of the rows (m,) that do not depend on the ones before them."""
+    basis: list[np.ndarray] = []
+    kept = np.zeros(len(rows), bool)
+    for i, row in enumerate(rows):
+        size = np.linalg.norm(row)
+        rest = row.copy()
+        for _ in range(2):  # twice, for accuracy
+            for b in basis:
+                rest -= (b @ rest) * b
+        left = np.linalg.norm(rest)
+        if size > DEPENDENT and left > DEPENDENT * size:
+            kept[i] = True
+            basis.append(rest / left)
+    return kept
+
+
+def _stance_jacobian(system: ContactSystem, q: np.ndarray):
+    """Jacobians at q: of loops (m, nq), normals (nc, nq), tangents (nc, 2, nq)."""
+    symbol, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
+    phi, speed = system.contact_motion(symbol, v)
+    c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
+    function = ca.Function(
+        "stance",
+        [symbol, v],
+        [ca.jacobian(c, symbol), ca.jacobian(phi, symbol), ca.jacobian(speed, v)],
+    )
+    loops, normals, along = (np.array(a) for a in function(q, np.zeros(system.nq)))
+    # The directions are +t1, -t2, -t1, +t2.
+    tangents = along.reshape(system.num_feet, 4, system.nq)[:, [0, 3]]
+    return loops, normals, tangents
+
+
+def _foot_block(system: ContactSystem, i: int) -> dict[str, Block]:
+    """Blocks of one foot: its distance at q1, and its speeds along the ground."""
+    n = system.nq
+    q1 = ca.SX.sym("q1", n)
+    phi, _ = system.contact_motion(q1, ca.SX.zeros(n))
+    symbols = {
+        "h": ca.SX.sym("h"),
+        "q0": ca.SX.sym("q0", n),
+        "q1": ca.SX.sym("q1", n),
+    }
+    _, speed = system.contact_motion(
+        symbols["q1"], (symbols["q1"] - symbols["q0"]) / symbols["h"]
+    )
+    # The directions are +t1, -t2, -t1, +t2.
+    slip = ca.vertcat(speed[4 * i], speed[4 * i + 3])
+    return {
+        "distance": Block(
+            f"distance_{i}", {"q1": q1}, {"distance": phi[i]}, compiles=False
+        ),
+        "slip": Block(f"slip_{i}", symbols, {"slip": slip}, compiles=False),
+    }
+
+
+def with_free_contacts(
+    system: ContactSystem,
+    friction: float,
+    parts: Mapping[str, np.ndarray],
+    free: Program,
+) -> np.ndarray:
+    """x of the contact-implicit program from the parts of a scheduled one.
+
+    The slip speed psi of a foot is its fastest one along the ground, eta = D'p_dot +
+    psi, and the slack s is the largest sum of products of an interval, within bounds.
+    """
+    h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
+    K, nc = gam.shape
+    symbols = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
+    motion = ca.Function("motion", symbols, list(system.contact_motion(*symbols)))
+    v = np.diff(q, axis=0) / h
+    phi, speed = (np.array(a).T for a in motion.map(K)(q[1:].T, v.T))
+    psi = np.maximum((-speed).reshape(K, nc, 4).max(axis=2), 0.0)
+    eta = speed + np.repeat(psi, 4, axis=1)
+    cone = friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
+    sums = np.column_stack(
+        [
+            (phi * gam).sum(axis=1),
+            (h * cone * psi).sum(axis=1),
+            (h * eta * beta).sum(axis=1),
+        ]
+    ).max(axis=1)
+    group = free.variables["s"]
+    s = np.clip(sums[:, None], group.lower, group.upper)
+    kept = {name: parts[name] for name in parts if name in free.variables}
+    x = free.pack({**kept, "psi": psi, "eta": eta, "s": s})
+    return np.clip(x, free.x_lower, free.x_upper)
