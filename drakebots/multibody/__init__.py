@@ -25,6 +25,6 @@ if TYPE_CHECKING:
     from drakebots.multibody.plant import Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import advance, trajectory_dataset
-    from drakebots.multibody.soles import add_soles, touch_by_soles
+    from drakebots.multibody.soles import add_soles, soles_jacobian, touch_by_soles
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -21,10 +21,12 @@ from pydrake.geometry import (
 )
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex
+from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
+from pydrake.systems.framework import Context
 
 from drakebots.model import Point, find_body
 from drakebots.multibody.foot_contacts import POINT
+from drakebots.multibody.plant import Robot
 
 
 def add_soles(
@@ -68,3 +70,21 @@ def touch_by_soles(
     manager.Apply(
         declared.ExcludeBetween(GeometrySet(of_feet), GeometrySet(list(world)))
     )
+
+
+def soles_jacobian(robot: Robot, context: Context) -> np.ndarray:
+    """J (3 num_feet, nv) of the feet's lowest points, as points of their bodies.
+
+    A round foot that rolls moves at its centre, not there.
+    """
+    plant, world = robot.plant, robot.plant.world_frame()
+    rows = [np.zeros((0, plant.num_velocities()))]
+    for (frame, p), foot in zip(robot.frames(robot.model.feet), robot.model.feet):
+        R_WB = frame.CalcPoseInWorld(context).rotation().matrix()
+        down = -foot.radius / robot.scaling.length * R_WB[2]
+        rows.append(
+            plant.CalcJacobianTranslationalVelocity(
+                context, JacobianWrtVariable.kV, frame, p + down, world, world
+            )
+        )
+    return np.vstack(rows)

@@ -12,13 +12,13 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
     """Figures of a run in SI.
 
     Args:
-        data: of the run, with base_position, base_rpy, foot_velocity, foot_force,
+        data: of the run, with base_position, base_rpy, sole_velocity, foot_force,
             input, input_limit and power.
         plan: what was executed, in SI.
         weight: of the robot [N].
 
     Returns:
-        tilt_max_deg, yaw_drift_deg, slip_m (path of all feet while they carry load),
+        tilt_max_deg, yaw_drift_deg, slip_m (path that all feet slide while they carry load),
         effort (root mean square of the inputs' shares of their limits), effort_peak,
         work_J (of the actuators, without recovery) and cost_of_transport (work by
         weight and path). For a periodic plan also cycles_upright, planned_stride_m,
@@ -28,7 +28,7 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
     time, base, rpy = data.time.values, data.base_position.values, data.base_rpy.values
     steps = np.diff(time)
     loaded = data.foot_force.values[1:, :, 2] > LOADED * weight
-    speed = np.linalg.norm(data.foot_velocity.values[1:, :, :2], axis=2)
+    speed = np.linalg.norm(data.sole_velocity.values[1:, :, :2], axis=2)
     share = np.abs(data.input.values) / np.where(
         data.input_limit.values > 0, data.input_limit.values, np.inf
     )

@@ -30,7 +30,13 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput, one_line
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict, failed, run_steps
 from drakebots.model import Model, model_of, model_provenance
-from drakebots.multibody import Robot, build_robot, root_bodies, trajectory_dataset
+from drakebots.multibody import (
+    Robot,
+    build_robot,
+    root_bodies,
+    soles_jacobian,
+    trajectory_dataset,
+)
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import (
     GROUNDS,
@@ -170,6 +176,7 @@ class _Run:
         self.period = problem.time_step or min(1e-3, np.sqrt(plan.height / g) / 100)
         self.ground = self._build_ground(base, g)
         self.robot = self.ground.robot
+        self._probe = self.robot.plant.CreateDefaultContext()
         axes, names = base_axes(own), ContactSystem(own).coordinates
         self.axes = {axis: names.index(name) for axis, name in axes.items()}
         self.actuators = [
@@ -252,7 +259,8 @@ class _Run:
         """What was logged, in SI, and the plan's forces beside it.
 
         Beyond :func:`trajectory_dataset`: input and input_limit (0 for none), power
-        (of the actuators, each counted positive), foot_force, foot_force_planned.
+        (of the actuators, each counted positive), sole_velocity (of the feet's lowest
+        points), foot_force, foot_force_planned.
         """
         times, states, inputs, forces = (np.array(x) for x in zip(*self._log))
         data = trajectory_dataset(self.robot, times, states)
@@ -261,15 +269,24 @@ class _Run:
         planned = np.array([self.plan.at(t).force for t in times])
         B = np.array(self.robot.plant.MakeActuationMatrix())
         rates = states[:, self.robot.plant.num_positions() :] @ B
+        soles = np.array([self._soles_velocity(x) for x in states])
         note = "N m (N where the joint slides)"
         by_foot = ("time", "foot", "axis")
         return data.assign(
             input=(("time", "input_name"), inputs, {"units": note}),
             power=("time", np.abs(inputs * rates).sum(axis=1), {"units": "W"}),
             input_limit=(("input_name",), limits, {"units": note}),
+            sole_velocity=(by_foot, soles, {"units": "m/s"}),
             foot_force=(by_foot, forces, {"units": "N"}),
             foot_force_planned=(by_foot, planned, {"units": "N"}),
         )
+
+    def _soles_velocity(self, state: np.ndarray) -> np.ndarray:
+        """Velocities of the feet's lowest points (nc, 3)."""
+        plant = self.robot.plant
+        plant.SetPositionsAndVelocities(self._probe, state)
+        v = state[plant.num_positions() :]
+        return (soles_jacobian(self.robot, self._probe) @ v).reshape(-1, 3)
 
     def message(self, data: xr.Dataset, end: RunEnd) -> str:
         """How the run ended, in one line."""

@@ -33,7 +33,7 @@ import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import NoSolution
-from drakebots.multibody import Robot
+from drakebots.multibody import Robot, soles_jacobian
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.robots.legged.reference import Reference, Sample, gravity
 
@@ -49,9 +49,13 @@ class Gains:
         joints: natural frequency of the joints [sqrt(g/l)].
         capture: share of the capture point's error by which feet land displaced.
         reach: largest such displacement [l].
+        clearance: least height of feet above the ground halfway through their
+            swings [l]; swings that a plan keeps lower are lifted.
         lead: largest error of the centre of mass along the ground that counts [l].
         weight_body, weight_feet, weight_stance, weight_joints: of the accelerations
             of tasks [1/g^2].
+        weight_height: of the vertical acceleration of the centre of mass, beside
+            weight_body: a robot that sinks cannot step any more.
         weight_force: of forces about the plan's [1/(m g)^2].
         weight_input: of inputs about the plan's [1/(m g l)^2].
         friction: share of the friction coefficient that may be used.
@@ -60,10 +64,12 @@ class Gains:
     body: float = 2.0
     feet: float = 5.0
     joints: float = 3.0
-    capture: float = 1.0
-    reach: float = 0.4
-    lead: float = 0.1
+    capture: float = 1.5
+    reach: float = 0.7
+    clearance: float = 0.05
+    lead: float = 0.5
     weight_body: float = 1.0
+    weight_height: float = 10.0
     weight_feet: float = 1.0
     weight_stance: float = 10.0
     weight_joints: float = 1e-3
@@ -147,6 +153,10 @@ class WholeBodyControl:
         self._cone = _friction_rows(*sizes, gains.friction * friction)
         # Feet that the plan never loads follow the body.
         self._never = ~plan.loaded.any(axis=0)
+        # How much higher than planned they swing.
+        least = gains.clearance * self._height
+        planned = (plan.feet[:, :, 2] - self._radii).max(axis=0)
+        self._lift = np.maximum(least - planned, 0.0)
         # Where feet left the ground, seen from the plan.
         self._left = np.zeros((len(self._feet), 2))
 
@@ -175,9 +185,9 @@ class WholeBodyControl:
         """a (nv,) and A (nv, nu + 3 nc) of vdot = a + A z; also sets q and v."""
         plant, context = self._plant, self._context
         tau = self._stepper.generalized_forces(q, v, np.zeros(self._B.shape[1]))
-        self._J = self._contact_jacobian()
+        J = soles_jacobian(self._robot, context)
         M = scipy.linalg.cho_factor(plant.CalcMassMatrix(context))
-        G = np.hstack([self._B, self._J.T])
+        G = np.hstack([self._B, J.T])
         free = scipy.linalg.cho_solve(M, np.column_stack([tau, G]))
         if self._robot.closure.num_rows:
             free = self._closed(M, free, q, v)
@@ -201,21 +211,6 @@ class WholeBodyControl:
         gap = -C @ free
         gap[:, 0] += wanted
         return free + MiC @ (S @ gap)
-
-    def _contact_jacobian(self) -> np.ndarray:
-        """J (3 nc, nv) of the lowest points of the feet, as points of their bodies."""
-        plant, context, world = self._plant, self._context, self._plant.world_frame()
-        rows = []
-        for (frame, p), radius in zip(self._feet, self._radii):
-            if radius:
-                R = frame.CalcPoseInWorld(context).rotation().matrix()
-                p = p - radius * R[2]
-            rows.append(
-                plant.CalcJacobianTranslationalVelocity(
-                    context, JacobianWrtVariable.kV, frame, p, world, world
-                )
-            )
-        return np.vstack(rows)
 
     def _feet_motion(self) -> _Feet:
         plant, context, world = self._plant, self._context, self._plant.world_frame()
@@ -256,7 +251,11 @@ class WholeBodyControl:
         J = plant.CalcJacobianCenterOfMassTranslationalVelocity(*args)
         bias = plant.CalcBiasCenterOfMassTranslationalAcceleration(*args)
         wanted = ref.com_acceleration + k**2 * e + 2 * k * (ref.com_velocity - J @ v)
-        tasks = [_Task(J, wanted - bias, w.weight_body / self._g**2)]
+        rest, weight = wanted - bias, w.weight_body / self._g**2
+        tasks = [
+            _Task(J[:2], rest[:2], weight),
+            _Task(J[2:], rest[2:], w.weight_height * weight),
+        ]
         for index, gain, weight in (
             (self._tilt, w.body, w.weight_body),
             (self._joints, w.joints, w.weight_joints),
@@ -276,6 +275,7 @@ class WholeBodyControl:
         s = 1.0 if self._never[i] else ref.swing[i]
         share = s * s * (3 - 2 * s)
         goal[:2] += (1 - share) * self._left[i] + share * shift
+        goal[2] += self._lift[i] * 16 * (s * (1 - s)) ** 2
         if ref.loaded[i]:
             # It should be on the ground: straight down until it is.
             goal = np.r_[p[:2], min(goal[2], p[2])]
