@@ -305,7 +305,7 @@ KINDS = (
             "drakebots track plan.nc --cycles 5 -o run.nc",
         ),
     ),
-    Kind("legged.track", _MOTION, _RECORD),
+    Kind("legged.track", "drakebots.robots.legged:plot_track", _RECORD),
     Kind("hamr.simulation", _MOTION, _RECORD),
     Kind(
         "hamr.plan",

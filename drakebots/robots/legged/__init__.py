@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.robots.legged.plots import plot_track
     from drakebots.robots.legged.reference import Reference, reference
     from drakebots.robots.legged.simulate import Simulation, simulate
     from drakebots.robots.legged.track import Tracking, track

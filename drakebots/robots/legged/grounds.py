@@ -56,6 +56,9 @@ class SapGround:
         ground: the ground z <= 0.
     """
 
+    rolls = True
+    """Whether friction acts at the lowest points of round feet."""
+
     def __init__(self, model: Model, *, base: str, time_step: float, ground: Ground):
         builder, soles = DiagramBuilder(), []
 
@@ -122,6 +125,9 @@ class HardGround:
         time_step: time step [s].
         friction: friction coefficient of the ground z = 0.
     """
+
+    rolls = False
+    """Whether friction acts at the lowest points of round feet: at their centres."""
 
     def __init__(self, model: Model, *, base: str, time_step: float, friction: float):
         self.robot = build_robot(model, base=base, time_step=0)

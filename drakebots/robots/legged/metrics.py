@@ -18,9 +18,9 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
         weight: of the robot [N].
 
     Returns:
-        tilt_max_deg, yaw_drift_deg, slip_m (path that all feet slide while they carry load),
-        effort (root mean square of the inputs' shares of their limits), effort_peak,
-        work_J (of the actuators, without recovery) and cost_of_transport (work by
+        tilt_max_deg, yaw_drift_deg, slip_m (path that loaded feet slide), effort (root
+        mean square of the inputs' shares of their limits), effort_peak, work_J
+        (of the actuators, without recovery) and cost_of_transport (work by
         weight and path). For a periodic plan also cycles_upright, planned_stride_m,
         stride_m (by cycle), stride_m_per_cycle and stride_share; for others
         end_error_m, how far the base ends from its planned place.

@@ -32,6 +32,7 @@ class Sample:
 
     Attributes:
         q, v, vdot: coordinates, their rates and accelerations (nq,).
+        base: position of the base, world (3,).
         com, com_velocity, com_acceleration: of the centre of mass, world (3,).
         feet, feet_velocity, feet_acceleration: of the feet's centres, world (nc, 3).
         input: inputs of the actuators (nu,).
@@ -43,6 +44,7 @@ class Sample:
     q: np.ndarray
     v: np.ndarray
     vdot: np.ndarray
+    base: np.ndarray
     com: np.ndarray
     com_velocity: np.ndarray
     com_acceleration: np.ndarray
@@ -103,7 +105,7 @@ class Reference:
         if not self.periodic and time >= self.duration:
             dx, ddx, dp, ddp = 0 * dx, 0 * ddx, 0 * dp, 0 * ddp
         x = x + cycle * (np.concatenate([self.q[-1] - self.q[0], self._stride]))
-        p = p.reshape(nc, 3) + cycle * self._stride
+        p = p.reshape(-1, 3) + cycle * self._stride
         k = int(np.searchsorted(self.time, phase, "right")) - 1
         k = min(max(k, 0), len(self.time) - 2)
         share = (phase - self.time[k]) / (self.time[k + 1] - self.time[k])
@@ -112,12 +114,13 @@ class Reference:
             q=x[:n],
             v=dx[:n],
             vdot=ddx[:n],
+            base=p[nc],
             com=x[n:],
             com_velocity=dx[n:],
             com_acceleration=ddx[n:],
-            feet=p,
-            feet_velocity=dp.reshape(nc, 3),
-            feet_acceleration=ddp.reshape(nc, 3),
+            feet=p[:nc],
+            feet_velocity=dp.reshape(-1, 3)[:nc],
+            feet_acceleration=ddp.reshape(-1, 3)[:nc],
             input=self.input[k],
             force=(1 - share) * self.force[k] + share * self.force[k + 1],
             loaded=loaded,
@@ -142,8 +145,9 @@ class Reference:
         x = np.hstack([self.q, self.com])
         dx = np.hstack([self.v, self.com_velocity])
         feet, time = self.feet.reshape(len(self.time), -1), self.time
+        feet = np.hstack([feet, self.base])
         if self.periodic:
-            step = np.tile(self._stride, self.feet.shape[1])
+            step = np.tile(self._stride, self.feet.shape[1] + 1)
             P, T = _PADDING, self.duration
             feet = np.vstack([feet[-1 - P : -1] - step, feet, feet[1 : P + 1] + step])
             time = np.concatenate([time[-1 - P : -1] - T, time, time[1 : P + 1] + T])

@@ -259,26 +259,34 @@ class _Run:
         """What was logged, in SI, and the plan's forces beside it.
 
         Beyond :func:`trajectory_dataset`: input and input_limit (0 for none), power
-        (of the actuators, each counted positive), sole_velocity (of the feet's lowest
-        points), foot_force, foot_force_planned.
+        (of the actuators, each counted positive), sole_velocity (of the points that
+        friction holds), foot_force, and of the plan foot_force_planned and
+        base_position_planned.
         """
         times, states, inputs, forces = (np.array(x) for x in zip(*self._log))
         data = trajectory_dataset(self.robot, times, states)
         data = data.assign_coords(input_name=[a.name() for a in self.actuators])
         limits = np.where(np.isfinite(self.limits), self.limits, 0.0)
-        planned = np.array([self.plan.at(t).force for t in times])
+        planned = [self.plan.at(t) for t in times]
         B = np.array(self.robot.plant.MakeActuationMatrix())
         rates = states[:, self.robot.plant.num_positions() :] @ B
-        soles = np.array([self._soles_velocity(x) for x in states])
-        note = "N m (N where the joint slides)"
+        soles = data.foot_velocity.values
+        if self.ground.rolls:
+            soles = np.array([self._soles_velocity(x) for x in states])
+        note, N = "N m (N where the joint slides)", {"units": "N"}
         by_foot = ("time", "foot", "axis")
         return data.assign(
             input=(("time", "input_name"), inputs, {"units": note}),
             power=("time", np.abs(inputs * rates).sum(axis=1), {"units": "W"}),
             input_limit=(("input_name",), limits, {"units": note}),
             sole_velocity=(by_foot, soles, {"units": "m/s"}),
-            foot_force=(by_foot, forces, {"units": "N"}),
-            foot_force_planned=(by_foot, planned, {"units": "N"}),
+            foot_force=(by_foot, forces, N),
+            foot_force_planned=(by_foot, np.array([x.force for x in planned]), N),
+            base_position_planned=(
+                ("time", "axis"),
+                np.array([x.base for x in planned]),
+                {"units": "m"},
+            ),
         )
 
     def _soles_velocity(self, state: np.ndarray) -> np.ndarray:

@@ -1,0 +1,122 @@
+"""The picture of an executed plan: strides, base, torques and loads beside the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drakebots.core.errors import InvalidInput
+from drakebots.plots import COLOURS, check_ending, literal, write_figure
+from drakebots.results import Result
+
+PLANNED = "0.6"
+"""Colour of what the plan says."""
+
+
+def plot_track(run: Result, path: str | Path) -> Path:
+    """Draws the strides, the base, the inputs' shares of their limits, and the loads.
+
+    Args:
+        run: an executed plan.
+        path: of the picture (.png, .pdf, .svg).
+
+    Raises:
+        InvalidInput: for a result that is not an executed plan, or another ending.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
+    if "foot_force_planned" not in run.data:
+        raise InvalidInput(
+            f"needs an executed plan, got a {run.kind}; make one with `drakebots track`"
+        )
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    panels = figure.subplots(2, 3)
+    _strides(panels[0, 0], run)
+    _height(panels[0, 1], run)
+    _angles(panels[0, 2], run)
+    _path(panels[1, 0], run)
+    _inputs(panels[1, 1], run)
+    _loads(panels[1, 2], run)
+    for panel in panels.flat:
+        panel.spines[["top", "right"]].set_visible(False)
+    facts = run.metrics
+    figure.suptitle(
+        f"{literal(run.model)}: {facts['feedback']} feedback on {facts['ground']} ground, "
+        f"mu = {facts['friction']:.3g}. {literal(run.message)}"
+    )
+    return write_figure(figure, path)
+
+
+def _strides(panel: Axes, run: Result) -> None:
+    facts = run.metrics
+    if "stride_m" not in facts:
+        x = run.data.base_position.values[:, 0]
+        panel.plot(run.data.time.values, x - x[0], color=COLOURS[0])
+        panel.set(xlabel="time [s]", ylabel="x [m]", title="advance")
+        return
+    strides = np.array(facts["stride_m"])
+    panel.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0], label="run")
+    panel.axhline(facts["planned_stride_m"], color=PLANNED, label="plan")
+    panel.set(xlabel="cycle", ylabel="stride [m]", title="strides")
+    panel.legend(fontsize=7, frameon=False, loc="lower right")
+
+
+def _height(panel: Axes, run: Result) -> None:
+    data, time = run.data, run.data.time.values
+    planned = data.base_position_planned.values[:, 2]
+    panel.plot(time, planned, color=PLANNED, label="plan")
+    panel.plot(time, data.base_position.values[:, 2], color=COLOURS[0], label="run")
+    panel.set(xlabel="time [s]", ylabel="z [m]", title="height of the base")
+    panel.legend(fontsize=7, frameon=False)
+
+
+def _angles(panel: Axes, run: Result) -> None:
+    angles = np.degrees(run.data.base_rpy.values)
+    for i, name in enumerate(("roll", "pitch", "yaw")):
+        panel.plot(run.data.time.values, angles[:, i], color=COLOURS[i], label=name)
+    panel.set(xlabel="time [s]", ylabel="angle [deg]", title="angles of the base")
+    panel.legend(fontsize=7, frameon=False)
+
+
+def _path(panel: Axes, run: Result) -> None:
+    data = run.data
+    for name, colour, label in (
+        ("base_position_planned", PLANNED, "plan"),
+        ("base_position", COLOURS[0], "run"),
+    ):
+        x, y, _ = data[name].values.T
+        panel.plot(x, y, color=colour, label=label)
+    panel.set(xlabel="x [m]", ylabel="y [m]", title="path of the base")
+    panel.set_aspect("equal", adjustable="datalim")
+    panel.legend(fontsize=7, frameon=False)
+
+
+def _inputs(panel: Axes, run: Result) -> None:
+    data = run.data
+    limits = data.input_limit.values
+    bounded = limits > 0
+    share = data.input.values[:, bounded] / limits[bounded]
+    panel.plot(data.time.values, share, lw=0.7)
+    for side in (-1, 1):
+        panel.axhline(side, color=PLANNED, lw=0.8)
+    panel.set(xlabel="time [s]", ylabel="share of the limit", title="inputs")
+
+
+def _loads(panel: Axes, run: Result) -> None:
+    """The vertical forces of the feet, one above the other."""
+    data, time = run.data, run.data.time.values
+    force = data.foot_force.values[:, :, 2]
+    planned = data.foot_force_planned.values[:, :, 2]
+    step = 1.1 * max(float(np.quantile(force, 0.99)), float(planned.max()), 1e-9)
+    for i in range(force.shape[1]):
+        panel.fill_between(time, i * step, i * step + planned[:, i], color="0.85", lw=0)
+        drawn = i * step + np.minimum(force[:, i], step)
+        panel.plot(time, drawn, color=COLOURS[i % len(COLOURS)], lw=0.8)
+    names = [literal(str(name)) for name in data.foot.values]
+    panel.set_yticks(step * np.arange(len(names)), names, fontsize=7)
+    panel.set(
+        xlabel="time [s]", title=f"load on the feet, plan grey (row {step:.3g} N)"
+    )
