@@ -43,9 +43,10 @@ def plot_track(run: Result, path: str | Path) -> Path:
     for panel in panels.flat:
         panel.spines[["top", "right"]].set_visible(False)
     facts = run.metrics
+    how = f"{facts['feedback']} feedback on {facts['ground']} ground"
     figure.suptitle(
-        f"{literal(run.model)}: {facts['feedback']} feedback on {facts['ground']} ground, "
-        f"mu = {facts['friction']:.3g}. {literal(run.message)}"
+        f"{literal(run.model)}: {how}, mu = {facts['friction']:.3g}. "
+        + literal(run.message)
     )
     return write_figure(figure, path)
 
@@ -61,7 +62,7 @@ def _strides(panel: Axes, run: Result) -> None:
     panel.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0], label="run")
     panel.axhline(facts["planned_stride_m"], color=PLANNED, label="plan")
     panel.set(xlabel="cycle", ylabel="stride [m]", title="strides")
-    panel.legend(fontsize=7, frameon=False, loc="lower right")
+    panel.legend(fontsize=7, loc="lower right")
 
 
 def _height(panel: Axes, run: Result) -> None:
