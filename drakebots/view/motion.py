@@ -73,6 +73,12 @@ def play(
 MAX_FRAMES = 1500
 """A recording has at most so many frames."""
 
+_LOOKS = 12
+"""Number of poses by which the room that a motion needs is found."""
+
+_SIDE = (0.35, -0.95, 0.55)
+"""Direction from a motion to the camera."""
+
 _TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
 _CONTACT = Rgba(0.90, 0.20, 0.10, 0.85)
 _LINES = Rgba(0.62, 0.64, 0.68, 1.0)
@@ -174,17 +180,11 @@ def record_motion(
         marks.show(samples[frame], time)
 
     play(scene.meshcat, rate, len(samples), show)
-    if "base_position" in data:
-        look_at_path(scene, data, lift=_height(scene, q[0]) - _height(scene))
+    moments = np.linspace(0, len(samples) - 1, min(len(samples), _LOOKS)).astype(int)
+    boxes = [scene.bounds(q[samples[k]]) for k in moments]
+    low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
+    _look_along(scene, low, high)
     return scene
-
-
-def _height(scene: Scene, q: np.ndarray | None = None) -> float:
-    """Height of the COM at positions (nq,), or at the model's defaults [m]."""
-    context = scene.plant.CreateDefaultContext()
-    if q is not None:
-        scene.plant.SetPositions(context, q)
-    return float(scene.plant.CalcCenterOfMassPositionInWorld(context)[2])
 
 
 class _ContactMarks:
@@ -253,25 +253,26 @@ def round_distance(length: float) -> float:
     return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
 
 
-def look_at_path(scene: Scene, data: xr.Dataset, *, lift: float = 0.0) -> None:
-    """Turns the camera to all of `base_position` (time, 3) [m].
+def look_at_path(scene: Scene, data: xr.Dataset) -> None:
+    """Turns the camera to a model along `base_position` (time, 3) [m].
 
     Args:
         scene: bounds of the model are those of its default pose.
         data: of the motion.
-        lift: height of the robot in the motion above that in its default pose [m].
     """
-    base = data.base_position.values
-    low, high = base.min(axis=0), base.max(axis=0)
-    target = (low + high) / 2
-    target[2] = scene.middle[2] + lift
-    distance = scene.reach + 0.42 * float(np.linalg.norm((high - low)[:2]))
-    scene.look(target + 2 * distance * np.array([0.35, -0.95, 0.55]), target)
+    path = data.base_position.values - data.base_position.values[0]
+    _look_along(scene, scene.low + path.min(axis=0), scene.high + path.max(axis=0))
+
+
+def _look_along(scene: Scene, low: np.ndarray, high: np.ndarray) -> None:
+    """Turns camera and light to a motion within a box with corners (3,) [m]."""
+    scene.look_at_box(low, high, _SIDE)
     spot = "/Lights/SpotLight"
-    middle = scene.scale * (target - scene.ground)[:2]
+    middle = scene.scale * ((low + high) / 2 - scene.ground)[:2]
     scene.meshcat.SetTransform(spot, RigidTransform([*middle, 0.0]))
-    # High enough that its cone lights the whole path.
-    far = max(1.0, 1.3 * scene.scale * (distance + scene.reach))
+    # High enough that its cone lights the whole motion.
+    size = float(np.linalg.norm(high - low)) / 2
+    far = max(1.0, 1.3 * scene.scale * (size + scene.reach))
     height = [0.5 * far, -1.0 * far, 3.0 * far]
     scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
 

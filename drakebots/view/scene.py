@@ -8,6 +8,7 @@ published keep their SI numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,16 @@ from drakebots.model import Model
 from drakebots.view.sticks import add_sticks
 
 VIEW = (0.72, -0.90, 0.58)
-"""Direction of the default camera, in half diagonals of what is shown."""
+"""Direction from what is shown to the default camera."""
+
+_FIELD_OF_VIEW = 40.0
+"""Of the camera, from bottom to top [deg]."""
+
+_ASPECT = 1.5
+"""Width over height of the narrowest window in which all is to be seen."""
+
+_MARGIN = 1.07
+"""Distance of the camera over the least at which all is seen."""
 
 ROOT = "/drake"
 """Everything in robot coordinates lies below this path."""
@@ -54,7 +64,7 @@ _LIGHT = [  # with the model scaled to a half diagonal of 0.5 m
     ("/Lights/SpotLight/<object>", "shadow.mapSize.height", 2048.0),
     ("/Lights/SpotLight/<object>", "shadow.bias", -0.0005),
     ("/Lights/SpotLight/<object>", "shadow.radius", 5.0),
-    ("/Cameras/default/rotated/<object>", "fov", 40.0),
+    ("/Cameras/default/rotated/<object>", "fov", _FIELD_OF_VIEW),
 ]
 
 
@@ -86,16 +96,41 @@ class Stage:
         return float(np.linalg.norm(self.high - self.low)) / 2
 
     def look(self, camera=None, target=None) -> None:
-        """Places the camera; both (3,) in the world [m]."""
-        target = self.middle if target is None else np.asarray(target, float)
+        """Places the camera; both (3,) in the world [m]. By default it sees all."""
         if camera is None:
-            camera = target + 2 * self.reach * np.array(VIEW)
+            return self.look_at_box(self.low, self.high)
+        target = self.middle if target is None else np.asarray(target, float)
         if not np.isfinite([*camera, *target]).all():
             raise InvalidInput("camera and target must be finite, in m")
         self.meshcat.SetCameraPose(
             self.scale * (np.asarray(camera, float) - self.ground),
             self.scale * (target - self.ground),
         )
+
+    def look_at_box(self, low, high, direction=VIEW) -> None:
+        """Places the camera as near as all of a box is in the picture.
+
+        Args:
+            low, high: corners of the box (3,) [m].
+            direction: from the box to the camera (3,), not vertical.
+        """
+        low, high = np.asarray(low, float), np.asarray(high, float)
+        corners = np.array(list(product(*zip(low, high))))
+        back = np.asarray(direction, float) / np.linalg.norm(direction)
+        right = np.cross([0.0, 0.0, 1.0], back)
+        right /= np.linalg.norm(right)
+        up = np.cross(back, right)
+        half = np.tan(np.radians(_FIELD_OF_VIEW) / 2)
+        target = (low + high) / 2
+        for _ in range(10):  # in perspective, near corners take more of the picture
+            away = corners - target
+            sides = np.stack([away @ right / (half * _ASPECT), away @ up / half], 1)
+            depth = away @ back
+            distance = float((abs(sides).max(axis=1) + depth).max())
+            seen = sides / (distance - depth)[:, None]
+            off = distance * (seen.min(axis=0) + seen.max(axis=0)) / 2
+            target = target + off[0] * half * _ASPECT * right + off[1] * half * up
+        self.look(target + _MARGIN * distance * back, target)
 
     def begin(self) -> None:
         """Called before the scene is served; draws what only a live scene shows."""
@@ -135,6 +170,13 @@ class Scene(Stage):
     plant: MultibodyPlant
     diagram: Diagram
     context: Context
+
+    def bounds(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest corner of what is drawn at positions (nq,) (3,) [m]."""
+        graph = self.diagram.GetSubsystemByName("scene_graph")
+        context = self.diagram.CreateDefaultContext()
+        self.plant.SetPositions(self.plant.GetMyMutableContextFromRoot(context), q)
+        return _bounds(graph, graph.GetMyContextFromRoot(context), _drawn_role(graph))
 
     def show(self, q: np.ndarray, time: float = 0.0) -> None:
         """Publishes positions (nq,) in SI; recorded at `time` if recording."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from pydrake.geometry import Role, SceneGraph
 
 from drakebots.model import load
-from drakebots.view import make_scene
+from drakebots.view import Stage, make_scene
 from drakebots.view import scene as module
 from tests.helpers.model_files import write
 
@@ -80,3 +82,30 @@ def test_geometry_without_bounds_counts_by_its_origin(tmp_path, monkeypatch):
 
     low, high = module._bounds(Graph(), None, Role.kIllustration)
     assert np.allclose((low + high) / 2, 0) and np.all(low < high)
+
+
+class _Camera:
+    """Takes the place of Meshcat; keeps where its camera is."""
+
+    def SetCameraPose(self, camera, target):
+        self.camera, self.target = np.array(camera), np.array(target)
+
+
+@pytest.mark.parametrize("size", [[0.2, 0.3, 2.0], [2.0, 0.1, 0.1], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("direction", [(0.7, -0.9, 0.6), (0.0, -0.4, 0.9)])
+def test_the_camera_sees_all_of_a_box_and_little_more(size, direction):
+    """Its corners, projected with a field of view of 40 deg, fill a page of 3 : 2."""
+    low, high = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0]) + size
+    camera = _Camera()
+    Stage(camera, low, high, 1.0, np.zeros(3)).look_at_box(low, high, direction)
+    back = camera.camera - camera.target
+    back /= np.linalg.norm(back)
+    assert np.allclose(back, direction / np.linalg.norm(direction))
+    right = np.cross([0, 0, 1], back) / np.linalg.norm(np.cross([0, 0, 1], back))
+    up = np.cross(back, right)
+    corners = np.array(list(itertools.product(*zip(low, high)))) - camera.camera
+    depth = -corners @ back
+    y = corners @ up / depth / np.tan(np.radians(20.0))
+    x = corners @ right / depth / np.tan(np.radians(20.0)) / 1.5
+    assert 0.85 < max(abs(x).max(), abs(y).max()) < 1.0
+    assert abs(x.max() + x.min()) < 0.1 and abs(y.max() + y.min()) < 0.1

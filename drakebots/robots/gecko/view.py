@@ -65,8 +65,7 @@ _TORSO = Rgba(0.90, 0.42, 0.05)
 _FRONT, _REAR = Rgba(0.05, 0.50, 0.18), Rgba(0.60, 0.25, 0.03)
 _HOLDS, _FREE = Rgba(0.85, 0.05, 0.08), Rgba(0.42, 0.44, 0.48)
 _ALONG_X = RollPitchYaw(0, np.pi / 2, 0).ToRotationMatrix()
-_CAMERA = np.array([0.0, -0.45, 0.9])
-_VIEW_ANGLE, _ASPECT = np.radians(40.0), 1.5
+_CAMERA = (0.0, -0.45, 0.9)
 
 _TARGET = Rgba(0.45, 0.16, 0.60)
 _RING = Rgba(0.45, 0.16, 0.60, 0.55)
@@ -130,7 +129,7 @@ def record_gecko(
         body.show(motion.poses[k], motion.held[k], time)
 
     play(stage.meshcat, count / length, count, show)
-    _look(stage)
+    stage.look_at_box(stage.low, stage.high, _CAMERA)
     return stage
 
 
@@ -205,26 +204,6 @@ class _Body:
     def _move(self, path: str, place, yaw: float, time: float | None) -> None:
         turned = RotationMatrix.MakeZRotation(float(yaw))
         self.meshcat.SetTransform(path, RigidTransform(turned, place), time)
-
-
-def _look(stage: Stage) -> None:
-    """Puts the camera where a page of 3 : 2 just shows the whole stage."""
-    back = _CAMERA / np.linalg.norm(_CAMERA)
-    right = np.cross([0.0, 0.0, 1.0], back)
-    right /= np.linalg.norm(right)
-    up = np.cross(back, right)
-    corners = np.array(np.meshgrid(*zip(stage.low, stage.high))).reshape(3, -1).T
-    half = np.tan(_VIEW_ANGLE / 2)
-    target = stage.middle
-    for _ in range(10):  # in perspective, near objects take more of the page
-        away = corners - target
-        sides = np.stack([away @ right / (half * _ASPECT), away @ up / half], axis=1)
-        depth = away @ back
-        distance = (abs(sides).max(axis=1) + depth).max()
-        seen = sides / (distance - depth)[:, None]
-        off = distance * (seen.min(axis=0) + seen.max(axis=0)) / 2
-        target = target + off[0] * half * _ASPECT * right + off[1] * half * up
-    stage.look(target + 1.05 * distance * back, target)
 
 
 # --- the course ----------------------------------------------------------------

@@ -24,7 +24,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
-from drakebots.view.scene import ROOT, VIEW, Stage, make_stage
+from drakebots.view.scene import ROOT, Stage, make_stage
 
 LATTICE = f"{ROOT}/lattice"
 
@@ -194,8 +194,6 @@ def lattice_stage(
     margin = 3 * radius
     both = np.vstack([places, lattice.positions])
     stage = make_stage(both.min(axis=0) - margin, both.max(axis=0) + margin, port=port)
-    # A little farther than others: a block fills the corners of its box.
-    stage.look(stage.middle + 2.3 * stage.reach * np.array(VIEW))
     _draw(stage, lattice, places, radius, colours)
     if displacement is not None:
         draw_rest(stage.meshcat, lattice, _REST)

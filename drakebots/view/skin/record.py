@@ -271,6 +271,4 @@ def _look(scene: SkinScene) -> None:
     shown = scene.positions[:, scene.view.vertices]
     low = np.minimum(scene.low, shown.min(axis=(0, 1)))
     high = np.maximum(scene.high, shown.max(axis=(0, 1)))
-    target = (low + high) / 2
-    distance = max(scene.reach, 0.5 * float(np.linalg.norm(high - low)))
-    scene.look(target + 2.1 * distance * np.array(VIEW), target)
+    scene.look_at_box(low, high, VIEW)
