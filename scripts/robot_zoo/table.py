@@ -23,6 +23,9 @@ from drakebots.core.files import replacing
 COLUMNS = 6
 """Of the sheet of pictures."""
 
+STRIDE = 0.8
+"""Least share of the planned stride of a plan that counts as tracked."""
+
 WIDTH = 160
 """Of the printed table where it goes into a file."""
 
@@ -90,10 +93,12 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
 
     Robots that should have no feet are loaded only. `feet_found` counts those with
     the number of legs expected, or with any where nothing is expected; `stood`
-    those with feet whose pose stands, and still does at the end of a simulation.
+    those with feet whose pose stands, and still does at the end of a simulation;
+    `tracked` those that stay upright and make :data:`STRIDE` of the planned way.
     """
     legged = [row for row in rows if row.legs_expected != 0]
     four = [row for row in legged if (row.legs_expected or row.legs) == 4]
+    tracked = [row for row in legged if _tracked(row)]
     plan_times = [row.plan_cpu_s for row in four if row.plan == "ok"]
     return {
         "of": len(rows),
@@ -108,12 +113,16 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
             row.legs > 0 and row.stand == row.simulate == "ok" for row in legged
         ),
         "planned": sum(row.plan == "ok" for row in legged),
-        "tracked": sum(row.track == "ok" for row in legged),
+        "tracked": len(tracked),
         "quadrupeds": len(four),
         "quadrupeds_planned": len(plan_times),
-        "quadrupeds_tracked": sum(row.track == "ok" for row in four),
+        "quadrupeds_tracked": sum(row in four for row in tracked),
         "plan_cpu_s_median": statistics.median(plan_times) if plan_times else None,
     }
+
+
+def _tracked(row: Row) -> bool:
+    return row.track == "ok" and (row.stride_share or 0.0) >= STRIDE
 
 
 def write_table(rows: Sequence[Row], path: Path) -> Path:
@@ -129,7 +138,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     """Prints the rows for a person, and under them why stages did not succeed."""
     tried = [stage for stage in STAGES if any(getattr(row, stage) for row in rows)]
     table = Table()
-    for title in ("robot", "legs", "motors", *tried, "plan [s]"):
+    for title in ("robot", "legs", "motors", *tried, "plan [s]", "stride"):
         table.add_column(title, no_wrap=True)
     for row in rows:
         right = row.legs_expected in (None, row.legs)
@@ -139,6 +148,7 @@ def print_rows(rows: Sequence[Row]) -> None:
             "" if row.motors is None else str(row.motors),
             *(_coloured(getattr(row, stage)) for stage in tried),
             f"{row.plan_cpu_s:.0f}" if row.plan_cpu_s else "",
+            "" if row.stride_share is None else f"{row.stride_share:.0%}",
         )
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH)
     console.print(table)

@@ -152,18 +152,21 @@ def test_bad_lists(tmp_path):
 
 
 def test_counts(tmp_path):
-    """Feet count by what was expected; medians are of quadrupeds' plans alone."""
+    """Feet count by what was expected; the median is of quadrupeds alone."""
     (tmp_path / "list.txt").write_text("dog.urdf 4\nman.urdf 2\narm.urdf 0\n")
     for name in ("dog", "man", "arm"):
         (tmp_path / f"{name}.urdf").write_text(ROBOT)
     dog, man, arm = find_files([str(tmp_path / "list.txt")])
     show = Try("ok", facts={"feet": {k: {"body": k} for k in "abcd"}})
+    tries = {"show": show, "plan": Try("ok", cpu=30.0)}
+    late = tries | {"plan": Try("ok", cpu=90.0)}
     found = counts(
         [
-            row_of(dog, {"show": show, "plan": Try("ok", cpu=30.0)}),
-            row_of(man, {"show": show, "plan": Try("ok", cpu=90.0)}),
+            row_of(dog, tries | {"track": Try("ok", facts={"stride_share": 0.81})}),
+            row_of(man, late | {"track": Try("ok", facts={"stride_share": 0.79})}),
             row_of(arm, {"show": Try("ok")}),
         ]
     )
     assert (found["loaded"], found["legged"], found["feet_found"]) == (3, 2, 1)
-    assert (found["planned"], found["plan_cpu_s_median"]) == (2, 30.0)
+    assert (found["planned"], found["tracked"]) == (2, 1)
+    assert (found["quadrupeds_planned"], found["plan_cpu_s_median"]) == (1, 30.0)
