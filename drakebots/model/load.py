@@ -52,6 +52,7 @@ from drakebots.model.reading import (
     read_model_file,
     shortened,
 )
+from drakebots.model.singular import moving_without_inertia
 
 # Drake's failed assertions reach Python as SystemExit.
 _DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
@@ -433,6 +434,9 @@ def inspect_model(
         raise ModelProblem(path, _drake_message(error)) from error
     if not np.isfinite(M).all() or not np.isfinite(mass):
         raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
+    if light := moving_without_inertia(plant, M):
+        message = f"nothing has inertia that moves with {', '.join(light)}"
+        raise ModelProblem(path, f"{message}; give it mass and inertia, or fix it")
     for point in points:
         find_body(plant, point.body)
     rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0

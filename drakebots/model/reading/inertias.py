@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+
+from drakebots.model.reading.findings import Findings
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+"""The moments and products of inertia, in the order of an upper triangle."""
 
 SLACK = 1e-9
 """How far rounding may take a moment beyond what is physical, relative to the trace."""
@@ -45,3 +52,39 @@ def nearest_inertia(
     moved = moments + step * np.array([1.0, 1.0, -1.0])
     near = axes @ np.diag(moved) @ axes.T
     return (near + near.T) / 2, float(step * np.sqrt(3) / moments[2])
+
+
+def repair_inertia(
+    link: str, mass: float, moments: Mapping[str, float], findings: Findings
+) -> dict[str, float]:
+    """The moments of a link that have to change, by their names in :data:`MOMENTS`.
+
+    Args:
+        link: its name.
+        mass: its mass [kg].
+        moments: those of the file [kg m2].
+        findings: what is changed is noted; what cannot be meant is a problem.
+    """
+    xx, xy, xz, yy, yz, zz = (moments[key] for key in MOMENTS)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if mass < 0:
+        findings.problem(f"link {link!r} has a mass of {mass:g} kg; it must be >= 0")
+        return {}
+    if mass == 0 and inertia.any():
+        # Drake would replace both, by those of a ball of 1 kg.
+        findings.note("an inertia without a mass is not used", link)
+        return dict.fromkeys(MOMENTS, 0.0)
+    near, change = nearest_inertia(inertia, mass)
+    if near is None:
+        diagonal = ", ".join(f"{value:.3g}" for value in np.linalg.eigvalsh(inertia))
+        findings.problem(
+            f"link {link!r} has a negative inertia (principal moments {diagonal} "
+            "kg m2); correct it"
+        )
+        return {}
+    if change > 0:
+        line = "an inertia that no body has is replaced by the nearest one"
+        findings.note(line, f"{link} (by {100 * change:.2g} %)")
+    if near is inertia:
+        return {}
+    return dict(zip(MOMENTS, near[np.triu_indices(3)].tolist()))

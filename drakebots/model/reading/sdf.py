@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from drakebots.model.loops import Loop
 from drakebots.model.reading.cuts import cut_loops
 from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.inertias import MOMENTS, repair_inertia
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import Shapes
 from drakebots.model.reading.tags import note_ignored_tags
@@ -35,6 +36,7 @@ def repair_sdf(
     loops = cut_loops(root, findings, urdf=False)
     shapes = _shapes(packages, findings)
     for link in root.iter("link"):
+        _repair_inertial(link, findings)
         shapes.repair(link)
     for include in root.iter("include"):
         uri = _uri(include)
@@ -47,6 +49,26 @@ def repair_sdf(
         elif not packages.is_plain(uri, path):
             _set_uri(include, f"file://{path}")
     return loops
+
+
+def _repair_inertial(link: ET.Element, findings: Findings) -> None:
+    tensor = link.find("inertial/inertia")
+    if tensor is None:
+        return
+    try:
+        mass = float(link.findtext("inertial/mass", "1"))
+        moments = {
+            key: float(tensor.findtext(key, "1" if key[1] == key[2] else "0"))
+            for key in MOMENTS
+        }
+    except ValueError:
+        return  # libsdformat names it.
+    name = link.get("name", "")
+    for key, value in repair_inertia(name, mass, moments, findings).items():
+        element = tensor.find(key)
+        if element is None:
+            element = ET.SubElement(tensor, key)
+        element.text = repr(value)
 
 
 def make_sdf_absolute(root: ET.Element, packages: Packages) -> None:

@@ -1,0 +1,10 @@
+"""URDF as robots' authors write it, made into what Drake's parser accepts."""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from drakebots.model.reading.urdf.repair import make_urdf_absolute, repair_urdf
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)

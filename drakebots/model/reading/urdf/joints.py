@@ -1,0 +1,136 @@
+"""Joints of a URDF: types, limits, mimics and transmissions of other simulators."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.urdf.numbers import floats, number
+
+MOVING = ("revolute", "continuous", "prismatic", "planar", "floating", "ball")
+"""The types of joints that move."""
+
+_TYPES = (*MOVING, "fixed")
+
+
+def joints_of(root: ET.Element) -> list[ET.Element]:
+    """The joints of a <robot>, Drake's own included."""
+    return [e for e in root if e.tag in ("joint", "drake:joint")]
+
+
+def link_at(joint: ET.Element, end: str) -> str:
+    """The name of the link at the "parent" or the "child" end of a joint."""
+    element = joint.find(end)
+    return "" if element is None else element.get("link", "")
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """A name like `name` that is not taken: "hip_2"."""
+    return next(
+        f"{name}_{k}" for k in range(2, len(taken) + 3) if f"{name}_{k}" not in taken
+    )
+
+
+def repair_joint(joint: ET.Element, findings: Findings) -> None:
+    """Types of other simulators; limits and axes at which Drake would stop."""
+    name, kind = joint.get("name", ""), joint.get("type")
+    if kind in ("spherical", "ball") and joint.tag == "joint":
+        joint.tag, kind = "drake:joint", "ball"
+        joint.set("type", "ball")
+        findings.note("a spherical joint is read as Drake's ball joint", name)
+    if kind is None:
+        findings.problem(f"joint {name!r} has no type; use one of {', '.join(_TYPES)}")
+    elif joint.tag == "joint" and kind not in _TYPES:
+        findings.problem(
+            f"joint {name!r} has the type {kind!r}; use one of {', '.join(_TYPES)}"
+        )
+    axis = joint.find("axis")
+    if axis is not None and kind in ("revolute", "continuous", "prismatic"):
+        values = floats(axis.get("xyz", "1 0 0"))
+        if values is not None and not any(values):
+            findings.problem(f"joint {name!r} has the axis 0 0 0; give its direction")
+    _repair_limits(joint, findings)
+    dynamics = joint.find("dynamics")
+    if dynamics is not None and (number(dynamics, "damping") or 0.0) < 0:
+        findings.problem(f"joint {name!r} has negative damping; it must be >= 0")
+
+
+def _repair_limits(joint: ET.Element, findings: Findings) -> None:
+    """Limits that Drake would stop at, or pass over."""
+    name, limit = joint.get("name", ""), joint.find("limit")
+    if limit is None:
+        return
+    lower, upper = (number(limit, key) for key in ("lower", "upper"))
+    if lower is not None and upper is not None and lower > upper:
+        # Bullet's way to write a joint without limits.
+        del limit.attrib["lower"], limit.attrib["upper"]
+        findings.note("lower limit above the upper one: none is used", name)
+    for key in ("effort", "velocity", "drake:acceleration"):
+        value = number(limit, key)
+        if value is not None and value < 0:
+            del limit.attrib[key]
+            findings.note(f"a negative limit of {key} is not used", name)
+
+
+def repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
+    """Leaves out mimics without two joints of one degree of freedom."""
+    single = ("revolute", "continuous", "prismatic")
+    names = {joint.get("name") for joint in joints if joint.get("type") in single}
+    for joint in joints:
+        name, mimic = joint.get("name", ""), joint.find("mimic")
+        if mimic is None:
+            continue
+        if name not in names or mimic.get("joint") not in names - {name}:
+            joint.remove(mimic)
+            findings.note("a <mimic> without two joints that move is left out", name)
+
+
+def repair_transmissions(
+    root: ET.Element, joints: list[ET.Element], findings: Findings
+) -> None:
+    """Leaves out transmissions of no joint; gives actuators names of their own."""
+    names, taken = {joint.get("name") for joint in joints}, set()
+    for transmission in root.findall("transmission"):
+        named = [e.get("name") for e in transmission.findall("joint")]
+        if not all(name in names for name in named):
+            root.remove(transmission)
+            line = "a <transmission> of a joint that does not exist is left out"
+            findings.note(line, transmission.get("name", ""))
+            continue
+        for actuator in transmission.findall("actuator"):
+            name = actuator.get("name", "")
+            if name in taken:
+                actuator.set("name", free_name(name, taken))
+                line = "an actuator of a name taken is renamed"
+                findings.note(line, actuator.get("name", ""))
+            taken.add(actuator.get("name", ""))
+
+
+def fix_weightless(
+    links: list[ET.Element], joints: list[ET.Element], findings: Findings
+) -> None:
+    """Fixes joints that move nothing with a mass, in a robot that has one.
+
+    No simulator can move such links; authors write them for frames, and for fingers
+    that are only drawn.
+    """
+    weight = {link.get("name"): _mass(link) > 0 for link in links}
+    if not any(weight.values()):
+        return
+    ends = [(j, link_at(j, "parent"), link_at(j, "child")) for j in joints]
+    changed = True
+    while changed:
+        changed = False
+        for _, parent, child in ends:
+            if weight.get(child) and not weight.get(parent):
+                weight[parent] = changed = True
+    for joint, _, child in ends:
+        if joint.get("type") in MOVING and not weight.get(child):
+            joint.tag = "joint"
+            joint.set("type", "fixed")
+            findings.note("a joint that moves no mass is fixed", joint.get("name", ""))
+
+
+def _mass(link: ET.Element) -> float:
+    mass = link.find("inertial/mass")
+    return 0.0 if mass is None else number(mass, "value") or 0.0

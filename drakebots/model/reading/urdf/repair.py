@@ -1,0 +1,164 @@
+"""URDF as robots' authors write it, made into what Drake's parser accepts.
+
+Names, inertia and shapes are repaired here; joints, materials and numbers have files of
+their own. What is changed is noted; what cannot be meant is a problem by name.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+from drakebots.model.loops import Loop
+from drakebots.model.reading.cuts import cut_loops
+from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.inertias import MOMENTS, repair_inertia
+from drakebots.model.reading.packages import Packages
+from drakebots.model.reading.shapes import SHAPES, Shapes
+from drakebots.model.reading.tags import note_ignored_tags
+from drakebots.model.reading.urdf.joints import (
+    fix_weightless,
+    free_name,
+    joints_of,
+    link_at,
+    repair_joint,
+    repair_mimics,
+    repair_transmissions,
+)
+from drakebots.model.reading.urdf.materials import repair_materials
+from drakebots.model.reading.urdf.numbers import floats, number, repair_numbers
+
+
+def repair_urdf(
+    root: ET.Element, packages: Packages, findings: Findings, *, name: str
+) -> tuple[Loop, ...]:
+    """Changes the tree of a URDF in place, and returns the loops it cuts.
+
+    Args:
+        root: its <robot>, from :func:`drakebots.model.reading.tree.read_tree`.
+        packages: where its meshes are looked for.
+        findings: to add to.
+        name: of a robot that has none.
+    """
+    if any(key.startswith("xmlns:xacro") for key in root.attrib) and any(
+        element.tag.startswith("xacro:") for element in root.iter()
+    ):
+        findings.problem("is a xacro file; expand it first: xacro FILE > robot.urdf")
+        return ()
+    if not root.get("name"):
+        root.set("name", name)
+    note_ignored_tags(root, findings, urdf=True)
+    repair_numbers(root, findings)
+    links, joints = root.findall("link"), joints_of(root)
+    _check_names(links, joints, findings)
+    for joint in joints:
+        repair_joint(joint, findings)
+    loops = () if findings.problems else cut_loops(root, findings, urdf=True)
+    joints = joints_of(root)
+    fix_weightless(links, joints, findings)
+    repair_mimics(joints, findings)
+    repair_transmissions(root, joints, findings)
+    for link in links:
+        _repair_inertial(link, findings)
+    shapes = _shapes(packages, findings)
+    for link in links:
+        _drop_unknown_shapes(link, findings)
+        _repair_scales(link, findings)
+        shapes.repair(link)
+    repair_materials(root, packages, findings)
+    return loops
+
+
+def make_urdf_absolute(root: ET.Element, packages: Packages) -> None:
+    """Writes the paths of all meshes and textures, for a text that has no folder."""
+    shapes = _shapes(packages, Findings())
+    for link in root.findall("link"):
+        shapes.make_absolute(link)
+    for texture in root.iter("texture"):
+        if path := packages.find(texture.get("filename", "")):
+            texture.set("filename", f"file://{path}")
+
+
+def _shapes(packages: Packages, findings: Findings) -> Shapes:
+    return Shapes(
+        packages,
+        findings,
+        uri=lambda mesh: mesh.get("filename", ""),
+        set_uri=lambda mesh, uri: mesh.set("filename", uri),
+    )
+
+
+# --- names ---
+
+
+def _check_names(
+    links: list[ET.Element], joints: list[ET.Element], findings: Findings
+) -> None:
+    """Links must have names of their own; joints that share one are renamed."""
+    for element in [*links, *joints]:
+        if not element.get("name"):
+            kind = element.tag
+            findings.problem(f"a <{kind}> has no name; give it one")
+    names = Counter(link.get("name", "") for link in links)
+    for name, count in names.items():
+        if count > 1 and name:
+            findings.problem(f"{count} links are named {name!r}; rename them")
+    if not links:
+        findings.problem("has no link; a robot has one or more")
+    taken: set[str] = set()
+    for joint in joints:
+        name = joint.get("name", "")
+        if name in taken:
+            joint.set("name", free_name(name, taken))
+            findings.note("a joint of a name taken is renamed", joint.get("name", ""))
+        taken.add(joint.get("name", ""))
+        for end in ("parent", "child"):
+            link = link_at(joint, end)
+            if link not in names and link != "world":
+                findings.problem(
+                    f"joint {name!r} has {link!r} as its {end}, "
+                    "which is no link; correct it"
+                )
+
+
+# --- inertia and shapes ---
+
+
+def _repair_inertial(link: ET.Element, findings: Findings) -> None:
+    name, inertial = link.get("name", ""), link.find("inertial")
+    if inertial is None:
+        return
+    if name == "world":
+        link.remove(inertial)
+        findings.note("the inertia of the world is not used")
+        return
+    element, tensor = inertial.find("mass"), inertial.find("inertia")
+    mass = None if element is None else number(element, "value")
+    if mass is None:
+        findings.problem(f"link {name!r} has <inertial> without a mass; give one")
+    elif tensor is not None:
+        moments = {key: number(tensor, key) or 0.0 for key in MOMENTS}
+        for key, value in repair_inertia(name, mass, moments, findings).items():
+            tensor.set(key, repr(value))
+
+
+def _drop_unknown_shapes(link: ET.Element, findings: Findings) -> None:
+    """Shapes of other simulators, such as Bullet's <plane>."""
+    for element in [*link.findall("visual"), *link.findall("collision")]:
+        for shape in element.findall("geometry/*"):
+            if shape.tag not in SHAPES - {"plane"}:
+                link.remove(element)
+                line = f"a <{shape.tag}> is no shape for Drake and left out"
+                findings.note(line, link.get("name", ""))
+                break
+
+
+def _repair_scales(link: ET.Element, findings: Findings) -> None:
+    for mesh in link.iter("mesh"):
+        scale = mesh.get("scale")
+        if scale is None:
+            continue
+        values = floats(scale)
+        if not values or not all(values):
+            del mesh.attrib["scale"]
+            findings.note(f"the mesh scale {scale!r} is not used", link.get("name", ""))

@@ -1,0 +1,66 @@
+"""Inertias that no body has, and the nearest that one can."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydrake.math import RollPitchYaw
+from pydrake.multibody.tree import RotationalInertia
+
+from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.inertias import MOMENTS, nearest_inertia, repair_inertia
+
+moment = st.floats(1e-6, 10.0)
+angle = st.floats(-3.0, 3.0)
+
+
+@given(st.lists(moment, min_size=3, max_size=3), st.tuples(angle, angle, angle))
+def test_a_body_can_have_what_comes_out(moments, rpy):
+    """Drake's own check passes, and the change is no larger than it must be."""
+    R = RollPitchYaw(rpy).ToRotationMatrix().matrix()
+    near, change = nearest_inertia(R @ np.diag(moments) @ R.T, mass=1.0)
+    xx, yy, zz = np.diag(near)
+    inertia = RotationalInertia(xx, yy, zz, near[0, 1], near[0, 2], near[1, 2])
+    assert inertia.CouldBePhysicallyValid()
+    largest = max(moments)
+    excess = max(2 * largest - sum(moments), 0.0)
+    assert change * largest == pytest.approx(excess / np.sqrt(3), abs=1e-7 * largest)
+
+
+def test_the_shortest_way_to_a_flat_body():
+    """(0, 0, 1) moves to the plane I3 = I1 + I2 along its normal."""
+    near, change = nearest_inertia(np.diag([0.0, 0.0, 1.0]), mass=1.0)
+    np.testing.assert_allclose(near, np.diag([1, 1, 2]) / 3, atol=1e-8)
+    assert change == pytest.approx(1 / np.sqrt(3))
+
+
+def test_rounding_about_a_point_is_no_inertia():
+    near, change = nearest_inertia(np.diag([1e-20, -1e-21, 0.0]), mass=0.3)
+    assert change == 0 and not near.any()
+
+
+def repaired(mass, *moments):
+    findings = Findings()
+    changes = repair_inertia("a", mass, dict(zip(MOMENTS, moments)), findings)
+    return changes, findings
+
+
+def test_a_good_inertia_stays():
+    changes, findings = repaired(1.0, 1, 0, 0, 1, 0, 1)
+    assert changes == {} and findings.notes == ()
+
+
+def test_an_inertia_without_a_mass_is_dropped():
+    changes, findings = repaired(0.0, 1, 0, 0, 1, 0, 1)
+    assert set(changes.values()) == {0.0}
+    assert findings.notes == ("an inertia without a mass is not used: a",)
+
+
+@pytest.mark.parametrize(
+    "mass, xx, words", [(1.0, -0.1, "negative inertia"), (-1.0, 1.0, "mass of -1 kg")]
+)
+def test_negative_ones_are_problems(mass, xx, words):
+    changes, findings = repaired(mass, xx, 0, 0, 1, 0, 1)
+    assert changes == {}
+    (problem,) = findings.problems
+    assert "link 'a'" in problem and words in problem
