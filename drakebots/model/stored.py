@@ -65,26 +65,31 @@ def model_provenance(
         options, seed: as in :func:`drakebots.results.provenance`.
         files: further files that the model consists of.
 
+    A file that went away during the run is left out: it must not cost a result.
+
     Raises:
-        FileProblem: when a file of the model cannot be read.
         InvalidInput: when an option cannot be stored.
     """
-    paths = dict.fromkeys(map(os.path.abspath, [*model_files(model.path), *files]))
+    named = [*model_files(model.path), *map(Path, files)]
+    paths = dict.fromkeys(os.path.abspath(path) for path in named if path.is_file())
     return provenance(paths, options, seed, model=_record(model))
 
 
 def model_files(path: Path) -> list[Path]:
     """A model's file, and the files beside it that say more about the model."""
     named = (path.with_name(model_stem(path) + e) for e in (".srdf", ".yaml"))
-    return [path, *(file for file in (sidecar_path(path), *named) if file.is_file())]
+    every = (path, sidecar_path(path), *named)
+    return [file for file in every if file.is_file()]
 
 
 def _record(model: Model) -> dict[str, Any]:
     """A model as plain values."""
-    if model.text is None:
-        text, ending = model.path.read_bytes(), _ending(model.path)
-    else:
+    if model.text is not None:
         text, ending = model.text.encode(), model.ending
+    else:
+        there = model.path.is_file()
+        text = model.path.read_bytes() if there else b""
+        ending = _ending(model.path)
     return {
         "path": os.path.abspath(model.path),
         "files": _hashes(model.path),
@@ -218,6 +223,8 @@ def _kept_text(record: Mapping[str, Any]) -> bytes:
         text = unpack.decompress(packed, _LARGEST_TEXT)
         if unpack.unconsumed_tail:
             raise ValueError(f"more than {_LARGEST_TEXT} bytes")
+        if not text:
+            raise ValueError("its file went away during the run")
         return text
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
         raise InvalidInput(

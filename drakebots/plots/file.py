@@ -32,11 +32,12 @@ def literal(name: object) -> str:
 
 def legend_below(axes: Axes) -> None:
     """Adds a legend under the axes, where it covers no data."""
-    count = len(axes.get_legend_handles_labels()[0])
+    names = axes.get_legend_handles_labels()[1]
+    longest = max(map(len, names), default=0)
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),
-        ncols=min(count, 4),
+        ncols=4 if longest < 10 else 2,
         fontsize=7,
         frameon=False,
     )

@@ -56,7 +56,7 @@ def summary_figure(result: Result):
         panels.append(_panel_feet)
     if "voltage" in data:
         panels.append(_panel_voltages)
-    columns = 3 if len(panels) > 2 else len(panels)
+    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     rows = -(-len(panels) // columns)
     figure, axes = plt.subplots(
         rows,

@@ -28,6 +28,7 @@ _ARM = """<robot name="arm">
     <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="2" velocity="1"/></joint>
 </robot>"""
 _SIDECAR = "feet:\n  tip: {body: arm, p: [0, 0, -0.5], radius: 0.01}\n"
+_SIDECAR_NAME = "arm.drakebots.yaml"
 _TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n" + "".join(
     f"f {face}\n" for face in ("1 3 2", "1 2 4", "2 3 4", "1 4 3")
 )
@@ -39,7 +40,7 @@ def arm(tmp_path: Path) -> Path:
     folder = tmp_path / "robot"
     (folder / "meshes").mkdir(parents=True)
     write(folder / "meshes", _TETRAHEDRON, "tip.obj")
-    write(folder, _SIDECAR, "arm.drakebots.yaml")
+    write(folder, _SIDECAR, _SIDECAR_NAME)
     return write(folder, _ARM.format(mass=2), "arm.urdf")
 
 
@@ -130,6 +131,16 @@ def test_a_model_of_ours_is_found_in_another_installation(monkeypatch, tmp_path)
     monkeypatch.delenv("DRAKEBOTS_MODELS")
     shutil.rmtree(tmp_path / "hamr")
     assert model_of(copied).path == model.path
+
+
+def test_a_file_that_went_away_during_the_run_costs_no_result(arm):
+    model = load(arm)
+    arm.unlink()
+    result = _result_of(model, files=[arm.with_name("mesh.obj")])
+    assert list(result.provenance["files"]) == [str(arm.with_name(_SIDECAR_NAME))]
+    if model.text is None:
+        with pytest.warns(DrakebotsWarning), pytest.raises(InvalidInput, match="away"):
+            model_of(result)
 
 
 def test_a_result_without_a_kept_model(arm, tmp_path):
