@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -126,8 +127,11 @@ def _run(
                 words = ", ".join(f"{k} {v.word}" for k, v in tries.items())
                 print(f"{robot.name}: {words}", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
+            # A second Ctrl-C must not cost the table.
+            handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
             children.close()
             pool.shutdown(cancel_futures=True)
+            signal.signal(signal.SIGINT, handler)
             return "interrupted"
     return "done"
 
