@@ -77,8 +77,10 @@ def summary_figure(result: Result):
 def _title(result: Result) -> str:
     m = result.metrics
     parts = [literal(result.model)]
-    if "gait" in m:
+    if "frequency_hz" in m:
         parts.append(f"{m['gait']}, {m['frequency_hz']:g} Hz, mu = {m['friction']:g}")
+    elif "gait" in m:
+        parts.append(literal(m["gait"]))
     if "stride_mm_per_cycle" in m:
         parts.append(
             f"{m['stride_mm_per_cycle']:.2f} ± {m['stride_deviation_mm']:.2f} mm/cycle"
