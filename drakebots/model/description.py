@@ -13,7 +13,8 @@ Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
         B: shank
         p_B: [0.02, 0, 0]
         axis: [0, 1, 0]       # or axis_A and axis_B where the body frames differ
-        rows: hinge           # ball | planar | hinge
+        side: [1, 0, 0]       # of a weld, across the axis; or side_A and side_B
+        rows: hinge           # ball | planar | hinge | weld
         in_file: false        # true when the model file closes it for SAP itself
 """
 
@@ -31,7 +32,10 @@ from drakebots.core.files import TOP, Fields, read_yaml
 from drakebots.model.loops import Loop
 
 _POINT = ("body", "p", "radius")
-_LOOP = ("A", "B", "p_A", "p_B", "axis", "axis_A", "axis_B", "rows", "in_file")
+_LOOP = (
+    *("A", "B", "p_A", "p_B", "axis", "axis_A", "axis_B"),
+    *("side", "side_A", "side_B", "rows", "in_file"),
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,11 @@ def _points(top: Fields, section: str) -> tuple[Point, ...]:
 
 def _loop(name: str, row: Fields) -> Loop:
     axis = row.get("axis", [0.0, 0.0, 1.0])
+    sides = {
+        key: row.array(key if key in row else "side", (3,))
+        for key in ("side_A", "side_B")
+        if key in row or "side" in row
+    }
     return Loop(
         name=name,
         body_A=row.text("A"),
@@ -119,6 +128,7 @@ def _loop(name: str, row: Fields) -> Loop:
         p_BQ=row.array("p_B", (3,), "m"),
         axis_A=row.array("axis_A", (3,), default=axis),
         axis_B=row.array("axis_B", (3,), default=axis),
+        **sides,
         rows=row.text("rows", "hinge"),
         in_file=row.flag("in_file", False),
     )

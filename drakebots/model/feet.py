@@ -22,7 +22,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model.description import Point
-from drakebots.model.loops import find_body
+from drakebots.model.loops import Loop, find_body
 from drakebots.model.soles import EMPTY, Cloud, cloud_of, far_end, sole
 
 _FOOT = re.compile(r"foot|feet|toe|ankle|sole|paw|hoof", re.IGNORECASE)
@@ -60,6 +60,7 @@ class FootCandidate:
         named: whether it is called a foot, toe, ankle or sole.
         mirrored: whether it has a mirror image on the other side.
         limb: whether nothing on the way to it is called an arm, a head or a tail.
+        chain: the rigid groups from the robot's body to it.
         reaches: whether its leg, stretched, is long enough for the ground.
         chosen: whether it is a foot.
     """
@@ -74,6 +75,7 @@ class FootCandidate:
     limb: bool = True
     reaches: bool = True
     chosen: bool = False
+    chain: tuple[int, ...] = field(default=(), repr=False)
     p_WF: np.ndarray = field(default_factory=lambda: np.zeros(3), repr=False)
 
 
@@ -92,6 +94,15 @@ class Leg:
     p_WH: np.ndarray
 
 
+def _is_foot(name: str) -> bool:
+    return bool(_FOOT.search(name))
+
+
+def _is_sole(name: str) -> bool:
+    """Of links in loops, whose rods may be called after the toe or ankle they move."""
+    return bool(re.search("foot|feet|sole|paw|hoof", name, re.IGNORECASE))
+
+
 def _is_arm(name: str) -> bool:
     return bool(_NO_FOOT.search(name))
 
@@ -103,12 +114,22 @@ class Links:
         plant: finalized.
         inspector: of the scene graph that it is registered with.
         context: of the plant, in the pose to look at.
+        loops: that join links which no joint of the plant joins.
     """
 
     def __init__(
-        self, plant: MultibodyPlant, inspector: SceneGraphInspector, context: Context
+        self,
+        plant: MultibodyPlant,
+        inspector: SceneGraphInspector,
+        context: Context,
+        loops: Sequence[Loop] = (),
     ):
         self.plant, self.inspector, self.context = plant, inspector, context
+        self.joined = {
+            find_body(plant, name).index()
+            for loop in loops
+            for name in (loop.body_A, loop.body_B)
+        }
         bodies = [plant.get_body(BodyIndex(i)) for i in range(plant.num_bodies())]
         self.group: dict[int, int] = {}
         for body in bodies:
@@ -169,9 +190,36 @@ class Links:
         return joints + [b.name() for g in [*chain, group] for b in self.members(g)]
 
     def leaves(self) -> list[int]:
-        """The groups that no joint moves another one from, without the world's."""
-        inner = {above for above, _ in self.parent.values()}
-        return [g for g in sorted(set(self.group.values())) if g and g not in inner]
+        """The groups at the ends of chains of joints, without the world's.
+
+        The ends of a loop's rods are none, unless they are called feet: what carries
+        them is.
+        """
+        groups = set(self.group.values()) - {0}
+        joined = {self.group[index] for index in self.joined}
+        rods: set[int] = set()
+        while True:
+            rest = groups - rods
+            inner = {above for g, (above, _) in self.parent.items() if g in rest}
+            ends = rest - inner
+            more = {
+                g
+                for g in ends
+                if g in joined and not any(map(_is_sole, self._own_names(g)))
+            }
+            if rods:  # links without mass between the hinges of a rod
+                more |= {g for g in ends if self._mass(g) == 0}
+            if not more:
+                return sorted(ends)
+            rods |= more
+
+    def _mass(self, group: int) -> float:
+        return sum(body.get_mass(self.context) for body in self.members(group))
+
+    def _own_names(self, group: int) -> list[str]:
+        """The names of the links of a group, but for those that only mark loops."""
+        members = self.members(group)
+        return [b.name() for b in members if b.index() not in self.joined]
 
     def is_free(self, group: int) -> bool:
         """Whether the robot of a group can move up and down in the world."""
@@ -214,10 +262,17 @@ class Links:
             clouds = [(body, self.body_cloud(body, role)) for body in bodies]
             clouds = [(body, cloud) for body, cloud in clouds if len(cloud.p)]
             drawn += [body for body, _ in clouds]
-            bare = [b for b in bodies if int(b.index()) != group and b not in drawn]
+            bare = [
+                body
+                for body in bodies
+                if int(body.index()) != group
+                and body not in drawn
+                and body.index() not in self.joined
+            ]
             soles = [body for body in bare if _FOOT.search(body.name())]
             if clouds and (role == Role.kProximity or not soles):
                 return self.lowest(group, clouds)
+        bodies = [b for b in bodies if b.index() not in self.joined] or bodies
         named = [body for body in bodies if _FOOT.search(body.name())]
         ends = soles or named or self._ends(bodies) or bodies
         body = min(ends, key=lambda body: self.origin(body)[2])
@@ -273,9 +328,7 @@ class Links:
         if self.is_free(group):
             # The robot's body is the first link with a mass worth the name: roots
             # that slide and turn in a plane are chains of light ones.
-            mass = {
-                g: sum(b.get_mass(self.context) for b in self.members(g)) for g in chain
-            }
+            mass = {g: self._mass(g) for g in chain}
             heavy = [g for g in chain if mass[g] > 0.02 * sum(mass.values())]
             chain = chain[chain.index((heavy or chain)[0]) + 1 :]
         joints = [self.parent[g][1] for g in chain if g in self.parent]
@@ -341,9 +394,10 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
                 height=float(low.min()) - bottom,
                 joints=leg.joints,
                 shape=shape,
-                named=any(_FOOT.search(x.name()) for x in links.members(group)),
+                named=any(map(_is_foot, links._own_names(group))),
                 limb=not any(map(_is_arm, links.names(group))),
                 reaches=bool(leg.p_WH[2] - bottom < leg.length),
+                chain=tuple(links.chain(group)),
                 p_WF=p_WF.mean(axis=0),
             )
         )
@@ -393,11 +447,19 @@ def _chosen(found: list[FootCandidate], tall: float, free: bool) -> list[FootCan
     # An animal's fingers are feet where it stands on them.
     ground = max((foot.height for foot in feet), default=-np.inf) + _STAND * tall
     feet += [f for f in found if f not in feet and f.mirrored and f.height < ground]
+    feet = [f for f in feet if not any(_is_above(f, g, tall) for g in feet)]
     base = min((foot.height for foot in feet), default=0.0)
     return [
         replace(f, chosen=any(f is foot for foot in feet), height=f.height - base)
         for f in found
     ]
+
+
+def _is_above(foot: FootCandidate, other: FootCandidate, tall: float) -> bool:
+    """Whether another candidate of one leg, sharing half its chain, is lower."""
+    shared = len(set(foot.chain) & set(other.chain))
+    same = 2 * shared > min(len(foot.chain), len(other.chain))
+    return same and foot.height - other.height > _STAND * tall
 
 
 def _ranked(found: list[FootCandidate]) -> tuple[FootCandidate, ...]:

@@ -7,6 +7,7 @@ print(model.report())
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from drakebots.model.actuators import (
     add_actuators,
     choose_actuators,
 )
+from drakebots.model.closing import settle_loops
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.feet import (
     FootCandidate,
@@ -40,6 +42,12 @@ from drakebots.model.feet import (
     split_names,
 )
 from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
+from drakebots.model.joined_frames import (
+    Joined,
+    joined_loops,
+    read_joined_frames,
+    with_joint_types,
+)
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.model.poses import Poses, find_srdf, read_srdf, standing
@@ -105,6 +113,8 @@ class Model:
         packages: folders of packages by name, for a file that Drake reads itself.
         poses: joint positions by joint [rad, m], by the name that the file or one
             beside it gives them ("home", "standing").
+        closed: default positions of joints that close the loops, where those of the
+            file leave them open, by joint [rad, m].
         candidates: what could be feet, best first; empty where feet are given by the
             file or the YAML beside it.
         options: what :func:`load` was given besides the file, where it is not the
@@ -123,6 +133,7 @@ class Model:
     actuators: tuple[Actuator, ...] = ()
     packages: Mapping[str, Path] = field(default_factory=dict)
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -142,6 +153,11 @@ class Model:
         reading = Reading(self.text, self.ending, packages=self.packages)
         instances = parse_model(plant, self.path, reading)
         add_actuators(plant, self.actuators, instances)
+        for instance in instances:
+            for name, positions in self.closed.items():
+                if plant.HasJointNamed(name, instance):
+                    joint = plant.GetJointByName(name, instance)
+                    joint.set_default_positions(np.asarray(positions, float))
         if close_loops:
             self.close_loops(plant, [x for x in self.loops if not x.in_file])
         return instances
@@ -239,7 +255,7 @@ def load(
         InvalidInput: for motors that cannot be added.
         ModelProblem: for a file that Drake or our checks refuse.
     """
-    path = find_model(name_or_path)
+    path, joined = find_model(name_or_path), Joined()
     sidecar = read_sidecar(sidecar_path(path))
     loops, found = sidecar.loops, sidecar.feet
     is_old = path.suffix.lower() == ".urdf" and (units != SI or is_old_urdf(path))
@@ -252,7 +268,8 @@ def load(
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
     elif units == SI:
         reading = read_model_file(path, packages=packages, strict=strict)
-        loops = loops or reading.loops
+        reading, joined = _with_joined_frames(path, reading)
+        loops = loops or joined.loops or reading.loops
     else:
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "
@@ -265,6 +282,8 @@ def load(
         raise ModelProblem(sidecar_path(path), str(error)) from error
     findings.check(path, strict=strict)
     notes = [*reading.notes, *findings.notes]
+    if actuate is None and joined.motors:
+        actuate = joined.motors
     choice = choose_actuators(
         summary.joints,
         summary.driven,
@@ -276,6 +295,16 @@ def load(
     summary = replace(summary, actuators=summary.actuators + added)
     if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
         notes += choice.notes
+    settled = settle_loops(
+        LoopClosure(links.plant, loops), links.context, (*summary.driven, *added)
+    )
+    notes += settled.notes
+    summary = replace(
+        summary,
+        loop_rows=sum(len(loop.row_numbers) for loop in loops),
+        independent_rows=sum(loop.num_rows for loop in settled.loops),
+        loop_gap=settled.gap,
+    )
     srdf = find_srdf(path, links.model_names())
     named = Poses() if srdf is None else read_srdf(srdf, summary.joints)
     poses, notes = {**named.poses, **reading.poses}, [*notes, *named.notes]
@@ -291,7 +320,7 @@ def load(
     return Model(
         name=model_stem(path),
         path=path,
-        loops=loops,
+        loops=settled.loops,
         feet=found,
         points=sidecar.points,
         summary=summary,
@@ -301,6 +330,7 @@ def load(
         packages=reading.packages,
         actuators=choice.actuators,
         poses=poses,
+        closed=settled.positions,
         candidates=candidates,
         options=_options(
             units=units,
@@ -311,6 +341,22 @@ def load(
             strict=strict or None,
         ),
     )
+
+
+def _with_joined_frames(path: Path, reading: Reading) -> tuple[Reading, Joined]:
+    """The text with the joints of the YAML beside a URDF, and its loops and motors."""
+    try:
+        joined = read_joined_frames(path)
+        if joined is None:
+            return reading, Joined()
+        root = ET.fromstring(reading.text or path.read_bytes())
+        loops = joined_loops(joined, root)
+        if joined.joints:
+            text = ET.tostring(with_joint_types(root, joined.joints), "unicode")
+            reading = replace(reading, text=text, ending="urdf")
+    except UnknownName as error:
+        raise ModelProblem(path.with_suffix(".yaml"), str(error)) from error
+    return reading, Joined(loops, joined.motors)
 
 
 def _options(*, units: Scaling, **others: Any) -> dict[str, Any]:
@@ -458,7 +504,7 @@ def inspect_model(
         joints=tuple(joint.name() for joint in single),
         driven=tuple(j.name() for j in single if j.index() in driven),
     )
-    return summary, Links(plant, scene_graph.model_inspector(), context)
+    return summary, Links(plant, scene_graph.model_inspector(), context, loops)
 
 
 def _normalised(C: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Closed kinematic loops: the table of cut joints, its residual, its constraints.
 
 Every loop is cut at one joint, which is a :class:`Loop`. The same table closes the
-loops in three ways: in a Drake simulation by SAP ball constraints, in programs by
+loops in three ways: in a Drake simulation by SAP constraints, in programs by
 `c(q) = 0`, and in time stepping with hard contact by the velocity rows `C(q) v = 0`.
 """
 
@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, ModelInstanceIndex
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import Refused, array, check, one_of
+from drakebots.core.checks import Refused, array, check, one_of, optional
 from drakebots.core.errors import InvalidInput, UnknownName
 
-ROWS = {"ball": 3, "planar": 2, "hinge": 5}
+ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
 the two positions across its axis, a hinge three positions and the two directions across
-its axis."""
+its axis, a weld all of these and the turn about the axis."""
 
 
 def _direction(value: Sequence[float]) -> np.ndarray:
@@ -42,7 +43,12 @@ class Loop:
         body_A, body_B: names of the two bodies.
         p_AP, p_BQ: the joint's point in body A and in body B (3,) [m].
         axis_A, axis_B: the joint's axis in body A and in body B (3,), unit vectors.
-        rows: "ball", "planar" or "hinge"; see :data:`ROWS`.
+        side_A, side_B: for a weld, a direction across the axis in body A and in body
+            B that coincide when it is closed (3,), unit vectors. By default those
+            that :meth:`across` gives for the two axes.
+        rows: "ball", "planar", "hinge" or "weld"; see :data:`ROWS`.
+        kept: which of its rows count, where others depend on those of this and the
+            other loops; None for all.
         in_file: whether the model file itself closes the loop for SAP.
     """
 
@@ -53,7 +59,10 @@ class Loop:
     p_BQ: np.ndarray
     axis_A: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     axis_B: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    side_A: np.ndarray | None = None
+    side_B: np.ndarray | None = None
     rows: str = "hinge"
+    kept: tuple[int, ...] | None = None
     in_file: bool = False
 
     def __post_init__(self):
@@ -65,25 +74,76 @@ class Loop:
             p_BQ=array((3,), "m"),
             axis_A=_direction,
             axis_B=_direction,
+            side_A=optional(_direction),
+            side_B=optional(_direction),
+            kept=optional(_kept(ROWS.get(self.rows, 0))),
         )
+
+    @property
+    def row_numbers(self) -> tuple[int, ...]:
+        """The rows of its kind that count."""
+        return tuple(range(ROWS[self.rows])) if self.kept is None else self.kept
 
     @property
     def num_rows(self) -> int:
         """The number of rows of c(q) this loop contributes."""
-        return ROWS[self.rows]
+        return len(self.row_numbers)
 
     def across(self) -> np.ndarray:
         """Two unit vectors across `axis_B`, in B (2, 3).
 
         For an axis along a coordinate they are the other two coordinates.
         """
-        order = np.argsort(np.abs(self.axis_B), kind="stable")[:2]
-        first, second = np.eye(3)[np.sort(order)]
-        first = first - self.axis_B * (self.axis_B @ first)
-        first /= np.linalg.norm(first)
-        second = second - self.axis_B * (self.axis_B @ second)
-        second -= first * (first @ second)
-        return np.array([first, second / np.linalg.norm(second)])
+        return _across(self.axis_B)
+
+    def direction_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The directions n in B and a in A of the rows n' R_BA a, (k, 3) each."""
+        if self.rows == "hinge":
+            return self.across(), np.array([self.axis_A, self.axis_A])
+        if self.rows == "weld":
+            R_AP, R_BQ = (X.rotation().matrix() for X in self.frames())
+            return R_BQ[:, [0, 1, 1]].T, R_AP[:, [2, 2, 0]].T
+        return np.zeros((0, 3)), np.zeros((0, 3))
+
+    def frames(self) -> tuple[RigidTransform, RigidTransform]:
+        """X_AP and X_BQ, which coincide when a weld is closed: z is the axis [m]."""
+        return (
+            _frame(self.p_AP, self.axis_A, self.side_A),
+            _frame(self.p_BQ, self.axis_B, self.side_B),
+        )
+
+
+def _kept(number: int):
+    """A rule: row numbers below `number` that rise."""
+
+    def rule(value: Sequence[int]) -> tuple[int, ...]:
+        rows = tuple(int(row) for row in value)
+        if list(rows) != sorted(set(rows)) or not all(0 <= r < number for r in rows):
+            raise Refused(f"row numbers that rise, within 0..{number - 1}")
+        return rows
+
+    return rule
+
+
+def _across(axis: np.ndarray) -> np.ndarray:
+    """Two unit vectors across a unit vector and each other (2, 3)."""
+    order = np.argsort(np.abs(axis), kind="stable")[:2]
+    first, second = np.eye(3)[np.sort(order)]
+    first = first - axis * (axis @ first)
+    first /= np.linalg.norm(first)
+    second = second - axis * (axis @ second)
+    second -= first * (first @ second)
+    return np.array([first, second / np.linalg.norm(second)])
+
+
+def _frame(p, axis, side) -> RigidTransform:
+    """A frame with z along the axis, and x along the side as far as it is across."""
+    x = _across(axis)[0] if side is None else side - axis * (axis @ side)
+    norm = np.linalg.norm(x)
+    if norm < 1e-6:
+        raise InvalidInput("the side of a weld must not be along its axis")
+    R = np.column_stack([x / norm, np.cross(axis, x / norm), axis])
+    return RigidTransform(RotationMatrix.ProjectToRotationMatrix(R), p)
 
 
 class LoopClosure:
@@ -91,12 +151,13 @@ class LoopClosure:
 
     With X_BA the pose of A in B, the rows of a loop are
 
-        p = X_BA p_AP - p_BQ            all three (ball, hinge), or those
-                                        across the axis (planar)
-        n' R_BA axis_A                  for the two n across axis_B (hinge)
+        p = X_BA p_AP - p_BQ            all three (ball, hinge, weld), or
+                                        those across the axis (planar)
+        n' R_BA axis_A                  for the two n across axis_B (hinge, weld)
+        y_B' R_BA side_A                for y_B = axis_B x side_B (weld)
 
-    and C = dc/dt = C v by Drake's Jacobians. All rows vanish when the loop is
-    closed. Source: the row convention of the authors' HAMR code.
+    those that are kept, and dc/dt = C v by Drake's Jacobians. All rows vanish when the
+    loop is closed. Source: the row convention of the authors' HAMR code.
 
     Args:
         plant: a finalized plant.
@@ -131,7 +192,7 @@ class LoopClosure:
         ]
         self.num_rows = sum(loop.num_rows for loop in self.loops)
         self.row_names = tuple(
-            f"{loop.name}.{k}" for loop in self.loops for k in range(loop.num_rows)
+            f"{loop.name}.{k}" for loop in self.loops for k in loop.row_numbers
         )
 
     def residual(self, context: Context) -> np.ndarray:
@@ -146,16 +207,53 @@ class LoopClosure:
     def evaluate(self, context: Context) -> tuple[np.ndarray, np.ndarray]:
         """c(q) and C(q) together."""
         c, C = [np.zeros(0)], [np.zeros((0, self.plant.num_velocities()))]
-        for loop in self._placed():
-            value, a_B = self._residual(context, *loop)
+        for placed in self._placed():
+            value, turned = self._residual(context, *placed)
             c.append(value)
-            C.append(self._gradient(context, *loop, a_B))
+            C.append(self._gradient(context, *placed, turned))
         return np.concatenate(c), np.vstack(C)
 
     def gaps(self, context: Context) -> np.ndarray:
         """|X_BA p_AP - p_BQ| of every loop, (num_loops,), in the plant's unit."""
         offsets = [self._offset(context, *loop) for loop in self._placed()]
         return np.array([np.linalg.norm(offset) for offset in offsets])
+
+    def errors(self, context: Context, length: float) -> tuple[np.ndarray, np.ndarray]:
+        """How far all loops are open, without the false zeros of c at half a turn.
+
+        Positions over a length, and the rotation vector from one frame of a weld, or
+        one axis of a hinge, to the other.
+
+        Args:
+            context: of the plant.
+            length: in the plant's unit.
+
+        Returns:
+            e and J with de/dt = J v near closed loops.
+        """
+        e, J = [np.zeros(0)], [np.zeros((0, self.plant.num_velocities()))]
+        for loop, frame_A, frame_B in self._placed():
+            p_AP = loop.p_AP / self.length_unit
+            select = loop.across() if loop.rows == "planar" else np.eye(3)
+            e.append(select @ self._offset(context, loop, frame_A, frame_B) / length)
+            J.append(
+                select
+                @ self.plant.CalcJacobianTranslationalVelocity(
+                    context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
+                )
+                / length
+            )
+            if loop.rows in ("hinge", "weld"):
+                R_BA = frame_A.CalcRotationMatrix(context, frame_B).matrix()
+                turn, project = _turn(loop, R_BA)
+                e.append(turn)
+                J.append(
+                    project
+                    @ self.plant.CalcJacobianAngularVelocity(
+                        context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
+                    )
+                )
+        return np.concatenate(e), np.vstack(J)
 
     def _placed(self):
         return ((loop, *frames) for loop, frames in zip(self.loops, self._frames))
@@ -166,27 +264,52 @@ class LoopClosure:
         return p_BP - loop.p_BQ / self.length_unit
 
     def _residual(self, context, loop, frame_A, frame_B):
-        """The rows of one loop, and the axis of A in B where it is a hinge."""
-        n_B = loop.across()
-        select = n_B if loop.rows == "planar" else np.eye(3)
-        value, a_B = select @ self._offset(context, loop, frame_A, frame_B), None
-        if loop.rows == "hinge":
-            a_B = frame_A.CalcRotationMatrix(context, frame_B).matrix() @ loop.axis_A
-            value = np.concatenate([value, n_B @ a_B])
-        return value, a_B
+        """The rows of one loop that are kept, and R_BA times its directions in A."""
+        select = loop.across() if loop.rows == "planar" else np.eye(3)
+        value = select @ self._offset(context, loop, frame_A, frame_B)
+        normals, directions = loop.direction_rows()
+        turned = None
+        if len(normals):
+            R_BA = frame_A.CalcRotationMatrix(context, frame_B).matrix()
+            turned = directions @ R_BA.T
+            value = np.concatenate([value, np.sum(normals * turned, axis=1)])
+        return value[list(loop.row_numbers)], turned
 
-    def _gradient(self, context, loop, frame_A, frame_B, a_B) -> np.ndarray:
-        n_B, p_AP = loop.across(), loop.p_AP / self.length_unit
-        select = n_B if loop.rows == "planar" else np.eye(3)
-        Jv = select @ self.plant.CalcJacobianTranslationalVelocity(
+    def _gradient(self, context, loop, frame_A, frame_B, turned) -> np.ndarray:
+        p_AP = loop.p_AP / self.length_unit
+        select = loop.across() if loop.rows == "planar" else np.eye(3)
+        rows = select @ self.plant.CalcJacobianTranslationalVelocity(
             context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
         )
-        if a_B is None:
-            return Jv
-        Jw = self.plant.CalcJacobianAngularVelocity(
-            context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
-        )
-        return np.vstack([Jv, np.cross(a_B, n_B) @ Jw])
+        if turned is not None:
+            # d/dt n' R_BA a = n' (w x R_BA a) = (R_BA a x n)' w
+            Jw = self.plant.CalcJacobianAngularVelocity(
+                context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
+            )
+            rows = np.vstack([rows, np.cross(turned, loop.direction_rows()[0]) @ Jw])
+        return rows[list(loop.row_numbers)]
+
+
+def _turn(loop: Loop, R_BA: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rotation vector by which a loop's frames differ (3,), and its d/dw (3, 3)."""
+    if loop.rows == "weld":
+        X_AP, X_BQ = loop.frames()
+        R = R_BA @ X_AP.rotation().matrix() @ X_BQ.rotation().matrix().T
+        axis_angle = RotationMatrix.ProjectToRotationMatrix(R).ToAngleAxis()
+        turn = axis_angle.angle() * axis_angle.axis()
+        # The inverse of the left Jacobian of SO(3).
+        angle, x, y, z = axis_angle.angle(), *turn
+        K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        if angle < 1e-4:
+            return turn, np.eye(3) - K / 2
+        share = 1 / angle**2 - (1 + np.cos(angle)) / (2 * angle * np.sin(angle))
+        return turn, np.eye(3) - K / 2 + share * K @ K
+    a_B, b_B = R_BA @ loop.axis_A, loop.axis_B
+    cross, cosine = np.cross(b_B, a_B), float(b_B @ a_B)
+    sine = float(np.linalg.norm(cross))
+    axis = cross / sine if sine > 1e-9 else loop.across()[0]
+    angle = np.arctan2(sine, cosine)
+    return angle * axis, np.eye(3) - np.outer(b_B, b_B)
 
 
 def add_ball_constraints(
@@ -200,7 +323,7 @@ def add_ball_constraints(
     """Closes loops in a discrete SAP plant before it is finalized.
 
     A ball loop gets one ball constraint, a hinge (or planar) loop two, at
-    +-`half_length` along its axis.
+    +-`half_length` along its axis, a weld a weld constraint.
 
     Args:
         plant: not finalized yet.
@@ -216,6 +339,12 @@ def add_ball_constraints(
     for loop in loops:
         body_A = find_body(plant, loop.body_A, instance)
         body_B = find_body(plant, loop.body_B, instance)
+        if loop.rows == "weld":
+            plant.AddWeldConstraint(
+                *(body_A, _scaled(loop.frames()[0], length_unit)),
+                *(body_B, _scaled(loop.frames()[1], length_unit)),
+            )
+            continue
         signs = (0.0,) if loop.rows == "ball" else (-1.0, 1.0)
         for sign in signs:
             plant.AddBallConstraint(
@@ -225,6 +354,10 @@ def add_ball_constraints(
                 (loop.p_BQ + sign * half_length * loop.axis_B) / length_unit,
             )
     return plant.num_constraints() - before
+
+
+def _scaled(X: RigidTransform, length_unit: float) -> RigidTransform:
+    return RigidTransform(X.rotation(), X.translation() / length_unit)
 
 
 def find_body(

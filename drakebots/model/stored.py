@@ -208,6 +208,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             points=tuple(Point(**_arrays(x)) for x in record["points"]),
             actuators=tuple(Actuator(**x) for x in record["actuators"]),
             poses={name: dict(pose) for name, pose in record["poses"].items()},
+            closed=dict(record.get("closed", {})),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(

@@ -151,7 +151,7 @@ def random_plant(links, rng):
 def random_loops(plant, rng):
     names = [plant.get_body(BodyIndex(i)).name() for i in range(plant.num_bodies())]
     loops = []
-    for rows in ("ball", "planar", "hinge"):
+    for rows in ("ball", "planar", "hinge", "weld"):
         bodies = rng.choice(len(names), 2, replace=False)
         points, axes = rng.uniform(-1, 1, (2, 3)), [random_axis(rng) for _ in range(2)]
         loops.append(Loop(rows, *[names[b] for b in bodies], *points, *axes, rows=rows))

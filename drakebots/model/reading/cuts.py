@@ -151,6 +151,7 @@ def _loop(plant: MultibodyPlant, element: ET.Element) -> Loop:
     axis = np.array([0.0, 0.0, 1.0])
     if element.get("type") in HINGES:
         axis = joint.revolute_axis()
+    side = np.eye(3)[np.argmin(np.abs(axis))]
     return Loop(
         name=joint.name(),
         body_A=_end(element, "parent"),
@@ -159,5 +160,7 @@ def _loop(plant: MultibodyPlant, element: ET.Element) -> Loop:
         p_BQ=X_BQ.translation(),
         axis_A=X_AP.rotation() @ axis,
         axis_B=X_BQ.rotation() @ axis,
+        side_A=X_AP.rotation() @ side,
+        side_B=X_BQ.rotation() @ side,
         rows=_ROWS[element.get("type", "")],
     )

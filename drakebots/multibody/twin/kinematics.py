@@ -189,10 +189,13 @@ class TwinKinematics:
             )
             X_BA = self.relative_pose(q, B, A)
             offset = X_BA.point(loop.p_AP / length_unit) - loop.p_BQ / length_unit
-            across = ca.SX(loop.across())
-            rows.append(across @ offset if loop.rows == "planar" else offset)
-            if loop.rows == "hinge":
-                rows.append(across @ (X_BA.R @ ca.SX(loop.axis_A)))
+            if loop.rows == "planar":
+                offset = ca.SX(loop.across()) @ offset
+            directions = [
+                ca.SX(n_B).T @ (X_BA.R @ ca.SX(a_A))
+                for n_B, a_A in zip(*loop.direction_rows())
+            ]
+            rows.append(ca.vertcat(offset, *directions)[list(loop.row_numbers)])
         return ca.vertcat(*rows) if rows else ca.SX.zeros(0, 1)
 
     def body_velocities(

@@ -11,7 +11,7 @@ from drakebots.model.reading.mjcf.bodies import Tree
 from drakebots.model.reading.mjcf.compiler import Compiler, is_true
 from drakebots.model.reading.mjcf.tree import Element
 
-ROWS = {"connect": "ball"}
+ROWS = {"connect": "ball", "weld": "weld"}
 """The kind of loop that an equality closes."""
 
 
@@ -52,6 +52,8 @@ def _loop(element: Element, tree: Tree, compiler: Compiler, count: int) -> Loop:
         p_BQ=X_BQ.translation(),
         axis_A=R_AP[:, 2],
         axis_B=R_BQ[:, 2],
+        side_A=R_AP[:, 0],
+        side_B=R_BQ[:, 0],
         rows=ROWS[element.tag],
     )
 

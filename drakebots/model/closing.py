@@ -1,0 +1,295 @@
+"""Loops closed and counted: positions with c(q) = 0, and rows that are independent.
+
+:func:`close_loops` moves joints as little as it can until their loops close;
+:func:`independent_rows` finds which rows of C(q) depend on the others, as most of a
+planar mechanism's rows do when its joints are hinges in space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+
+from drakebots.model.loops import ROWS, Loop, LoopClosure
+
+TOLERANCE = 1e-12
+"""Largest |c(q)| of closed loops, in the plant's unit of length or rad."""
+_RANK = 1e-7
+"""Rows whose share of the largest pivot is less depend on the others."""
+_STEP = 0.3
+"""Largest step of a joint in one iteration [rad], or of its loops' size [m]."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How far loops could be closed.
+
+    Attributes:
+        error: largest error reached; lengths in the plant's unit, directions in rad.
+    """
+
+    error: float
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed to a billionth of a unit."""
+        return self.error < 1e-9
+
+
+def close_loops(
+    closure: LoopClosure,
+    context: Context,
+    *,
+    held: Collection[int] = (),
+    tries: int = 8,
+) -> Closing:
+    """Moves the positions in a context until the loops close.
+
+    Gauss-Newton steps of least weighted length, dv = -W^-1 J' (J W^-1 J')^+ e, halved
+    until the error falls. Rows may depend on each other. Where that ends in loops that
+    are still open, it starts again from other positions, ever farther away.
+
+    Args:
+        closure: of the loops.
+        context: of the plant; its positions are where to start and the answer, or the
+            least open ones found.
+        held: velocities (indices) of joints that move ten times less readily than the
+            others: motors, a base.
+        tries: number of starts.
+    """
+    plant, rng = closure.plant, np.random.default_rng(0)
+    start = plant.GetPositions(context).copy()
+    free = np.ones(plant.num_velocities())
+    free[list(held)] = 0.1
+    in_loops = np.abs(closure.errors(context, 1.0)[1]).max(axis=0, initial=0.0) > 0
+    best, best_q = Closing(np.inf), start
+    for number in range(tries):
+        if number:
+            spread = 2.0 * number / tries * free * in_loops
+            v = spread * rng.uniform(-1, 1, plant.num_velocities())
+            plant.SetPositions(context, start)
+            q = start + plant.MapVelocityToQDot(context, v)
+            plant.SetPositions(context, _normalised(plant, q))
+        found = _newton(closure, context, free)
+        if found.error < best.error:
+            best, best_q = found, plant.GetPositions(context).copy()
+        if best.closed:
+            break
+    plant.SetPositions(context, best_q)
+    return best
+
+
+def _newton(closure, context, free, steps: int = 60) -> Closing:
+    """Gauss-Newton from the positions of a context."""
+    plant = closure.plant
+    length = max(float(np.max(closure.gaps(context), initial=0.0)), 1e-3)
+    e, J = closure.errors(context, length)
+    for _ in range(steps):
+        if np.abs(e).max(initial=0.0) < TOLERANCE / max(length, 1.0):
+            break
+        v = -free * np.linalg.lstsq(J * free, e, rcond=1e-9)[0]
+        v *= min(1.0, _STEP / max(np.abs(v).max(), 1e-12))
+        q, before = plant.GetPositions(context).copy(), float(e @ e)
+        for share in 0.5 ** np.arange(6):
+            plant.SetPositions(context, q)
+            move = plant.MapVelocityToQDot(context, share * v)
+            plant.SetPositions(context, _normalised(plant, q + move))
+            e, J = closure.errors(context, length)
+            if e @ e < before * (1 - 1e-3 * share):
+                break
+        else:
+            if e @ e >= before:
+                plant.SetPositions(context, q)
+            break
+    e = closure.errors(context, 1.0)[0]
+    return Closing(float(np.abs(e).max(initial=0.0)))
+
+
+def _normalised(plant: MultibodyPlant, q: np.ndarray) -> np.ndarray:
+    """The positions with unit quaternions."""
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if joint.type_name() == "quaternion_floating":
+            at = slice(joint.position_start(), joint.position_start() + 4)
+            q[at] /= np.linalg.norm(q[at])
+    return q
+
+
+def independent_rows(C: np.ndarray) -> np.ndarray:
+    """The rows of a Jacobian that do not depend on the others, by rising number.
+
+    QR with pivoting of the rows, each scaled to unit length; columns are scaled first,
+    so that the answer does not depend on metres or radians.
+
+    Args:
+        C: of closed loops (m, nv).
+    """
+    columns = np.linalg.norm(C, axis=0)
+    C = C / np.where(columns > 0, columns, 1.0)
+    lengths = np.linalg.norm(C, axis=1)
+    if not lengths.any():
+        return np.zeros(0, int)
+    C = C / np.where(lengths > _RANK * lengths.max(), lengths, np.inf)[:, None]
+    R, order = scipy.linalg.qr(C.T, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    return np.sort(order[: int((pivots > _RANK * pivots[0]).sum())])
+
+
+def drop_dependent_rows(
+    closure: LoopClosure, context: Context, *, tries: int = 3
+) -> tuple[Loop, ...]:
+    """The loops with only the rows that do not depend on the others.
+
+    They are counted where most are independent, at the closed positions of the
+    context and at some near them: a mechanism stretched out in its default pose has
+    fewer there than anywhere else.
+
+    Args:
+        closure: of loops that are closed in the context.
+        context: of the plant; its positions are kept.
+        tries: number of other positions.
+    """
+    plant = closure.plant
+    start = plant.GetPositions(context).copy()
+    rng = np.random.default_rng(0)
+    best = independent_rows(closure.jacobian(context))
+    if len(best) == closure.num_rows:
+        return closure.loops
+    in_loops = np.abs(closure.jacobian(context)).max(axis=0, initial=0.0) > 0
+    for size in (0.05, 0.1, 0.2)[:tries]:
+        plant.SetPositions(context, start)
+        v = size * rng.uniform(-1, 1, plant.num_velocities()) * in_loops
+        q = start + plant.MapVelocityToQDot(context, v)
+        plant.SetPositions(context, _normalised(plant, q))
+        if close_loops(closure, context, tries=1).closed:
+            rows = independent_rows(closure.jacobian(context))
+            best = rows if len(rows) > len(best) else best
+    plant.SetPositions(context, start)
+    return _with_rows(closure.loops, best)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The loops of a model, closed and with independent rows.
+
+    Attributes:
+        loops: with the rows that do not depend on others.
+        positions: of the joints that had to move to close them, by name [rad, m].
+        gap: largest gap left [m].
+        notes: what was done, one line each.
+    """
+
+    loops: tuple[Loop, ...]
+    positions: dict[str, tuple[float, ...]]
+    gap: float
+    notes: tuple[str, ...] = ()
+
+
+def settle_loops(
+    closure: LoopClosure, context: Context, driven: Collection[str] = ()
+) -> Settled:
+    """Closes the loops of a model near a pose, and drops rows that say nothing new.
+
+    Args:
+        closure: of all rows.
+        context: of the plant (SI); its positions are moved where loops are open.
+        driven: names of joints with motors, which move least.
+    """
+    plant, notes = closure.plant, []
+    start = plant.GetPositions(context).copy()
+    error = float(np.abs(closure.errors(context, 1.0)[0]).max(initial=0.0))
+    if error > 1e-9:
+        gap = float(closure.gaps(context).max())
+        held = [
+            k
+            for joint in map(plant.get_joint, plant.GetJointIndices())
+            if joint.name() in driven or "floating" in joint.type_name()
+            for k in _span(joint.velocity_start(), joint.num_velocities())
+        ]
+        left = close_loops(closure, context, held=held)
+        if not left.closed:
+            closure, words = _with_balls(closure, context, held)
+            notes += words
+            left = close_loops(closure, context, held=held, tries=1)
+        end = "closed there" if left.closed else f"left open by {left.error:.3g}"
+        notes.append(
+            f"its loops are open by {gap:.3g} m, {error:.3g} rad at the default "
+            f"positions: {end}"
+        )
+    loops = drop_dependent_rows(closure, context)
+    dropped = closure.num_rows - sum(loop.num_rows for loop in loops)
+    if dropped:
+        notes.append(
+            f"{dropped} of {closure.num_rows} rows of its loops depend on the others "
+            "and are left out"
+        )
+    gap = float(closure.gaps(context).max(initial=0.0))
+    return Settled(loops, _moved(plant, context, start), gap, tuple(notes))
+
+
+def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
+    """Loops that cannot all close, some of them with their positions only.
+
+    A mechanism with more rows than joints closes only if its dimensions agree; where
+    those of the file do not, loops keep their directions in the order of how well
+    they are met, as long as all still close.
+
+    Args:
+        closure: of loops that do not close.
+        context: where they are least open; closed on return, if possible.
+        held: as in :func:`close_loops`.
+    """
+    plant, loops = closure.plant, list(closure.loops)
+    errors = [
+        float(np.abs(LoopClosure(plant, [loop]).errors(context, 1.0)[0]).max())
+        for loop in loops
+    ]
+    kept = [
+        replace(loop, rows="ball") if ROWS[loop.rows] > ROWS["ball"] else loop
+        for loop in loops
+    ]
+    if not close_loops(LoopClosure(plant, kept), context, held=held, tries=5).closed:
+        return closure, []
+    for k in np.argsort(errors, kind="stable"):
+        trial = [*kept[:k], loops[k], *kept[k + 1 :]]
+        q = plant.GetPositions(context).copy()
+        if close_loops(LoopClosure(plant, trial), context, held=held, tries=1).closed:
+            kept = trial
+        else:
+            plant.SetPositions(context, q)
+    balls = [a.name for a, b in zip(loops, kept) if a.rows != b.rows]
+    words = (
+        f"the dimensions of {len(loops)} loops disagree: {', '.join(balls)} close as "
+        "ball joints only"
+    )
+    return LoopClosure(plant, kept), [words]
+
+
+def _span(start: int, count: int) -> range:
+    return range(start, start + count)
+
+
+def _moved(plant, context, start) -> dict[str, tuple[float, ...]]:
+    """Positions of the joints, without floating bases, that are not where they were."""
+    q, moved = plant.GetPositions(context), {}
+    for joint in map(plant.get_joint, plant.GetJointIndices()):
+        at = list(_span(joint.position_start(), joint.num_positions()))
+        if np.any(q[at] != start[at]) and "floating" not in joint.type_name():
+            moved[joint.name()] = tuple(q[at].tolist())
+    return moved
+
+
+def _with_rows(loops: Sequence[Loop], rows: np.ndarray) -> tuple[Loop, ...]:
+    """Loops that keep rows, numbered over all loops."""
+    found, start = [], 0
+    for loop in loops:
+        mine = [n for k, n in enumerate(loop.row_numbers) if start + k in rows]
+        start += loop.num_rows
+        whole = len(mine) == loop.num_rows
+        found.append(loop if whole else replace(loop, kept=tuple(mine)))
+    return tuple(found)
