@@ -64,7 +64,7 @@ def visual_mesh(path: Path) -> Path:
     Raises:
         ModelProblem: for a file that is no mesh, or has nothing to draw.
     """
-    path = _checked(path)
+    path = check_mesh_file(path)
     if path.suffix.lower() in _DRAWN:
         return _hull_known(path)
     return _converted(path, "visual", lambda: [coarser(p) for p in read_parts(path)])
@@ -80,7 +80,7 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
     Raises:
         ModelProblem: for a file that is no mesh, or has no volume and no surface.
     """
-    path = _checked(path)
+    path = check_mesh_file(path)
     large = hull and path.suffix.lower() == ".obj" and path.stat().st_size > LARGE
     if path.suffix.lower() in _TOUCHED and not large:
         return _hull_known(path)
@@ -90,7 +90,12 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
     )
 
 
-def _checked(path: Path) -> Path:
+def check_mesh_file(path: Path) -> Path:
+    """The path of a mesh file that can be read.
+
+    Raises:
+        ModelProblem: for a folder, a pipe, a device, or a file that is too large.
+    """
     if not path.is_file():
         raise ModelProblem(path, "is no file")
     if path.stat().st_size > MAX_BYTES:
@@ -153,6 +158,7 @@ def read_parts(path: Path) -> list[Part]:
     Raises:
         ModelProblem: for a file that trimesh cannot read, or without triangles.
     """
+    path = check_mesh_file(path)
     ending = path.suffix.lower().lstrip(".")
     data = path.read_bytes()
     if ending == "dae":

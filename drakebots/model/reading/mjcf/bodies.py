@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydrake.math import RigidTransform
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.reading.mjcf.compiler import Compiler, is_true
 from drakebots.model.reading.mjcf.inertia import Inertia, sum_of
 from drakebots.model.reading.mjcf.mesh import Mesh
@@ -92,6 +92,7 @@ class Tree:
         bodies: in the order of the file.
         sites: of the world, with their poses.
         left_out: counts of elements without a counterpart, by what they are.
+        left_out_meshes: why, by the file.
         names: of links, joints and frames.
     """
 
@@ -99,10 +100,16 @@ class Tree:
     bodies: list[Body] = field(default_factory=list)
     sites: dict[str, RigidTransform] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    left_out_meshes: dict[str, str] = field(default_factory=dict)
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Counts something that is left out."""
         self.left_out[what] = self.left_out.get(what, 0) + count
+
+    def leave_out_mesh(self, problem: ModelProblem) -> None:
+        """Remembers a mesh that cannot be used."""
+        reason = str(problem).removeprefix(f"{problem.path}: ")
+        self.left_out_meshes[problem.path.name] = reason
 
     def body(self, name: str) -> Body:
         """The body that the file calls `name`.
@@ -147,9 +154,14 @@ def read_bodies(
     reader = _Reader(compiler, meshes, colors)
     for world in root.all("worldbody"):
         reader.read_world(world)
+    tree = reader.tree
+    reader.problems += [
+        f"body {body.name!r} moves but has no mass; give it some"
+        for body in tree.bodies
+        if body.joints and not reader.problems and not _carried(tree, body).mass
+    ]
     if reader.problems:
         raise InvalidInput("; ".join(dict.fromkeys(reader.problems)))
-    tree = reader.tree
     total = sum(body.inertia.mass for body in tree.bodies)
     if compiler.total_mass is not None and total > 0:
         for body in tree.bodies:
@@ -292,7 +304,11 @@ class _Reader:
         return found[0] * unit - ref, found[1] * unit - ref
 
     def _read_geom(self, element: Element, body: Body, X: RigidTransform) -> None:
-        shape = read_shape(element, self.compiler, self.meshes, self.colors)
+        try:
+            shape = read_shape(element, self.compiler, self.meshes, self.colors)
+        except ModelProblem as error:
+            self.tree.leave_out_mesh(error)
+            return
         if shape is None:
             kind = element.get("type")
             self.tree.leave_out(f"shapes of type {kind}")
@@ -388,16 +404,21 @@ def _add_spring_dampers(tree: Tree) -> None:
 
 def _moved_inertia(tree: Tree, body: Body, joint: Joint) -> float:
     """The inertia about a joint's axis, or the mass, of all that it moves."""
-    parts = []
-    for other in tree.bodies:
-        above = other
-        while above is not None and above is not body:
-            above = above.parent
-        if above is body:
-            parts.append(other.inertia.inside(other.X_WB))
-    whole = sum_of(parts)
+    whole = _carried(tree, body)
     if joint.kind == "slide":
         return whole.mass
     axis = body.X_WB.rotation() @ joint.axis
     arm = np.cross(axis, whole.p_FC - body.X_WB.multiply(joint.p_BJ))
     return float(axis @ whole.I_C @ axis + whole.mass * arm @ arm)
+
+
+def _carried(tree: Tree, body: Body) -> Inertia:
+    """The mass properties of a body and all that it carries, in the world."""
+    parts = []
+    for other in tree.bodies:
+        link = other
+        while link is not None and link is not body:
+            link = link.parent
+        if link is body:
+            parts.append(other.inertia.inside(other.X_WB))
+    return sum_of(parts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,8 +11,17 @@ import numpy as np
 import trimesh
 from pydrake.math import RigidTransform, RotationMatrix
 
-from drakebots.core.errors import InvalidInput
-from drakebots.core.files import replacing
+from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.model.reading.meshes import (
+    Part,
+    check_mesh_file,
+    collision_mesh,
+    join,
+    mesh_cache,
+    read_parts,
+    visual_mesh,
+    write_obj,
+)
 from drakebots.model.reading.mjcf.compiler import Compiler, choice
 from drakebots.model.reading.mjcf.inertia import Inertia
 from drakebots.model.reading.mjcf.tree import Element
@@ -30,7 +38,7 @@ class Mesh:
         file: an .obj, .stl or .msh; None where the vertices are given.
         X_FM: the frame of the mesh in that of its file.
         scale: of its coordinates (3,).
-        given: vertices (n, 3) and triangles (m, 3) in place of a file.
+        given: vertices and triangles in place of a file.
         solid: how its mass is found: "legacy", "exact", "convex" or "shell".
     """
 
@@ -38,45 +46,57 @@ class Mesh:
     file: Path | None
     X_FM: RigidTransform
     scale: np.ndarray
-    given: tuple[np.ndarray, np.ndarray] | None = None
+    given: Part | None = None
     solid: str = "legacy"
 
     @cached_property
-    def surface(self) -> trimesh.Trimesh:
-        """Its triangles in its own frame [m].
+    def parts(self) -> list[Part]:
+        """What its file holds, in the mesh's own frame [m].
 
         Raises:
-            InvalidInput: for a file that cannot be read.
+            ModelProblem: for a file that cannot be read.
         """
-        vertices, faces = _file_content(self.name, self.file) or self.given
-        vertices = self.X_FM.inverse().multiply(np.asarray(vertices, float).T).T
-        surface = trimesh.Trimesh(vertices * self.scale, faces, process=True)
-        if np.prod(self.scale) < 0:
-            surface.invert()
-        if not len(surface.faces) or not np.isfinite(surface.vertices).all():
-            raise InvalidInput(f"mesh {self.name!r} has no triangles; correct its file")
-        return surface
+        if self.file is None:
+            parts = [self.given]
+        elif self.file.suffix.lower() == ".msh":
+            parts = [_msh(self.file)]
+        else:
+            parts = read_parts(self.file)
+        X_MF = self.X_FM.inverse()
+        return [
+            replace(part, vertices=X_MF.multiply(part.vertices.T).T * self.scale)
+            for part in parts
+        ]
+
+    @cached_property
+    def triangles(self) -> np.ndarray:
+        """The corners of its triangles (n, 3, 3) [m]."""
+        return np.concatenate([part.vertices[part.faces] for part in self.parts])
 
     @cached_property
     def inertia(self) -> Inertia:
         """Mass properties of density 1, as `inertia` of the <mesh> asks for.
 
         Raises:
-            InvalidInput: for a mesh without volume.
+            ModelProblem: for a mesh that cannot be read, or has no volume.
         """
         if self.solid == "shell":
-            return _shell_inertia(self.surface.triangles)
-        solid = self.surface.convex_hull if self.solid == "convex" else self.surface
-        triangles, is_signed = solid.triangles, self.solid == "exact"
+            return _shell_inertia(self.triangles)
+        triangles, is_signed = self.triangles, self.solid == "exact"
+        if self.solid == "convex":
+            hull = join(self.parts, hull=True)
+            triangles = hull.vertices[hull.faces]
         # The volume of pyramids from one point to all triangles: first from the middle
         # of the surface, then from the centre of mass that this gives. Legacy takes
         # all volumes as positive, which counts some of a mesh with hollows twice.
-        middle = solid.triangles_center.T @ solid.area_faces / solid.area
+        middle = _areas(triangles) @ triangles.mean(axis=1) / _areas(triangles).sum()
         _, center, _ = _pyramids(triangles, middle, is_signed)
         mass, _, moment = _pyramids(triangles, center, is_signed)
-        if not mass > 0:
-            raise InvalidInput(f"mesh {self.name!r} has no volume; correct its file")
-        return Inertia(mass, center, np.trace(moment) * np.eye(3) - moment)
+        mirror = np.sign(np.prod(self.scale)) if is_signed else 1.0
+        if not mass * mirror > 0:
+            raise ModelProblem(self.file or self.name, "has no volume")
+        tensor = np.trace(moment) * np.eye(3) - moment
+        return Inertia(mass * mirror, center, tensor * mirror)
 
     def fitted(self, kind: str) -> tuple[tuple[float, ...], RigidTransform]:
         """The sizes of a shape with about the same inertia, and its pose.
@@ -99,18 +119,38 @@ class Mesh:
             length = max(length - radius / 2, 1e-6)
         return (radius, length), X_MG @ RigidTransform(turn)
 
-    def obj(self) -> tuple[Path, np.ndarray]:
-        """An .obj file of it and the scale at which to read that."""
-        plain = self.X_FM.IsExactlyIdentity()
-        if self.file is not None and self.file.suffix.lower() == ".obj" and plain:
+    @cached_property
+    def drawn(self) -> tuple[Path, np.ndarray]:
+        """A file to draw and the scale to draw it at (3,).
+
+        Raises:
+            ModelProblem: for a mesh that Drake cannot draw.
+        """
+        file, scale = self._file()
+        return visual_mesh(file), scale
+
+    @cached_property
+    def touched(self) -> tuple[Path, np.ndarray]:
+        """A file to collide with, its convex hull perhaps, and its scale (3,).
+
+        Raises:
+            ModelProblem: for a mesh without a convex hull.
+        """
+        file, scale = self._file()
+        return collision_mesh(file), scale
+
+    def _file(self) -> tuple[Path, np.ndarray]:
+        """Its file and scale, or an .obj in the cache where these do not say it all."""
+        is_plain = self.X_FM.IsExactlyIdentity()
+        if self.file is not None and is_plain and self.file.suffix.lower() != ".msh":
             return self.file.resolve(), self.scale
-        text = trimesh.exchange.obj.export_obj(self.surface, include_normals=False)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-        path = _cache() / f"{digest}.obj"
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(part.vertices.tobytes() + part.faces.tobytes())
+        path = mesh_cache() / f"{digest.hexdigest()[:24]}.obj"
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as part:
-                part.write_text(text)
+            write_obj(path, self.parts)
         return path, np.ones(3)
 
 
@@ -148,7 +188,7 @@ def _read_mesh(element: Element, compiler: Compiler, folder: Path) -> Mesh:
         if not faces.size:
             faces = trimesh.Trimesh(vertices).convex_hull
             vertices, faces = faces.vertices, faces.faces
-        given = (vertices, np.reshape(faces, (-1, 3)))
+        given = Part(vertices, np.reshape(faces, (-1, 3)))
     quat = Element("refquat", {"quat": element.get("refquat", "1 0 0 0")})
     return Mesh(
         name=name,
@@ -183,14 +223,18 @@ def _pyramids(
     return volume, top + volumes @ s / 4 / (volume or 1.0), moment
 
 
+def _areas(triangles: np.ndarray) -> np.ndarray:
+    sides = triangles[:, 1:] - triangles[:, :1]
+    return np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1) / 2
+
+
 def _shell_inertia(triangles: np.ndarray) -> Inertia:
     """Mass properties of triangles (n, 3, 3) of mass 1 an area.
 
     A triangle has the second moment A / 12 (s s' + a a' + b b' + c c') about the
     origin, with s = a + b + c.
     """
-    sides = triangles[:, 1:] - triangles[:, :1]
-    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1) / 2
+    areas = _areas(triangles)
     s, mass = triangles.sum(axis=1), areas.sum()
     center = areas @ s / 3 / mass
     moment = np.einsum("n,ni,nj->ij", areas, s, s)
@@ -199,38 +243,25 @@ def _shell_inertia(triangles: np.ndarray) -> Inertia:
     return Inertia(mass, center, np.trace(moment) * np.eye(3) - moment)
 
 
-def _file_content(name: str, file: Path | None):
-    """Vertices and triangles of a mesh file; None where there is no file."""
-    if file is None:
-        return None
-    try:
-        if not file.is_file():
-            raise InvalidInput(f"mesh {name!r}: there is no {file}")
-        if file.suffix.lower() == ".msh":
-            return _msh(file.read_bytes())
-        mesh = trimesh.load(file, force="mesh", process=False)
-        return np.asarray(mesh.vertices), np.asarray(mesh.faces)
-    except InvalidInput:
-        raise
-    except Exception as error:
-        # trimesh raises whatever its readers run into.
-        raise InvalidInput(f"mesh {name!r}: {file} cannot be read ({error})") from error
-
-
-def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles of MuJoCo's own binary format.
+def _msh(path: Path) -> Part:
+    """MuJoCo's own binary format.
 
     Four counts (vertices, normals, texture coordinates, triangles) stand before the
     numbers of each.
+
+    Raises:
+        ModelProblem: for a file that is too short, or missing.
     """
-    vertices, normals, texture, faces = np.frombuffer(data, "<i4", 4)
-    if min(vertices, faces, normals, texture) < 0:
-        raise ValueError("has negative counts")
-    p = np.frombuffer(data, "<f4", 3 * vertices, 16)
-    start = 16 + 4 * (3 * vertices + 3 * normals + 2 * texture)
-    return p.reshape(-1, 3), np.frombuffer(data, "<i4", 3 * faces, start).reshape(-1, 3)
-
-
-def _cache() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "drakebots" / "meshes"
+    try:
+        data = check_mesh_file(path).read_bytes()
+        vertices, normals, texture, faces = np.frombuffer(data, "<i4", 4)
+        if min(vertices, faces, normals, texture) < 0:
+            raise ValueError("negative counts")
+        p = np.frombuffer(data, "<f4", 3 * vertices, 16).reshape(-1, 3)
+        start = 16 + 4 * (3 * vertices + 3 * normals + 2 * texture)
+        corners = np.frombuffer(data, "<i4", 3 * faces, start).reshape(-1, 3)
+        if not faces or corners.min() < 0 or corners.max() >= vertices:
+            raise ValueError("wrong corners")
+    except (OSError, ValueError) as error:
+        raise ModelProblem(path, f"cannot be read as a mesh ({error})") from error
+    return Part(p.astype(float), corners)

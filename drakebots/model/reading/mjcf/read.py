@@ -112,6 +112,9 @@ def _notes(root: Element, tree: Tree, efforts: Mapping[str, float]) -> tuple[str
     if tree.left_out:
         counted = ", ".join(f"{n} x {what}" for what, n in tree.left_out.items())
         notes.append(f"left out of the MJCF: {counted}")
+    if tree.left_out_meshes:
+        meshes = ", ".join(f"{a} ({why})" for a, why in tree.left_out_meshes.items())
+        notes.append(f"meshes left out, with their mass: {meshes}"[:300])
     if tree.names.changed:
         renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.names.changed.items())
         notes.append(f"names that SDF takes once only: {renamed}"[:300])

@@ -69,6 +69,7 @@ def read_shape(
 
     Raises:
         InvalidInput: for a wrong size, or a mesh that does not exist.
+        ModelProblem: for a mesh file that cannot be used.
     """
     kind = element.get("type", "sphere")
     mesh = _mesh_of(element, meshes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
+from drakebots.core.errors import ModelProblem
 from drakebots.model.reading.mjcf.bodies import Body, Joint, Tree
 from drakebots.model.reading.mjcf.shapes import Shape
 from drakebots.model.sdf import (
@@ -69,7 +70,9 @@ def _add_body(
         _place(model, link, parent, X)
         model.joints[joint.name] = _joint(joint, parent, between, efforts)
         parent, X = between, RigidTransform()
-    link = SdfLink(body.name, body.inertia.mass, *_inertia(body), _geometries(body))
+    link = SdfLink(
+        body.name, body.inertia.mass, *_inertia(body), _geometries(tree, body)
+    )
     _place(model, link, parent, X)
     if joints:
         joint = joints[-1]
@@ -135,7 +138,7 @@ def _pose(X: RigidTransform) -> SdfPose:
 # --- shapes -----------------------------------------------------------------
 
 
-def _geometries(body: Body) -> list[SdfGeometry]:
+def _geometries(tree: Tree, body: Body) -> list[SdfGeometry]:
     """Each shape as a visual, where MuJoCo draws it, and as a collision."""
     found, taken = [], set()
     some_drawn = any(shape.group < DRAWN for shape in body.shapes)
@@ -147,25 +150,30 @@ def _geometries(body: Body) -> list[SdfGeometry]:
         kinds = ["visual"] if shape.group < DRAWN or not some_drawn else []
         kinds += ["collision"] if shape.collides else []
         for kind in kinds:
-            found.append(_geometry(kind, f"{name}_{kind}", shape))
+            try:
+                values = _values(shape, kind)
+            except ModelProblem as error:
+                tree.leave_out_mesh(error)
+                continue
+            found.append(
+                SdfGeometry(
+                    kind,
+                    f"{name}_{kind}",
+                    _pose(shape.X_BG),
+                    shape.kind,
+                    values,
+                    shape.rgba if kind == "visual" else None,
+                    shape.friction if kind == "collision" else None,
+                )
+            )
     return found
 
 
-def _geometry(kind: str, name: str, shape: Shape) -> SdfGeometry:
-    return SdfGeometry(
-        kind,
-        name,
-        _pose(shape.X_BG),
-        shape.kind,
-        _values(shape),
-        shape.rgba if kind == "visual" else None,
-        shape.friction if kind == "collision" else None,
-    )
-
-
-def _values(shape: Shape) -> dict[str, object]:
+def _values(shape: Shape, kind: str) -> dict[str, object]:
+    """The SDF children of a shape that is a visual or a collision."""
     if shape.mesh is not None:
-        file, scale = shape.mesh.obj()
+        mesh = shape.mesh
+        file, scale = mesh.drawn if kind == "visual" else mesh.touched
         return {"uri": f"file://{file}", "scale": scale}
     if shape.kind == "box":
         return {"size": 2 * np.array(shape.sizes)}
