@@ -35,6 +35,8 @@ def assert_as_mujoco(path: Path, *, seed: int = 0, tolerance: float = 1e-9) -> N
     mass matrix's energy of a random motion.
     """
     mujoco = pytest.importorskip("mujoco")
+    # By default MuJoCo writes its warnings to a file in the folder of the tests.
+    mujoco.set_mju_user_warning(lambda text: None)
     peer = mujoco.MjModel.from_xml_path(str(path))
     plant = plant_of(read_mjcf(path))
     context, data = plant.CreateDefaultContext(), mujoco.MjData(peer)

@@ -155,8 +155,9 @@ def read_bodies(
     for world in root.all("worldbody"):
         reader.read_world(world)
     tree = reader.tree
+    lost = "".join(f"; mesh {a} {why}" for a, why in tree.left_out_meshes.items())
     reader.problems += [
-        f"body {body.name!r} moves but has no mass; give it some"
+        f"body {body.name!r} moves but has no mass; give it some{lost}"
         for body in tree.bodies
         if body.joints and not reader.problems and not _carried(tree, body).mass
     ]
