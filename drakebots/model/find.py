@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.results import file_hash
 
 ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
 
@@ -76,3 +77,19 @@ def sidecar_path(path: Path) -> Path:
 def skin_path(path: Path) -> Path:
     """Where the YAML of a model's skin would be, beside the model file."""
     return path.with_name(f"{model_stem(path)}.skin.yaml")
+
+
+def model_files(path: Path) -> list[Path]:
+    """A model's file, and the files beside it that say more about the model."""
+    named = (path.with_name(model_stem(path) + e) for e in (".srdf", ".yaml"))
+    every = (path, sidecar_path(path), *named)
+    return [file for file in every if file.is_file()]
+
+
+def file_hashes(path: Path) -> dict[str, str]:
+    """The SHA-256 of each of a model's files in hexadecimal, by the file's name.
+
+    Raises:
+        FileProblem: when one cannot be read.
+    """
+    return {file.name: file_hash(file) for file in model_files(path)}

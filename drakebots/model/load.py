@@ -41,7 +41,13 @@ from drakebots.model.feet import (
     named_feet,
     split_names,
 )
-from drakebots.model.find import find_model, model_stem, package_root, sidecar_path
+from drakebots.model.find import (
+    file_hashes,
+    find_model,
+    model_stem,
+    package_root,
+    sidecar_path,
+)
 from drakebots.model.joined_frames import (
     Joined,
     joined_loops,
@@ -119,6 +125,8 @@ class Model:
             file or the YAML beside it.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
+        files: hashes of the files that were read, by name; see
+            :func:`drakebots.model.find.file_hashes`.
     """
 
     name: str
@@ -136,6 +144,7 @@ class Model:
     closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def add_to(
         self, plant: MultibodyPlant, *, close_loops: bool = True
@@ -256,6 +265,7 @@ def load(
         ModelProblem: for a file that Drake or our checks refuse.
     """
     path, joined = find_model(name_or_path), Joined()
+    hashes = file_hashes(path)
     sidecar = read_sidecar(sidecar_path(path))
     loops, found = sidecar.loops, sidecar.feet
     is_old = path.suffix.lower() == ".urdf" and (units != SI or is_old_urdf(path))
@@ -332,6 +342,7 @@ def load(
         poses=poses,
         closed=settled.positions,
         candidates=candidates,
+        files=hashes,
         options=_options(
             units=units,
             feet=feet,

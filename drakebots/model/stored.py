@@ -34,13 +34,14 @@ from drakebots.model.description import Point
 from drakebots.model.find import (
     ENDINGS,
     available_models,
+    file_hashes,
+    model_files,
     model_stem,
     package_root,
-    sidecar_path,
 )
 from drakebots.model.load import Model, load
 from drakebots.model.loops import Loop
-from drakebots.results import Result, file_hash, provenance
+from drakebots.results import Result, provenance
 
 _SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
 """What a summary says of motors and loops, which the file alone may not."""
@@ -75,13 +76,6 @@ def model_provenance(
     return provenance(paths, options, seed, model=_record(model))
 
 
-def model_files(path: Path) -> list[Path]:
-    """A model's file, and the files beside it that say more about the model."""
-    named = (path.with_name(model_stem(path) + e) for e in (".srdf", ".yaml"))
-    every = (path, sidecar_path(path), *named)
-    return [file for file in every if file.is_file()]
-
-
 def _record(model: Model) -> dict[str, Any]:
     """A model as plain values."""
     if model.text is not None:
@@ -92,8 +86,9 @@ def _record(model: Model) -> dict[str, Any]:
         ending = _ending(model.path)
     return {
         "path": os.path.abspath(model.path),
-        "files": _hashes(model.path),
-        "options": dict(model.options),
+        "files": dict(model.files),
+        "options": _absolute_packages(model.options),
+        "packages": {k: os.path.abspath(v) for k, v in model.packages.items()},
         "text": base64.b64encode(zlib.compress(text, 9)).decode(),
         "ending": ending,
         "loops": [asdict(loop) for loop in model.loops],
@@ -102,7 +97,15 @@ def _record(model: Model) -> dict[str, Any]:
         "points": [asdict(point) for point in model.points],
         "actuators": [asdict(motor) for motor in model.actuators],
         "poses": {name: dict(pose) for name, pose in model.poses.items()},
+        "closed": {name: list(q) for name, q in model.closed.items()},
     }
+
+
+def _absolute_packages(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a load whose packages are found from any folder."""
+    packages = options.get("packages") or {}
+    absolute = {name: os.path.abspath(place) for name, place in packages.items()}
+    return dict(options) | ({"packages": absolute} if absolute else {})
 
 
 def _ending(path: Path) -> str:
@@ -136,7 +139,7 @@ def model_of(result: Result) -> Model:
         place = folder / path.name
         if not place.is_file():
             continue
-        if _hashes(place) == dict(record["files"]):
+        if file_hashes(place) == dict(record["files"]):
             return load(place, **_load_options(record["options"]))
         changed = changed or place
     what = f"{path}: is gone" if changed is None else f"{changed}: has changed"
@@ -154,11 +157,6 @@ def _folders(result: Result, path: Path) -> list[Path]:
     if model_stem(path) == path.parent.name and path.parent.name in available_models():
         folders.append(package_root() / path.parent.name)
     return folders
-
-
-def _hashes(path: Path) -> dict[str, str]:
-    """The hashes of a model's files by their names."""
-    return {file.name: file_hash(file) for file in model_files(path)}
 
 
 def _load_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +192,12 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / f"{model_stem(path)}.{ending}"
         copy.write_text(text, encoding="utf-8")
-        model = load(copy)
+        packages = {
+            name: place
+            for name, place in record.get("packages", {}).items()
+            if os.path.isdir(place)
+        }
+        model = load(copy, packages=packages or None)
         if model.text is None:
             model = replace(model, text=text, ending=ending)
     try:
@@ -202,6 +205,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             model,
             path=path,
             options=dict(record["options"]),
+            files=dict(record["files"]),
             summary=replace(model.summary, **record["summary"]),
             loops=tuple(Loop(**_arrays(x)) for x in record["loops"]),
             feet=tuple(Point(**_arrays(x)) for x in record["feet"]),

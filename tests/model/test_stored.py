@@ -112,6 +112,32 @@ def test_the_kept_model_stands_in_for_a_file_that_changed(arm, file):
     assert found.summary.mass == pytest.approx(3.0) and _same(found, model)
 
 
+def test_a_result_of_a_kept_model_keeps_the_same_model(arm):
+    """A plan that was made before its file changed is tracked as planned."""
+    first = _result_of(load(arm))
+    write(arm.parent, _ARM.format(mass=5), "arm.urdf")
+    with pytest.warns(DrakebotsWarning, match="has changed"):
+        second = _result_of(model_of(first))
+    with pytest.warns(DrakebotsWarning, match="has changed"):
+        assert model_of(second).summary.mass == pytest.approx(3.0)
+
+
+def test_packages_are_found_again(tmp_path, monkeypatch):
+    """Of a relative folder on the command line, from any other folder."""
+    (tmp_path / "parts").mkdir()
+    write(tmp_path / "parts", _TETRAHEDRON, "tip.obj")
+    text = _ARM.format(mass=2).replace("meshes/tip.obj", "package://meshes/tip.obj")
+    path = write(tmp_path, text, "arm.urdf")
+    monkeypatch.chdir(tmp_path)
+    model = load(path, packages={"meshes": "parts"}, strict=True)
+    result = _result_of(model)
+    monkeypatch.chdir("/")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model_of(result)
+    assert _same(found, model) and found.notes == model.notes
+
+
 def test_an_old_drake_file_is_found_with_its_units(tmp_path):
     path = write(tmp_path, TINY, "bar.urdf")
     model = load(path, units=MM_G_MS)
