@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,9 @@ from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 
 REQUIRED = object()
 """The default of an entry that must not be missing."""
+
+MAX_YAML = 1_000_000
+"""A larger YAML file is refused before it is read: the parser takes some 10 s."""
 
 TOP = "the file"
 """The place of the outermost mapping of a file."""
@@ -44,26 +48,64 @@ def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
             no YAML: it is too deeply nested, or has an impossible date or number.
     """
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem(path, f"cannot be read: {error}") from error
-    try:
-        return parse_yaml(text)
+        check_readable(path, MAX_YAML)
+        return parse_yaml(path.read_text())
     except InvalidInput as error:
         raise problem(path, str(error)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(path, f"cannot be read: {error}") from error
+
+
+def check_readable(path: Path, max_bytes: int) -> None:
+    """Refuses what cannot be read in seconds: a pipe, a device, a file too large.
+
+    Raises:
+        InvalidInput: for anything but a file of at most `max_bytes`.
+        OSError: for a file that does not exist.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidInput("is no regular file; give one")
+    if status.st_size > max_bytes:
+        raise InvalidInput(f"is larger than {max_bytes / 1e6:g} MB; make it smaller")
 
 
 def parse_yaml(text: str) -> Any:
     """The parsed document of a YAML text.
 
     Raises:
-        InvalidInput: when it is no YAML, too deeply nested, or has an impossible
-            date or number.
+        InvalidInput: when it is no YAML, too deeply nested, has an impossible date or
+            number, or an anchor, since aliases can stand for more than fits in memory.
     """
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_PlainLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidInput(f"is not YAML: {error}") from error
+
+
+def compose_yaml(text: str) -> yaml.Node | None:
+    """The nodes of a YAML text, with tags that only others know; None for none.
+
+    Raises:
+        InvalidInput: as :func:`parse_yaml`.
+    """
+    try:
+        return yaml.compose(text, Loader=_PlainLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidInput(f"is not YAML: {error}") from error
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Reads YAML without anchors."""
+
+    def compose_node(self, parent, index):
+        anchor = getattr(self.peek_event(), "anchor", None)
+        if anchor is not None:
+            raise InvalidInput(
+                f"has the anchor or alias {anchor!r}, which are not read; write what "
+                "it stands for"
+            )
+        return super().compose_node(parent, index)
 
 
 class Fields:

@@ -53,6 +53,8 @@ def find_model(name_or_path: str | Path) -> Path:
     if path.is_dir():
         raise ModelProblem(path, "is a folder; name the model file in it")
     if not path.is_file():
+        if path.exists():
+            raise ModelProblem(path, "is no regular file; name a model file")
         raise ModelProblem(
             path, "no such file; give a path or one of " + ", ".join(available_models())
         )

@@ -17,7 +17,7 @@ from xml.parsers import expat
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.model.reading.limits import MAX_BYTES
+from drakebots.model.reading.limits import check_size, read_text
 
 MAX_DEPTH = 50
 LARGEST = 1e15
@@ -222,26 +222,15 @@ def read_xml(path: str | Path, namespace: str = "") -> Element:
     """The root element of an XML file with tags of no namespace or `namespace`.
 
     Raises:
-        ModelProblem: for a file that is missing, no regular file, larger than
-            50 MB, not UTF-8, not well-formed, nested deeper than 50 elements,
-            or that has a DOCTYPE (whose entities could expand without limit).
+        ModelProblem: for a file that is no text, not well-formed, too large, nested
+            deeper than 50 elements, or that has a DOCTYPE (whose entities could expand
+            without limit).
     """
     path = Path(path)
-    try:
-        if not path.is_file():
-            what = "is no regular file" if path.exists() else "does not exist"
-            raise ModelProblem(path, f"{what}; give the path of a URDF file")
-        if path.stat().st_size > MAX_BYTES:
-            raise ModelProblem(path, f"is larger than {MAX_BYTES} bytes; no URDF is")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ModelProblem(
-            path, f"byte {error.start} is not UTF-8; save it as a UTF-8 text file"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ModelProblem(path, f"cannot be read ({error}); give another") from error
+    text = read_text(path)
     if not text.strip():
         raise ModelProblem(path, "is empty; give a URDF file")
+    check_size(path, text)
     return _Builder(path, namespace).parse(text)
 
 
@@ -257,7 +246,6 @@ class _Builder:
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = lambda name: self.stack.pop()
         self.parser.CharacterDataHandler = self.characters
-        self.parser.StartDoctypeDeclHandler = self.doctype
 
     def parse(self, text: str) -> Element:
         try:
@@ -287,10 +275,3 @@ class _Builder:
         element, data = self.stack[-1], data.strip()
         if data and len(element.stray) < 60:
             element.stray = f"{element.stray} {data}"[:60].strip()
-
-    def doctype(self, *_) -> None:
-        raise ModelProblem(
-            self.path,
-            f"<!DOCTYPE> (line {self.parser.CurrentLineNumber}) may hold entities, "
-            "which are not read; delete it",
-        )

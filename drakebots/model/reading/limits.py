@@ -1,25 +1,36 @@
-"""Checks of a model file before Drake reads it.
+"""Checks of a model file before anything parses it whole.
 
-Values that are no finite numbers reach Drake's assertions. Here they are refused with a
+A file that is too large, too deep, or no text at all is refused within seconds. Values
+that are no finite numbers reach Drake's assertions; here they are refused with a
 message that names the element.
 """
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from xml.parsers import expat
 
-import yaml
-
-from drakebots.core.errors import ModelProblem
+from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.files import MAX_YAML, check_readable, compose_yaml
 
 MAX_BYTES = 50_000_000
 """A larger model file is refused before it is read."""
 
 MAX_DEPTH = 200
 """XML that is nested deeper is refused."""
+
+MAX_ELEMENTS = 500_000
+"""XML with more elements is refused."""
+
+MAX_BODIES = 2_000
+"""A model with more links is refused: Drake takes a second and half a GB for these, and
+both grow with the square of their number."""
+
+_ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
 def check_model_file(path: Path) -> str:
@@ -32,17 +43,7 @@ def check_model_file(path: Path) -> str:
         ModelProblem: for a file that is unreadable, too large, not XML (or
             YAML), or has a number that is not finite, or a negative mass.
     """
-    if path.stat().st_size > MAX_BYTES:
-        raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise ModelProblem(path, f"cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise ModelProblem(path, "is not text in UTF-8") from error
-    text = text.removeprefix("\ufeff").removesuffix("\0").strip()
-    if "\0" in text:
-        raise ModelProblem(path, "has a NUL character: not a text file")
+    text = read_text(path)
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
     else:
@@ -50,19 +51,49 @@ def check_model_file(path: Path) -> str:
     return text
 
 
+def read_text(path: Path) -> str:
+    """The text of a model file, in UTF-8 or in the encoding that its XML declares.
+
+    Raises:
+        ModelProblem: for anything but a file of text of a size that models have.
+    """
+    is_yaml = path.name.lower().endswith(".dmd.yaml")
+    try:
+        check_readable(path, MAX_YAML if is_yaml else MAX_BYTES)
+        data = path.read_bytes()
+    except InvalidInput as error:
+        raise ModelProblem(path, str(error)) from error
+    except (OSError, ValueError) as error:
+        # A path with a NUL is a ValueError.
+        raise ModelProblem(path, f"cannot be read ({error})") from error
+    declared = None if is_yaml else _ENCODING.match(data[:1000])
+    encoding = declared[1].decode() if declared else "utf-8"
+    try:
+        text = codecs.decode(data, encoding)
+    except LookupError as error:
+        raise ModelProblem(path, f"declares the unknown encoding {encoding}") from error
+    except ValueError as error:
+        raise ModelProblem(
+            path, f"is not text in {encoding.upper()}; save it as UTF-8"
+        ) from error
+    text = text.removeprefix("\ufeff").removesuffix("\0").strip()
+    if "\0" in text:
+        raise ModelProblem(path, "has a NUL character: not a text file")
+    return text
+
+
 def _check_yaml(path: Path, text: str) -> None:
     try:
         # Drake's own tags (!Rpy ...) are checked by Drake.
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ModelProblem(path, f"is not YAML: {error}") from error
+        tree = compose_yaml(text)
+    except InvalidInput as error:
+        raise ModelProblem(path, str(error)) from error
     if tree is None:
         raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
 
 
 def _check_xml(path: Path, text: str) -> None:
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise ModelProblem(path, "has a DOCTYPE or ENTITY; remove it")
+    check_size(path, text)
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
@@ -74,13 +105,44 @@ def _check_xml(path: Path, text: str) -> None:
         raise ModelProblem(
             path, f"starts with <{start}>; a {ending} needs <{expected}>"
         )
-    stack = [(root, 1)]
-    while stack:
-        element, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            raise ModelProblem(path, f"is nested deeper than {MAX_DEPTH} elements")
-        stack.extend((child, depth + 1) for child in element)
+    for element in root.iter():
         _check_values(path, element, element.tag.rpartition("}")[2])
+
+
+def check_size(path: Path, text: str) -> None:
+    """Refuses XML of more depth, elements or links than models have.
+
+    Raises:
+        ModelProblem: at the first element too many, or at a DOCTYPE, whose entities
+            could expand without limit.
+    """
+    counts = {"elements": 0, "links": 0, "depth": 0}
+
+    def start(tag: str, _) -> None:
+        counts["elements"] += 1
+        counts["depth"] += 1
+        counts["links"] += tag in ("link", "body")
+        if counts["depth"] > MAX_DEPTH:
+            raise ModelProblem(path, f"is nested deeper than {MAX_DEPTH} elements")
+        if counts["elements"] > MAX_ELEMENTS:
+            raise ModelProblem(path, f"has more than {MAX_ELEMENTS} elements")
+        if counts["links"] > MAX_BODIES:
+            raise ModelProblem(path, f"has more than {MAX_BODIES} links; split it")
+
+    def end(_) -> None:
+        counts["depth"] -= 1
+
+    def doctype(*_) -> None:
+        raise ModelProblem(path, "has a DOCTYPE or ENTITY; remove it")
+
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        raise ModelProblem(path, f"is not well-formed XML: {error}") from error
 
 
 _TEXTS = frozenset(("name", "filename", "link", "joint", "uri", "model", "version"))

@@ -12,6 +12,7 @@ from drakebots.model.actuators import effort_limits
 from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
 from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf import read_mjcf
 from drakebots.model.reading.packages import Packages
@@ -62,6 +63,7 @@ def read_model_file(
         InvalidInput: for a package whose folder does not exist.
     """
     source = check_model_file(path)
+    check_includes(path, packages)
     places, findings = Packages(path, packages), Findings()
     ending = path.suffix.lower().lstrip(".")
     if ending in ("xml", "mjcf"):
@@ -94,7 +96,9 @@ def _repaired(
         efforts = effort_limits(root)
     else:
         loops, efforts = repair_sdf(root, places, findings), {}
-    if write_tree(root) == before:
+    # Drake reads any file as UTF-8, whatever it declares.
+    is_utf8 = source.encode() in path.read_bytes()
+    if write_tree(root) == before and is_utf8:
         return Reading(ending=ending, efforts=efforts)
     make_absolute = make_urdf_absolute if ending == "urdf" else make_sdf_absolute
     make_absolute(root, places)

@@ -110,7 +110,7 @@ BAD = {
     "malformed": (TINY[:-10], "XML"),
     "duplicate attribute": (swap("<frame", '<frame name="x"'), "XML"),
     "binary": (bytes(range(256)) * 4, "UTF-8"),
-    "zeros": (b"\0" * 100, "XML"),
+    "zeros": (b"\0" * 100, "NUL"),
     "empty": ("", "empty"),
     "latin-1": (TINY.replace("tiny", "k\xe4fer").encode("latin-1"), "UTF-8"),
     "utf-16": (TINY.encode("utf-16"), "UTF-8"),

@@ -3,9 +3,13 @@
 import os
 
 import pytest
+from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import ModelProblem
-from drakebots.model.reading.limits import MAX_BYTES, check_model_file
+from drakebots.core.files import MAX_YAML
+from drakebots.model import load
+from drakebots.model.reading import limits
+from drakebots.model.reading.limits import MAX_BODIES, MAX_BYTES, check_model_file
 from tests.helpers.model_files import assert_problem, write
 
 
@@ -89,3 +93,80 @@ def test_huge_file_is_refused(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         check_model_file(path)
     assert_problem(caught, path, "larger than 50 MB")
+
+
+def test_a_model_of_too_many_links(tmp_path):
+    """It is refused at the first link too many, long before it is parsed whole."""
+    links = "".join(f'<link name="l{i}"/>' for i in range(MAX_BODIES + 1))
+    path = write(tmp_path, f'<robot name="m">{links}</robot>', "m.urdf")
+    with pytest.raises(ModelProblem) as caught:
+        load(path)
+    assert_problem(caught, path, f"more than {MAX_BODIES} links")
+
+
+def test_xml_of_too_many_elements(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_ELEMENTS", 10)
+    path = write(tmp_path, sdf("<a/>" * 11), "m.sdf")
+    with pytest.raises(ModelProblem, match="more than 10 elements"):
+        check_model_file(path)
+
+
+def test_a_declared_encoding(tmp_path):
+    """The names of a file in latin-1 are read; Drake gets its text in UTF-8."""
+    head = '<?xml version="1.0" encoding="ISO-8859-1"?>'
+    text = head + urdf().replace('link name="a"', 'link name="fü\xdf"')
+    path = write(tmp_path, text.encode("latin-1"), "m.urdf")
+    model = load(path)
+    assert "fü\xdf" in model.text
+    plant = MultibodyPlant(0.0)
+    model.add_to(plant)
+    assert plant.HasBodyNamed("fü\xdf")
+
+
+@pytest.mark.parametrize(
+    "encoding, words", [("klingon", "unknown encoding klingon"), ("ascii", "ASCII")]
+)
+def test_an_encoding_that_is_wrong(tmp_path, encoding, words):
+    text = f'<?xml version="1.0" encoding="{encoding}"?>' + urdf("<\xdf/>")
+    path = write(tmp_path, text.encode("latin-1"), "m.urdf")
+    with pytest.raises(ModelProblem) as caught:
+        check_model_file(path)
+    assert_problem(caught, path, words)
+
+
+@pytest.mark.parametrize("name", ["m.urdf", "m.sdf", "m.xml", "m.dmd.yaml"])
+def test_a_pipe_is_not_read(tmp_path, name):
+    """Reading a pipe that nobody writes to would never end."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ModelProblem) as caught:
+        load(tmp_path / name)
+    assert_problem(caught, tmp_path / name, "no regular file")
+
+
+BOMB = "a: &a [x]\n" + "".join(
+    f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi")
+)
+"""Nine levels of nine aliases stand for 400 million entries."""
+
+
+def test_anchors_in_directives(tmp_path):
+    path = write(tmp_path, BOMB + "directives: *i\n", "m.dmd.yaml")
+    with pytest.raises(ModelProblem) as caught:
+        load(path)
+    assert_problem(caught, path, "anchor or alias 'a'", "write what")
+
+
+def test_anchors_beside_a_model(tmp_path):
+    path = write(tmp_path, urdf(), "m.urdf")
+    beside = write(tmp_path, BOMB, "m.drakebots.yaml")
+    with pytest.raises(ModelProblem) as caught:
+        load(path)
+    assert_problem(caught, beside, "anchor or alias 'a'")
+
+
+def test_huge_directives_are_refused(tmp_path):
+    """YAML is slow to parse, so less of it is read."""
+    path = write(tmp_path, "#" * (MAX_YAML + 1), "m.dmd.yaml")
+    with pytest.raises(ModelProblem) as caught:
+        check_model_file(path)
+    assert_problem(caught, path, "larger than 1 MB")

@@ -11,6 +11,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.loops import Loop
+from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf.bodies import Tree, read_bodies
 from drakebots.model.reading.mjcf.compiler import read_compiler
@@ -52,6 +53,7 @@ def read_mjcf(path: Path) -> Mjcf:
         ModelProblem: for a file that cannot be read, or that says what MJCF cannot;
             one line with all problems.
     """
+    check_includes(path)
     try:
         root = read_elements(path, _parse)
         if root.tag != "mujoco":
@@ -72,8 +74,7 @@ def read_mjcf(path: Path) -> Mjcf:
 
 
 def _parse(path: Path) -> ET.Element:
-    check_model_file(path)
-    return ET.fromstring(path.read_bytes())
+    return ET.fromstring(check_model_file(path))
 
 
 def _colors(root: Element) -> dict[str, np.ndarray]:

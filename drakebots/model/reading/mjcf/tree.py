@@ -9,9 +9,6 @@ from pathlib import Path
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 
-MAX_INCLUDED = 100
-"""A file that includes more files than this is refused."""
-
 _ACTUATORS = frozenset(
     """motor position velocity intvelocity damper cylinder muscle adhesion general
     dcmotor plugin""".split()
@@ -83,15 +80,16 @@ def read_elements(path: Path, parse: Callable[[Path], ET.Element]) -> Element:
     """The <mujoco> of a file with included files and defaults in place.
 
     Args:
-        path: the MJCF file; included files are relative to it.
+        path: the MJCF file, which must not include itself; included files are relative
+            to it.
         parse: reads one XML file.
 
     Raises:
-        ModelProblem: for a file that is missing, includes itself, or includes too many.
+        ModelProblem: for an included file that is missing.
         InvalidInput: for a default class that does not exist.
     """
     root = parse(path)
-    _include(root, path, parse, (path.resolve(),), [0])
+    _include(root, path, path.parent, parse)
     classes = _Classes()
     for default in root.findall("default"):
         classes.add(default, "main", top=True)
@@ -99,35 +97,25 @@ def read_elements(path: Path, parse: Callable[[Path], ET.Element]) -> Element:
 
 
 def _include(
-    element: ET.Element,
-    path: Path,
-    parse: Callable[[Path], ET.Element],
-    chain: tuple[Path, ...],
-    count: list[int],
+    element: ET.Element, path: Path, top: Path, parse: Callable[[Path], ET.Element]
 ) -> None:
     """Replaces each <include> below an element by what its file contains."""
     children = []
     for child in element:
         if child.tag != "include":
-            _include(child, path, parse, chain, count)
+            _include(child, path, top, parse)
             children.append(child)
             continue
         # Relative to the file that is loaded, as its documentation says, or to this.
         name = child.get("file", "")
-        near = [(chain[0].parent / name), (path.parent / name)]
-        file = next((f for f in near if f.is_file()), near[0]).resolve()
-        if file in chain:
-            cycle = " -> ".join(p.name for p in (*chain[chain.index(file) :], file))
-            raise ModelProblem(path, f"includes itself ({cycle}); remove an <include>")
-        count[0] += 1
-        if count[0] > MAX_INCLUDED:
-            raise ModelProblem(path, f"includes more than {MAX_INCLUDED} files")
-        if not file.is_file():
+        near = [top / name, path.parent / name]
+        file = next((f for f in near if f.is_file()), None)
+        if file is None:
             raise ModelProblem(
-                path, f"<include file={name!r}>: there is no {file}; add it"
+                path, f"<include file={name!r}>: there is no {near[0]}; add it"
             )
         included = parse(file)
-        _include(included, path, parse, (*chain, file), count)
+        _include(included, file, top, parse)
         children.extend(included)
     element[:] = children
 
