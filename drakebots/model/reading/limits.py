@@ -23,7 +23,7 @@ MAX_BYTES = 50_000_000
 MAX_DEPTH = 200
 """XML that is nested deeper is refused."""
 
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 50_000
 """XML with more elements is refused."""
 
 MAX_BODIES = 2_000
