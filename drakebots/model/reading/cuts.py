@@ -74,7 +74,7 @@ def _closing(model: ET.Element) -> list[ET.Element]:
 
     closing = []
     for joint in sorted(joints, key=_rank):
-        parent, child = (find(_end(joint, end)) for end in ("parent", "child"))
+        parent, child = (find(link_at(joint, end)) for end in ("parent", "child"))
         if parent == child:
             closing.append(joint)
         group[child] = parent
@@ -95,8 +95,8 @@ def _rank(joint: ET.Element) -> int:
     return 1 if any(drive > 0 for drive in drives) else 2
 
 
-def _end(joint: ET.Element, end: str) -> str:
-    """The link at the "parent" or the "child" end of a joint."""
+def link_at(joint: ET.Element, end: str) -> str:
+    """The name of the link at the "parent" or the "child" end of a joint."""
     element = _end_element(joint, end)
     if element is None:
         return ""
@@ -135,7 +135,7 @@ def _placed(
                 end = ET.SubElement(
                     model, "link", {"name": f"{joint.get('name')}__end"}
                 )
-                if (pose := links[_end(joint, "child")].find("pose")) is not None:
+                if (pose := links[link_at(joint, "child")].find("pose")) is not None:
                     end.append(pose)
                 _set_child(joint, end.get("name", ""))
     plant = MultibodyPlant(1e-3)
@@ -154,8 +154,8 @@ def _loop(plant: MultibodyPlant, element: ET.Element) -> Loop:
     side = np.eye(3)[np.argmin(np.abs(axis))]
     return Loop(
         name=joint.name(),
-        body_A=_end(element, "parent"),
-        body_B=_end(element, "child"),
+        body_A=link_at(element, "parent"),
+        body_B=link_at(element, "child"),
         p_AP=X_AP.translation(),
         p_BQ=X_BQ.translation(),
         axis_A=X_AP.rotation() @ axis,

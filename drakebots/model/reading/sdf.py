@@ -1,21 +1,28 @@
 """SDF as robots' authors write it: meshes found and converted, includes found.
 
-libsdformat reads old versions and names elements that it does not know; those come
-back as notes (:mod:`drakebots.model.reading.messages`).
+libsdformat reads old versions. Of what it does not know it passes over some, which
+comes back as notes (:mod:`drakebots.model.reading.messages`), and refuses the rest.
 """
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.model.loops import Loop
 from drakebots.model.reading.cuts import cut_loops
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.inertias import MOMENTS, repair_inertia
+from drakebots.model.reading.messages import heard
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import Shapes
-from drakebots.model.reading.tags import note_ignored_tags
-from drakebots.model.reading.tree import remove
+from drakebots.model.reading.tags import SDF_TAGS, note_ignored_tags
+from drakebots.model.reading.tree import remove, write_tree
+from drakebots.model.reading.urdf.joints import free_name
+from drakebots.model.reading.weightless import WORLD, fix_weightless
 
 
 def repair_sdf(
@@ -34,8 +41,12 @@ def repair_sdf(
         findings.note("a gearbox joint is left out", joint.get("name", ""))
     remove(root, gearboxes)
     loops = cut_loops(root, findings, urdf=False)
+    for model in root.iter("model"):
+        _fix_weightless(model, findings)
+    _drop_unknown(root, findings)
     shapes = _shapes(packages, findings)
     for link in root.iter("link"):
+        _rename(link, findings)
         _repair_inertial(link, findings)
         shapes.repair(link)
     for include in root.iter("include"):
@@ -49,6 +60,74 @@ def repair_sdf(
         elif not packages.is_plain(uri, path):
             _set_uri(include, f"file://{path}")
     return loops
+
+
+def _fix_weightless(model: ET.Element, findings: Findings) -> None:
+    """Fixes joints and roots that move no mass; without a word SDF makes it 1 kg."""
+    masses = {}
+    for link in model.findall("link"):
+        try:
+            mass = float(link.findtext("inertial/mass", "1"))
+        except ValueError:
+            return  # libsdformat names it.
+        masses[link.get("name", "")] = mass
+    if all(mass > 0 for mass in masses.values()):
+        return
+    joints = [e for e in model if e.tag in ("joint", "drake:joint")]
+    for link in fix_weightless(model, joints, masses, findings):
+        joint = ET.SubElement(model, "joint", {"name": f"{link}_to_world"})
+        joint.set("type", "fixed")
+        ET.SubElement(joint, "parent").text = WORLD
+        ET.SubElement(joint, "child").text = link
+
+
+_UNKNOWN = re.compile(
+    r"XML Element\[([\w:]+)\], child of element\[([\w:]+)\], not defined"
+    r"|XML Attribute\[([\w:]+)\] in element\[([\w:]+)\] not defined"
+)
+"""How libsdformat refuses an element or an attribute of another simulator."""
+
+
+def _drop_unknown(root: ET.Element, findings: Findings) -> None:
+    """Leaves out what libsdformat refuses because it does not know it.
+
+    Drake parses the file for that once more, unless all of its tags are usual ones.
+    """
+    tags = {element.tag for element in root.iter()}
+    if all(tag in SDF_TAGS or ":" in tag for tag in tags):
+        return
+    while True:
+        plant = MultibodyPlant(1e-3)  # Parser does not keep it alive.
+        try:
+            with heard():
+                Parser(plant).AddModelsFromString(write_tree(root), "sdf")
+            return
+        except (RuntimeError, ValueError, LookupError, SystemExit) as error:
+            match = _UNKNOWN.search(str(error))
+        if match is None:
+            return  # It is told when the model is parsed.
+        child, parent, attribute, owner = match.groups()
+        if child:
+            found = [e for p in root.iter(parent) for e in p.findall(child)]
+            remove(root, found)
+            findings.note("Drake ignores", f"<{child}>", len(found))
+        else:
+            found = [e for e in root.iter(owner) if e.attrib.pop(attribute, None)]
+            findings.note("Drake ignores", f"{owner} {attribute}", len(found))
+        if not found:
+            return
+
+
+def _rename(link: ET.Element, findings: Findings) -> None:
+    """Shapes of one kind that share a name, which libsdformat refuses."""
+    for kind in ("visual", "collision"):
+        taken: set[str] = set()
+        for shape in link.findall(kind):
+            name = shape.get("name", "")
+            if name in taken:
+                shape.set("name", free_name(name, taken))
+                findings.note(f"a {kind} of a name taken is renamed", shape.get("name"))
+            taken.add(shape.get("name", ""))
 
 
 def _repair_inertial(link: ET.Element, findings: Findings) -> None:

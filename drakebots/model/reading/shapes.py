@@ -23,7 +23,8 @@ SIZES = {
 }
 """What must be > 0 of a shape; Drake stops where it is not."""
 
-SHAPES = {*SIZES, "sphere", "mesh", "plane", "drake:capsule", "drake:ellipsoid"}
+SHAPES = {*SIZES, "sphere", "mesh", "drake:capsule", "drake:ellipsoid"}
+"""The shapes of a URDF for Drake."""
 
 
 class Shapes:

@@ -23,6 +23,16 @@ URDF_TAGS = frozenset(
 """Plain tags of URDF, those of old Drake included."""
 
 
+SDF_TAGS = frozenset(
+    """sdf world model include uri static pose frame link inertial mass inertia ixx ixy
+    ixz iyy iyz izz visual collision geometry box size sphere cylinder capsule ellipsoid
+    radius radii length mesh scale material ambient diffuse specular emissive joint
+    parent child axis xyz limit lower upper effort velocity dynamics damping friction
+    spring_reference spring_stiffness""".split()
+)
+"""Plain tags that stand in most SDF files, wherever they stand; there are others."""
+
+
 @cache
 def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozenset[str]:
     """The `drake:` tags that the installed Drake reads; empty where that is unknown.

@@ -18,17 +18,10 @@ def joints_of(root: ET.Element) -> list[ET.Element]:
     return [e for e in root if e.tag in ("joint", "drake:joint")]
 
 
-def link_at(joint: ET.Element, end: str) -> str:
-    """The name of the link at the "parent" or the "child" end of a joint."""
-    element = joint.find(end)
-    return "" if element is None else element.get("link", "")
-
-
 def free_name(name: str, taken: set[str]) -> str:
-    """A name like `name` that is not taken: "hip_2"."""
-    return next(
-        f"{name}_{k}" for k in range(2, len(taken) + 3) if f"{name}_{k}" not in taken
-    )
+    """The name, or if it is taken one like it: "hip_2"."""
+    names = (f"{name}_{k}" for k in range(2, len(taken) + 3))
+    return next(free for free in (name, *names) if free not in taken)
 
 
 def repair_joint(joint: ET.Element, findings: Findings) -> None:
@@ -104,33 +97,3 @@ def repair_transmissions(
                 line = "an actuator of a name taken is renamed"
                 findings.note(line, actuator.get("name", ""))
             taken.add(actuator.get("name", ""))
-
-
-def fix_weightless(
-    links: list[ET.Element], joints: list[ET.Element], findings: Findings
-) -> None:
-    """Fixes joints that move nothing with a mass, in a robot that has one.
-
-    No simulator can move such links; authors write them for frames, and for fingers
-    that are only drawn.
-    """
-    weight = {link.get("name"): _mass(link) > 0 for link in links}
-    if not any(weight.values()):
-        return
-    ends = [(j, link_at(j, "parent"), link_at(j, "child")) for j in joints]
-    changed = True
-    while changed:
-        changed = False
-        for _, parent, child in ends:
-            if weight.get(child) and not weight.get(parent):
-                weight[parent] = changed = True
-    for joint, _, child in ends:
-        if joint.get("type") in MOVING and not weight.get(child):
-            joint.tag = "joint"
-            joint.set("type", "fixed")
-            findings.note("a joint that moves no mass is fixed", joint.get("name", ""))
-
-
-def _mass(link: ET.Element) -> float:
-    mass = link.find("inertial/mass")
-    return 0.0 if mass is None else number(mass, "value") or 0.0

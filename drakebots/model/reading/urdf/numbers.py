@@ -59,6 +59,10 @@ def repair_numbers(root: ET.Element, findings: Findings) -> None:
                 if len(values) == count:
                     element.set(key, " ".join(map(repr, values)))
                     findings.note("a number is written oddly", f"{text!r} of {owner}")
+            if len(values) > count > 1:
+                values = values[:count]
+                element.set(key, " ".join(map(repr, values)))
+                findings.note("only the first numbers count", f"{text!r} of {owner}")
             if len(values) != count:
                 numbers = "one number" if count == 1 else f"{count} numbers"
                 findings.problem(

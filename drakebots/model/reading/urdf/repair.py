@@ -10,23 +10,22 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 
 from drakebots.model.loops import Loop
-from drakebots.model.reading.cuts import cut_loops
+from drakebots.model.reading.cuts import cut_loops, link_at
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.inertias import MOMENTS, repair_inertia
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import SHAPES, Shapes
 from drakebots.model.reading.tags import note_ignored_tags
 from drakebots.model.reading.urdf.joints import (
-    fix_weightless,
     free_name,
     joints_of,
-    link_at,
     repair_joint,
     repair_mimics,
     repair_transmissions,
 )
 from drakebots.model.reading.urdf.materials import repair_materials
 from drakebots.model.reading.urdf.numbers import floats, number, repair_numbers
+from drakebots.model.reading.weightless import WORLD, fix_weightless
 
 
 def repair_urdf(
@@ -55,7 +54,7 @@ def repair_urdf(
         repair_joint(joint, findings)
     loops = () if findings.problems else cut_loops(root, findings, urdf=True)
     joints = joints_of(root)
-    fix_weightless(links, joints, findings)
+    _fix_weightless(root, joints, findings)
     repair_mimics(joints, findings)
     repair_transmissions(root, joints, findings)
     for link in links:
@@ -114,7 +113,7 @@ def _check_names(
         taken.add(joint.get("name", ""))
         for end in ("parent", "child"):
             link = link_at(joint, end)
-            if link not in names and link != "world":
+            if link not in names and link != WORLD:
                 findings.problem(
                     f"joint {name!r} has {link!r} as its {end}, "
                     "which is no link; correct it"
@@ -122,6 +121,23 @@ def _check_names(
 
 
 # --- inertia and shapes ---
+
+
+def _fix_weightless(
+    root: ET.Element, joints: list[ET.Element], findings: Findings
+) -> None:
+    """Fixes joints and roots that move no mass."""
+    masses = {}
+    for link in root.findall("link"):
+        mass = link.find("inertial/mass")
+        kg = 0.0 if mass is None else number(mass, "value") or 0.0
+        masses[link.get("name", "")] = kg
+    names = {joint.get("name", "") for joint in joints}
+    for link in fix_weightless(root, joints, masses, findings):
+        name = free_name(f"{link}_to_world", names)
+        joint = ET.SubElement(root, "joint", {"name": name, "type": "fixed"})
+        ET.SubElement(joint, "parent", {"link": WORLD})
+        ET.SubElement(joint, "child", {"link": link})
 
 
 def _repair_inertial(link: ET.Element, findings: Findings) -> None:
@@ -144,21 +160,22 @@ def _repair_inertial(link: ET.Element, findings: Findings) -> None:
 
 def _drop_unknown_shapes(link: ET.Element, findings: Findings) -> None:
     """Shapes of other simulators, such as Bullet's <plane>."""
-    for element in [*link.findall("visual"), *link.findall("collision")]:
-        for shape in element.findall("geometry/*"):
-            if shape.tag not in SHAPES - {"plane"}:
-                link.remove(element)
+    for geometry in link.iter("geometry"):
+        for shape in geometry.findall("*"):
+            if shape.tag not in SHAPES:
+                geometry.remove(shape)
                 line = f"a <{shape.tag}> is no shape for Drake and left out"
                 findings.note(line, link.get("name", ""))
-                break
 
 
 def _repair_scales(link: ET.Element, findings: Findings) -> None:
     for mesh in link.iter("mesh"):
-        scale = mesh.get("scale")
-        if scale is None:
-            continue
+        scale = mesh.get("scale", "1 1 1")
         values = floats(scale)
-        if not values or not all(values):
+        if values and all(values) and len(values) in (1, 3):
+            continue
+        if values and all(values) and len(values) > 3:
+            mesh.set("scale", " ".join(map(repr, values[:3])))
+        else:
             del mesh.attrib["scale"]
-            findings.note(f"the mesh scale {scale!r} is not used", link.get("name", ""))
+        findings.note(f"a mesh scale is not used as written: {scale!r}")
