@@ -323,3 +323,24 @@ def test_a_mesh_of_another_format(read, tmp_path, scale, factor):
         assert len(corners) == 4
         assert np.max(corners) == pytest.approx(factor)
     assert model.ending == "urdf" and str(tmp_path / "cache") in model.text
+
+
+def test_a_root_without_mass_stands_on_the_world(read):
+    """An arm on a stand without mass: one joint, and a base that is not free."""
+    text = robot(
+        link("stand", body="") + link("plate", body="") + link("arm"),
+        joint("weld", "stand", "plate", "fixed") + joint("j", "plate", "arm"),
+    )
+    model, plant, _ = read(text)
+    assert plant.num_velocities() == 1
+    assert told(model, "fixed to the world", "stand")
+
+
+def test_a_frame_above_the_trunk_does_not_fix_it(read):
+    """The usual base_link of a legged robot has no mass, and is free."""
+    text = robot(
+        link("base_link", body="") + link("trunk"),
+        joint("weld", "base_link", "trunk", "fixed"),
+    )
+    model, plant, _ = read(text)
+    assert plant.num_velocities() == 6 and model.text is None

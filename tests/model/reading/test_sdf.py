@@ -1,0 +1,108 @@
+"""SDF with the habits of other simulators, read by Drake after all."""
+
+import pytest
+from pydrake.multibody.plant import MultibodyPlant
+
+from drakebots import load
+from drakebots.core.errors import ModelProblem
+from tests.helpers.model_files import write
+
+
+def sdf(*inside, version="1.6"):
+    return f'<sdf version="{version}"><model name="m">{"".join(inside)}</model></sdf>'
+
+
+def link(name, inside="", mass=1):
+    return (
+        f'<link name="{name}"><inertial><mass>{mass}</mass></inertial>{inside}</link>'
+    )
+
+
+def joint(name, parent, child, kind="revolute"):
+    axis = "<axis><xyz>0 0 1</xyz></axis>" if kind != "fixed" else ""
+    return (
+        f'<joint name="{name}" type="{kind}"><parent>{parent}</parent>'
+        f"<child>{child}</child>{axis}</joint>"
+    )
+
+
+def collision(name="c", shape="<box><size>1 1 1</size></box>", inside=""):
+    return f'<collision name="{name}"><geometry>{shape}</geometry>{inside}</collision>'
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Loads an SDF into a plant; the model and the plant."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def _read(text, name="m.sdf"):
+        model = load(write(tmp_path, text, name))
+        plant = MultibodyPlant(1e-3)
+        model.add_to(plant, close_loops=False)
+        plant.Finalize()
+        return model, plant
+
+    return _read
+
+
+def told(model, *words):
+    return any(all(word in note for word in words) for note in model.notes)
+
+
+def test_a_good_file_is_passed_on_as_it_is(read):
+    model, _ = read(sdf(link("a", collision()), link("b"), joint("j", "a", "b")))
+    assert model.text is None
+
+
+def test_elements_and_attributes_that_libsdformat_refuses(read):
+    odd = "<contact><lateral_friction>1</lateral_friction></contact>"
+    shape = collision().replace("<collision", '<collision concave="yes"')
+    model, plant = read(sdf(link("a", odd + shape)))
+    assert plant.num_bodies() == 2
+    assert told(model, "Drake ignores", "<contact>")
+
+
+def test_a_mesh_of_another_format_that_is_missing(read):
+    shape = "<mesh><uri>model://gone/leg.stl</uri></mesh>"
+    model, _ = read(sdf(link("a", collision(shape=shape))))
+    assert told(model, "not found", "model://gone/leg.stl")
+
+
+def test_gearboxes_are_left_out(read):
+    gears = joint("g", "b", "a", "gearbox").replace(
+        "</joint>", "<gearbox_ratio>2</gearbox_ratio></joint>"
+    )
+    model, plant = read(sdf(link("a"), link("b"), joint("j", "a", "b"), gears))
+    assert plant.num_velocities() == 7
+    assert told(model, "gearbox", "g")
+
+
+def test_a_root_of_mass_zero_stands_on_the_world(read):
+    model, plant = read(sdf(link("a", mass=0), link("b"), joint("j", "a", "b")))
+    assert plant.num_velocities() == 1
+    assert told(model, "fixed to the world", "a")
+
+
+def test_shapes_that_share_a_name_are_renamed(read):
+    model, _ = read(sdf(link("a", 2 * collision())))
+    assert told(model, "renamed", "c_2")
+
+
+def test_an_impossible_inertia_is_replaced_by_the_nearest(read):
+    tensor = "<inertia><ixx>1</ixx><iyy>1</iyy><izz>2.3</izz></inertia></inertial>"
+    body = link("a").replace("</inertial>", tensor)
+    model, plant = read(sdf(body))
+    inertia = plant.GetBodyByName("a").default_spatial_inertia()
+    moments = inertia.CalcRotationalInertia().get_moments()
+    assert moments == pytest.approx([1.1, 1.1, 2.2], rel=1e-6)
+    assert told(model, "nearest", "a")
+
+
+def test_included_files_are_found_without_their_package(read, tmp_path):
+    write(tmp_path, sdf(link("leg"), version="1.7"), "leg.sdf")
+    include = "<include><uri>model://gone/leg.sdf</uri></include>"
+    _, plant = read(f'<sdf version="1.7"><world name="w">{include}</world></sdf>')
+    assert plant.num_bodies() == 2
+    missing = include.replace("leg.sdf", "arm.sdf")
+    with pytest.raises(ModelProblem, match="--package NAME=FOLDER"):
+        read(f'<sdf version="1.7"><world name="w">{missing}</world></sdf>')
