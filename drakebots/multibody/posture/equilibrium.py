@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import MultibodyForces
 from scipy.optimize import lsq_linear
 
@@ -31,11 +32,13 @@ class Equilibrium:
         loads: vertical forces on the feet (nf,) [N].
         residual: largest force or torque that nothing holds, in units of the robot's
             weight, or weight times size.
+        weakest: name of the velocity whose row that is, as "FL_knee_w".
     """
 
     torques: np.ndarray
     loads: np.ndarray
     residual: float
+    weakest: str
 
 
 def equilibrium(stance: Stance) -> Equilibrium:
@@ -46,40 +49,37 @@ def equilibrium(stance: Stance) -> Equilibrium:
     still = np.zeros(plant.num_velocities())
     plant.SetVelocities(context, still)
     tau_g = -plant.CalcInverseDynamics(context, still, forces)
-    B = plant.MakeActuationMatrix()
-    J = stance.foot_jacobians()[:, 2] if stance.can_be_lowered() else np.zeros(0)
-    J = J.reshape(-1, plant.num_velocities())
-    C = stance.robot.closure.jacobian(context)
     weight = max(stance.mass * stance.gravity, 1e-12)
     # Rows and unknowns in units of the weight, lengths in units of the size.
-    row = np.where(stance.robot.length_positions()[1], 1.0, 1 / stance.size)
-    A = row[:, None] * np.hstack([B * _unit(stance), J.T, C.T])
-    efforts = np.array(
-        [
-            plant.get_joint_actuator(i).effort_limit()
-            for i in plant.GetJointActuatorIndices()
-        ]
-    )
-    most = np.concatenate(
-        [
-            np.maximum(efforts / (weight * _unit(stance)), 1e-9),
-            np.full(len(J) + len(C), np.inf),
-        ]
-    )
-    least = -most
-    least[len(efforts) : len(efforts) + len(J)] = 0.0
-    if not A.shape[1]:
-        left = float(np.abs(row * tau_g / weight).max(initial=0.0))
-        return Equilibrium(np.zeros(0), np.zeros(0), left)
-    rows = np.vstack([_HEAVY * A, np.eye(A.shape[1])])
-    goal = np.concatenate([-_HEAVY * row * tau_g / weight, np.zeros(A.shape[1])])
-    y = lsq_linear(rows, goal, (least, most)).x
-    left = A @ y + row * tau_g / weight
+    row = np.where(stance.robot.length_positions()[1], 1.0, 1 / stance.size) / weight
+    motor = _unit(stance) * weight
+    B = plant.MakeActuationMatrix() * motor
+    J = stance.foot_jacobians()[:, 2] * weight if stance.stands else B.T[:0]
+    C = stance.robot.closure.jacobian(context) * weight
+    row = row * stance.own_velocities()
+    A, goal = row[:, None] * np.hstack([B, J.T, C.T]), -row * tau_g
+    y, nu, nf = np.zeros(A.shape[1]), len(motor), len(J)
+    if len(y):
+        most = np.full(len(y), np.inf)
+        most[:nu] = np.maximum(_efforts(plant) / motor, 1e-9)
+        least = -most
+        least[nu : nu + nf] = 0.0
+        rows = np.vstack([_HEAVY * A, np.eye(len(y))])
+        y = lsq_linear(rows, [*(_HEAVY * goal), *(0.0 * y)], (least, most)).x
+    left = np.abs(A @ y - goal)
+    names = plant.GetVelocityNames(always_add_suffix=False)
     return Equilibrium(
-        torques=y[: len(efforts)] * weight * _unit(stance),
-        loads=y[len(efforts) : len(efforts) + len(J)] * weight,
-        residual=float(np.abs(left).max(initial=0.0)),
+        torques=y[:nu] * motor,
+        loads=y[nu : nu + nf] * weight,
+        residual=float(left.max(initial=0.0)),
+        weakest=names[left.argmax()] if len(left) else "",
     )
+
+
+def _efforts(plant: MultibodyPlant) -> np.ndarray:
+    """Limits of effort of the actuators (nu,) [N m, N]."""
+    indices = plant.GetJointActuatorIndices()
+    return np.array([plant.get_joint_actuator(i).effort_limit() for i in indices])
 
 
 def _unit(stance: Stance) -> np.ndarray:

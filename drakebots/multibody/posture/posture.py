@@ -16,11 +16,18 @@ import numpy as np
 from scipy.optimize import nnls
 
 from drakebots.model import Model
+from drakebots.multibody.posture.equilibrium import equilibrium
 from drakebots.multibody.posture.search import STRETCHED, Found, leg_reaches, search
 from drakebots.multibody.posture.stance import Posture, Stance
 
 LEVEL = 2e-3
 """Largest height of a standing foot, as a share of the robot's size."""
+
+UNHELD = 1e-2
+"""Largest force or torque at rest that no motor need hold, in weights (times size)."""
+
+_GRAVE = ("its loops", "the feet", "the centre")
+"""How grave faults begin."""
 
 NAMES = ("stand", "home", "half_sitting", "default", "neutral", "ready")
 """Parts of the names of poses that a robot stands in, the best first."""
@@ -52,14 +59,14 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
     for posture in tried:
         if posture.stands:
             return posture
-    if not model.feet or not stance.can_be_lowered() or not len(stance.moved):
+    if not len(stance.moved) or not (stance.stands or stance.robot.closure.loops):
         return _within_limits(stance, tried[0])
     start = stance.joint_positions(tried[0].joints)
     found = [
         _as_posture(stance, answer.positions, "found", answer, reaches=reaches)
         for answer in search(stance, start, reaches)
     ]
-    return min([*found, *tried], key=_badness)
+    return min([*tried, *found], key=_badness)
 
 
 def _within_limits(stance: Stance, posture: Posture) -> Posture:
@@ -104,13 +111,14 @@ def _as_posture(
 
 def _residuals(stance: Stance) -> dict[str, float]:
     heights = stance.foot_heights()
-    rows = stance.loop_rows()
+    rows, rest = stance.loop_rows(), equilibrium(stance)
     below = -stance.shape_heights().min(initial=0.0)
     return {
         "foot height [m]": float(np.abs(heights).max(initial=0.0)),
         "centre of mass beyond the feet [m]": _beyond_support(stance),
         "loop rows": float(np.abs(rows).max(initial=0.0)),
         "into the ground [m]": float(below),
+        "unheld [weight]": rest.residual if len(rest.torques) else 0.0,
     }
 
 
@@ -121,7 +129,7 @@ def _beyond_support(stance: Stance) -> float:
     non-negative least squares with a heavy row for the sum.
     """
     points = stance.feet()[:, :2]
-    if not len(points) or not stance.can_be_lowered():
+    if not stance.stands:
         return 0.0
     offsets = points - stance.centre_of_mass()[:2]
     heavy = 1e4 * stance.size
@@ -135,26 +143,29 @@ def _faults(
 ) -> Iterator[str]:
     """What speaks against standing, a line each, the worst first."""
     positions, size = stance.positions(), stance.size
-    if stance.can_be_lowered():
-        if residuals["loop rows"] > 1e-6 * size:
-            yield "its loops are open"
+    if residuals["loop rows"] > 1e-6 * size:
+        yield "its loops are open"
+    if stance.stands:
         if residuals["foot height [m]"] > LEVEL * size:
             yield "the feet are not level"
         if residuals["centre of mass beyond the feet [m]"] > 0.02 * size:
             yield "the centre of mass is not over the feet"
-        if residuals["into the ground [m]"] > 0.02 * size:
-            yield "it reaches into the ground"
+    if stance.can_be_lowered() and residuals["into the ground [m]"] > 0.02 * size:
+        yield "it reaches into the ground"
     beyond = np.maximum(stance.lower - positions, positions - stance.upper)
     for k in np.flatnonzero(beyond > 1e-6):
         yield f"joint {stance.joints[k].name()} is beyond its limit"
     for first, second in sorted(stance.overlaps() - stance.drawn_overlaps):
         yield f"links {first} and {second} run into one another"
+    if residuals["unheld [weight]"] > UNHELD:
+        yield f"nothing holds {equilibrium(stance).weakest} at rest"
     lengths = [0.0 if p is None else np.linalg.norm(p) for p in stance.hips()]
     if any(r and d > STRETCHED * r for d, r in zip(lengths, reaches)):
         yield "its legs are stretched"
 
 
-def _badness(posture: Posture) -> tuple[int, int]:
-    """Orders postures by their faults: the grave ones first, then their number."""
-    grave = ("its loops", "the feet", "the centre")
-    return sum(f.startswith(grave) for f in posture.faults), len(posture.faults)
+def _badness(posture: Posture) -> tuple[int, int, float]:
+    """Orders postures by their faults: grave ones, all of them, what is not held."""
+    grave = sum(f.startswith(_GRAVE) for f in posture.faults)
+    unheld = posture.residuals["unheld [weight]"]
+    return grave, len(posture.faults), round(unheld, 2)

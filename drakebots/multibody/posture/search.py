@@ -69,11 +69,13 @@ def search(
     """Standing postures, the best first.
 
     Args:
-        stance: of a robot with feet whose base can be lowered.
+        stance: of a robot with feet on the ground, or with loops, which then are
+            closed near where the search starts.
         positions: of all joints, to start from (len(joints),) [rad, m].
         reaches: of the legs, by :func:`leg_reaches`.
     """
-    starts = _starts(stance, positions)
+    inside = np.clip(positions, stance.lower, stance.upper)
+    starts = _starts(stance, positions) if stance.stands else [inside]
     rows = [_Rows(stance, start, reaches) for start in starts]
     order = np.argsort([np.sum(r.all(r.start) ** 2) for r in rows], kind="stable")
     found = [rows[k].solve() for k in order[:_STARTS]]
@@ -155,6 +157,8 @@ class _Rows:
 
     def _heavy(self) -> np.ndarray:
         s = self.stance
+        if not s.stands:
+            return s.loop_rows() / s.size
         offset = (s.centre_of_mass() - s.feet().mean(axis=0))[:2]
         lengths = [s.foot_heights(), s.loop_rows(), offset]
         return np.concatenate(lengths) / s.size
@@ -165,14 +169,15 @@ class _Rows:
 
     def _light(self, x: np.ndarray) -> np.ndarray:
         s = self.stance
+        away, count = x - self.start, s.base_coordinates
+        if not s.stands:
+            return 0.15 * away
         bent = [
             np.linalg.norm(p) / reach - EXTENSION
             for p, reach in zip(s.hips(), self.reaches)
             if p is not None and reach is not None
         ]
         tau = equal_share_torques(s)
-        count = s.base_coordinates
-        away = x - self.start
         return np.concatenate(
             [
                 3.0 * np.array(bent),

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import Model
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
+
+GRAZE = 5e-3
+"""Depth of shapes in one another that is passed over, as a share of the size."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Posture:
         source: where it comes from: "given", "pose 'home' of the file", "default
             positions", or "found".
         residuals: largest height of a foot [m], distance of the centre of mass from
-            the polygon of the feet [m], largest loop row [m, 1], and how far shapes
-            reach into the ground [m].
+            the polygon of the feet [m], largest loop row [m, 1], how far shapes
+            reach into the ground [m], and what no motor holds at rest [weight].
         faults: why it does not stand, a line each; empty where it does.
     """
 
@@ -72,6 +75,7 @@ class Stance:
         joints: the joints of one degree of freedom, in the plant's order.
         legs: one for every body with feet.
         base: the free body, or None.
+        bodies: of the robot: the base and all that it carries.
         moved: indices in `joints` of the joints that x has.
         drawn_overlaps: as :meth:`overlaps`, at the default positions.
         efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
@@ -105,10 +109,11 @@ class Stance:
         self._radii = np.array([foot.radius for foot in model.feet])
         self._roots = self._root_joints()
         self.legs, self.moved = self._legs()
-        self.drawn_overlaps = self.overlaps()
-        self.mass = plant.CalcTotalMass(self.context)
+        self.bodies = _tree(plant, self.base)
+        self.mass = sum(body.get_mass(self.context) for body in self.bodies)
         self.gravity = float(np.linalg.norm(plant.gravity_field().gravity_vector()))
         self.size = self._size()
+        self.drawn_overlaps = self.overlaps()
 
     # --- what moves ---
 
@@ -120,6 +125,11 @@ class Stance:
     def can_be_lowered(self) -> bool:
         """Whether the base is free, or slides along z on joints without motors."""
         return self.base is not None or self._slide() is not None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it has feet that can be put on the ground."""
+        return len(self.model.feet) > 0 and self.can_be_lowered()
 
     def start(self, positions: np.ndarray) -> np.ndarray:
         """x with the base upright as in the file, the joints where given.
@@ -212,8 +222,18 @@ class Stance:
         return self.feet()[:, 2] - self._radii
 
     def centre_of_mass(self) -> np.ndarray:
-        """p_WC (3,) [m]."""
-        return self.plant.CalcCenterOfMassPositionInWorld(self.context)
+        """p_WC of the robot (3,) [m]; other free bodies of its file do not count."""
+        return centre_of_mass(self.plant, self.context, self.bodies)
+
+    def own_velocities(self) -> np.ndarray:
+        """Which velocities are of the robot, not of other free bodies (nv,)."""
+        own = np.zeros(self.plant.num_velocities(), bool)
+        for index in self.plant.GetJointIndices():
+            joint = self.plant.get_joint(index)
+            if joint.child_body() in self.bodies:
+                first = joint.velocity_start()
+                own[first : first + joint.num_velocities()] = True
+        return own
 
     def loop_rows(self) -> np.ndarray:
         """c(q) of the loops, lengths [m]."""
@@ -224,13 +244,15 @@ class Stance:
         return lowest_points(self.plant, self.context, self.shapes)
 
     def overlaps(self) -> set[tuple[str, str]]:
-        """Names of the bodies whose collision shapes overlap, in pairs."""
+        """Names of the bodies whose collision shapes overlap by more than a graze."""
         scene_graph, plant = self.robot.scene_graph, self.plant
         context = scene_graph.GetMyContextFromRoot(self.diagram_context)
         inspector = scene_graph.model_inspector()
         found = set()
         query = scene_graph.get_query_output_port().Eval(context)
         for pair in query.ComputePointPairPenetration():
+            if pair.depth < GRAZE * self.size:
+                continue
             bodies = [
                 plant.GetBodyFromFrameId(inspector.GetFrameId(shape)).name()
                 for shape in (pair.id_A, pair.id_B)
@@ -302,9 +324,17 @@ class Stance:
         return np.where(found > 0, found, np.inf)
 
     def _root_joints(self) -> set:
-        """Indices of the joints between the world and the first body with mass."""
+        """Indices of the joints between the world and the first body that weighs.
+
+        Carriages of a base on slides may have some mass: less than a tenth of the
+        heaviest body's.
+        """
         found: set = set()
         body = self.plant.world_body()
+        heaviest = max(
+            self.plant.get_body(BodyIndex(i)).default_mass()
+            for i in range(self.plant.num_bodies())
+        )
         joints = [self.plant.get_joint(i) for i in self.plant.GetJointIndices()]
         driven = {
             self.plant.get_joint_actuator(i).joint().index()
@@ -316,7 +346,7 @@ class Stance:
                 return found
             found.add(below[0].index())
             body = below[0].child_body()
-            if body.default_mass() > 0:
+            if body.default_mass() > 0.1 * heaviest:
                 return found
 
     def _slide(self):
@@ -363,14 +393,47 @@ class Stance:
         return tuple(legs), np.array(sorted(k for k in moved if room[k]), int)
 
     def _size(self) -> float:
-        """Height of the centre of mass over the lowest foot, or the spread [m]."""
-        com = self.centre_of_mass()
-        points = self.feet()
-        if len(points):
-            spread = np.linalg.norm(points - com, axis=1).max()
-            return float(max(spread, 1e-6))
-        reach = [np.linalg.norm(s.points, axis=1).max() for s in self.shapes]
-        return float(max([*reach, 1e-6]))
+        """Distance from the centre of mass to the furthest foot, else body [m]."""
+        plant, points = self.plant, self.feet()
+        if not len(points):
+            bodies = map(plant.get_body, map(BodyIndex, range(1, plant.num_bodies())))
+            points = [
+                plant.EvalBodyPoseInWorld(self.context, body).translation()
+                for body in bodies
+            ]
+        offsets = np.reshape(points, (-1, 3)) - self.centre_of_mass()
+        spread = np.linalg.norm(offsets, axis=1).max(initial=0.0)
+        return float(spread) if spread > 1e-6 else 1.0
+
+
+def centre_of_mass(plant, context, bodies) -> np.ndarray:
+    """p_WC of some bodies (3,), in the plant's unit of length; 0 without mass."""
+    mass = [body.get_mass(context) for body in bodies]
+    if not sum(mass) > 0:
+        return np.zeros(3)
+    points = [
+        plant.EvalBodyPoseInWorld(context, body)
+        @ body.CalcCenterOfMassInBodyFrame(context)
+        for body in bodies
+    ]
+    return np.average(points, axis=0, weights=mass)
+
+
+def _tree(plant, base) -> tuple:
+    """The base and all bodies that it carries; all bodies where none is free."""
+    every = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    carried = every
+    if base is not None:
+        free = [
+            plant.get_joint(i).index()
+            for i in plant.GetJointIndices()
+            if plant.get_joint(i).child_body() == base
+        ]
+        carried = [
+            plant.get_body(index)
+            for index in plant.GetBodiesKinematicallyAffectedBy(free)
+        ]
+    return tuple(carried)
 
 
 def _base(plant):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput
@@ -34,7 +35,14 @@ from drakebots.multibody import (
     build_robot,
     trajectory_dataset,
 )
-from drakebots.multibody.posture import Posture, Servos, Stance, find_posture, servos
+from drakebots.multibody.posture import (
+    Posture,
+    Servos,
+    Stance,
+    centre_of_mass,
+    find_posture,
+    servos,
+)
 from drakebots.results import Result
 from drakebots.robots.legged.start import filter_overlaps, place
 
@@ -113,11 +121,9 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     """
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
     posture = find_posture(model, pose=problem.pose)
-    held = None
-    if not problem.passive:
-        stance = Stance(model)
-        stance.take(posture)
-        held = servos(stance, problem.stiffness)
+    stance = Stance(model)
+    stance.take(posture)
+    held = None if problem.passive else servos(stance, problem.stiffness)
     builder = DiagramBuilder()
     robot, notes = _build(problem, model, builder, held)
     plant = robot.plant
@@ -147,7 +153,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     times = logged.sample_times()[keep]
     data = trajectory_dataset(robot, times, states[keep])
     data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
-    standing = _standing(robot, states[keep], data)
+    standing = _standing(robot, states[keep], data, stance)
     verdict, message = _judge(problem, posture, held, end, times, standing)
     options = {f.name: getattr(problem, f.name) for f in fields(problem)}
     return Result(
@@ -195,25 +201,38 @@ def _build(
 
 @dataclass(frozen=True)
 class _Standing:
-    """How it stood over time: height of its centre of mass, path across, tilt (T,)."""
+    """How it stood over time (T,).
+
+    Attributes:
+        height: of its centre of mass [m].
+        drift: of its centre of mass, across the ground [m].
+        tilt: of its base [rad].
+        can_fall: whether its base is free, or slides along z.
+    """
 
     height: np.ndarray
     drift: np.ndarray
     tilt: np.ndarray
+    can_fall: bool
 
     def fell(self) -> np.ndarray:
         """Whether it does not stand (T,)."""
         low = self.height < STANDING_HEIGHT * self.height[0]
-        return low | (self.tilt > STANDING_TILT)
+        return self.can_fall & (low | (self.tilt > STANDING_TILT))
 
 
-def _standing(robot: Robot, states: np.ndarray, data: xr.Dataset) -> _Standing:
+def _standing(
+    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance
+) -> _Standing:
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    names = {body.scoped_name().get_full() for body in stance.bodies}
+    every = map(plant.get_body, map(BodyIndex, range(plant.num_bodies())))
+    bodies = [body for body in every if body.scoped_name().get_full() in names]
     com = np.empty((len(states), 3))
     up = np.empty((len(states), 3))
     for k, state in enumerate(states):
         plant.SetPositionsAndVelocities(context, state)
-        com[k] = plant.CalcCenterOfMassPositionInWorld(context)
+        com[k] = centre_of_mass(plant, context, bodies)
         roll, pitch, _ = data.base_rpy.values[k]
         # The world's z axis in the base, R' e_z; it does not depend on the yaw.
         up[k] = [
@@ -225,6 +244,7 @@ def _standing(robot: Robot, states: np.ndarray, data: xr.Dataset) -> _Standing:
         height=com[:, 2],
         drift=np.linalg.norm(com[:, :2] - com[0, :2], axis=1),
         tilt=np.arccos(np.clip(up @ up[0], -1, 1)),
+        can_fall=stance.can_be_lowered(),
     )
 
 
@@ -270,10 +290,7 @@ def _judge(
             f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} N m/rad, "
             f"in its posture ({posture.source})"
         )
-    faults = list(posture.faults)
-    if held.rest.residual > 1e-3 and not faults:
-        faults.append("its motors are too weak to hold it at rest")
-    if faults:
+    if faults := posture.faults:
         more = ", ..." if len(faults) > 2 else ""
         how += f", though {', '.join(faults[:2])}{more}"
     fell = standing.fell()
