@@ -18,7 +18,7 @@ from rich.text import Text
 
 from drakebots.cli.options import wanted
 from drakebots.cli.progress import warn
-from drakebots.core.errors import DrakebotsError, DrawingProblem
+from drakebots.core.errors import DrakebotsError, DrawingProblem, printable
 from drakebots.core.units import MM_G_MS, SI, Scaling
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 def print_table(title: str, rows: Mapping[str, Any]) -> None:
     """Prints names and values as a table; as they are, without any markup."""
-    table = Table(title=Text(title), title_justify="left", show_header=False)
+    table = Table(title=Text(printable(title)), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(Text(name), Text(text_of(value)))
+        table.add_row(Text(printable(name)), Text(printable(text_of(value))))
     Console(soft_wrap=False).print(table)
 
 

@@ -13,8 +13,17 @@ from pathlib import Path
 
 
 def one_line(text: object) -> str:
-    """A text of several lines as one line."""
-    return " ".join(str(text).split())
+    """A text of several lines as one line that a terminal shows as it is."""
+    return printable(" ".join(str(text).split()))
+
+
+def printable(text: str) -> str:
+    """A text with its control characters written out, "\\x1b" for an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 class DrakebotsError(Exception):

@@ -50,6 +50,11 @@ def find_model(name_or_path: str | Path) -> Path:
         return package_root() / text / f"{text}.sdf"
     if "\0" in text:
         raise InvalidInput("a model path cannot contain a NUL character")
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError:
+        # A result could not name it.
+        raise InvalidInput(f"{path}: rename it; its path is no Unicode text") from None
     if path.is_dir():
         raise ModelProblem(path, "is a folder; name the model file in it")
     if not path.is_file():

@@ -25,6 +25,7 @@ from drakebots.core.errors import (
     InvalidInput,
     ModelProblem,
     UnknownName,
+    one_line,
 )
 from drakebots.core.units import SI, Scaling
 from drakebots.model.actuators import (
@@ -328,7 +329,7 @@ def load(
         known = (*found, *(point for foot in candidates for point in foot.points))
         found = named_feet(names, known, links)
     return Model(
-        name=model_stem(path),
+        name=one_line(model_stem(path)) or "model",
         path=path,
         loops=settled.loops,
         feet=found,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import matplotlib.pyplot as plt
 import pytest
@@ -101,3 +102,23 @@ def test_names_are_no_markup(tmp_path, capsys):
         if "<" in name:
             assert name not in text
     assert not plt.get_fignums()
+
+
+def test_control_characters_are_written_out(tmp_path, capsys):
+    """A terminal would obey an escape, and a result holds no line break in a name."""
+    path = tmp_path / "a\x1b[31m\nb.urdf"
+    path.write_text(BARE)
+    out = tmp_path / "run.nc"
+    assert main(["show", str(path)]) == 0
+    main(["simulate", str(path), "--duration", "0.01", "-o", str(out)])
+    said = capsys.readouterr()
+    assert "\x1b[31m" not in said.out + said.err
+    assert "a\\x1b[31m b" in said.out.replace("\n", "")
+    assert load_result(out).model == "a\\x1b[31m b"
+
+
+def test_a_path_that_no_result_could_name_is_refused_before_the_work(tmp_path, capsys):
+    path = tmp_path / os.fsdecode(b"robot\xff.urdf")
+    path.write_text(BARE)
+    assert main(["simulate", str(path), "--duration", "0.01"]) == 2
+    assert "rename it" in capsys.readouterr().err
