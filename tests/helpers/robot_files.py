@@ -28,23 +28,23 @@ class Habit:
         write: writes the robot into a folder; its path.
         legs: number of bodies with feet.
         notes: words that the model's notes must contain, in lower case.
-        drake: whether Drake's Parser alone reads the file.
+        loops: number of closed loops.
     """
 
     write: Callable[[Path], Path]
     legs: int
     notes: tuple[str, ...] = ()
-    drake: bool = False
+    loops: int = 0
 
 
 HABITS: dict[str, Habit] = {}
 
 
-def habit(legs: int, *notes: str, drake: bool = False):
+def habit(legs: int, *notes: str, loops: int = 0):
     """Lists the function under its name."""
 
     def add(write: Callable[[Path], Path]) -> Callable[[Path], Path]:
-        HABITS[write.__name__] = Habit(write, legs, notes, drake)
+        HABITS[write.__name__] = Habit(write, legs, notes, loops)
         return write
 
     return add
@@ -169,7 +169,7 @@ def write_mesh(folder: Path, name: str, size=(0.04, 0.03, 0.02)) -> None:
 # --- URDF: what stands in the file ---
 
 
-@habit(4, drake=True)
+@habit(4)
 def plain(folder: Path) -> Path:
     """Spheres for feet, limits with efforts."""
     return write(folder, quadruped())
@@ -227,7 +227,7 @@ def odd_names(folder: Path) -> Path:
     return write(folder, text)
 
 
-@habit(4, drake=True)
+@habit(4)
 def knees_bent(folder: Path) -> Path:
     """Zero is outside the knees' limits."""
     return write(folder, quadruped(knee='lower="-2.6" upper="-0.8"'))
@@ -250,13 +250,13 @@ def impossible_inertia(folder: Path) -> Path:
 # --- URDF: feet ---
 
 
-@habit(2, drake=True)
+@habit(2)
 def flat_feet(folder: Path) -> Path:
     """Boxes, four points each."""
     return write(folder, biped(box("0.14 0.07 0.02", "0.02 0 -0.03")))
 
 
-@habit(4, drake=True)
+@habit(4)
 def cylinder_feet(folder: Path) -> Path:
     """Upright cylinders."""
     foot = '<collision><geometry><cylinder radius="0.02" length="0.03"/></geometry>'
@@ -346,13 +346,13 @@ def parallel_legs() -> str:
     return text.replace("</robot>", rest + "</robot>")
 
 
-@habit(4)
+@habit(4, loops=4)
 def loops_3d(folder: Path) -> Path:
     """Loops in a YAML beside the file: two points coincide; motors are named."""
     return _joined(folder, "3d")
 
 
-@habit(4)
+@habit(4, loops=4)
 def loops_6d(folder: Path) -> Path:
     """Loops in a YAML beside the file: two frames coincide, with redundant rows."""
     return _joined(folder, "6d")
@@ -378,11 +378,31 @@ _MJCF_LEG = """
     <geom fromto="0 0 0 0 0 -.12"/>
   </body></body>"""
 
+_MJCF_ROD = """
+<body name="{leg}_crank" pos="{x} {y} 0"><joint name="{leg}_drive"/>
+  <geom fromto="0 0 0 -.03 0 0" size=".005" contype="0" conaffinity="0"/>
+  <body name="{leg}_rod" pos="-.03 0 0"><joint name="{leg}_pin"/>
+    <geom fromto="0 0 0 0 0 -.12" size=".005" contype="0" conaffinity="0"/>
+  </body></body>"""
 
-def mjcf(*, actuators: str = "", rest: str = "", free: str = "<freejoint/>") -> str:
-    """The quadruped as MJCF: capsules, default classes, angles in degrees."""
+
+def mjcf(
+    *,
+    actuators: str = "",
+    bodies: str = "",
+    rest: str = "",
+    free: str = "<freejoint/>",
+) -> str:
+    """The quadruped as MJCF: capsules, default classes, angles in degrees.
+
+    Args:
+        actuators: in place of a motor at each joint of the legs.
+        bodies: of each leg, besides thigh and shank.
+        rest: after the actuators.
+        free: the torso's joint.
+    """
     legs = "".join(
-        _MJCF_LEG.format(leg=leg, x=0.13 * x, y=0.09 * y)
+        (_MJCF_LEG + bodies).format(leg=leg, x=0.13 * x, y=0.09 * y)
         for leg, (x, y) in CORNERS.items()
     )
     actuators = actuators or "".join(
@@ -434,6 +454,21 @@ def mjcf_include(folder: Path) -> Path:
     first, last = text.index("<actuator>"), text.index("</mujoco>")
     write(folder, f"<mujoco>{text[first:last]}</mujoco>", "motors.xml")
     text = text[:first] + '<include file="motors.xml"/>' + text[last:]
+    return write(folder, text, "robot.xml")
+
+
+@habit(4, loops=4)
+def mjcf_connect(folder: Path) -> Path:
+    """Legs of two parallel chains, joined by `connect` at a point of the shank."""
+    text = mjcf(
+        bodies=_MJCF_ROD,
+        rest="<equality>{}</equality>".format(
+            "".join(
+                f'<connect body1="{leg}_shank" body2="{leg}_rod" anchor="-.03 0 0"/>'
+                for leg in CORNERS
+            )
+        ),
+    )
     return write(folder, text, "robot.xml")
 
 

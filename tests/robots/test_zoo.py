@@ -22,6 +22,7 @@ def test_loads_as_it_is(name, tmp_path):
     habit = HABITS[name]
     model = load(habit.write(tmp_path))
     assert len({foot.body for foot in model.feet}) == habit.legs
+    assert len(model.loops) == habit.loops
     assert len(model.summary.actuators) > 0
     assert np.isfinite(model.summary.mass)
     said = " ".join(model.notes).lower()
@@ -47,6 +48,7 @@ def _stand(path):
     posture = find_posture(model)
     assert posture.stands, posture.faults
     assert posture.residuals["foot height [m]"] < 1e-3
+    assert posture.residuals["loop rows"] < 1e-9
     result = simulate(Simulation(model, duration=0.1, pose=posture.joints))
     assert result.ok, result.message
     height = result.data.base_position.values[:, 2]
