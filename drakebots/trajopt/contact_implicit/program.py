@@ -119,8 +119,8 @@ class ContactImplicit:
             )
         if not self.system.nu:
             raise InvalidInput(
-                f"{self.system.robot.model.name} has no actuators; add <transmission> "
-                "or <drake:actuator> elements to its joints"
+                f"{self.system.robot.model.name} has no motors; give its joints "
+                "some with an effort, --actuate all --effort 10"
             )
 
     def builder(self) -> ContactImplicitBuilder:

@@ -137,13 +137,13 @@ def stand(
 def _check(model: Model) -> None:
     if not model.feet:
         raise InvalidInput(
-            f"{model.name} has no feet; name bodies with a collision sphere with "
-            "--feet or list points in the YAML beside the model"
+            f"{model.name} has no feet; name links, frames or points with --feet "
+            "or list them in the YAML beside the model"
         )
     if not model.summary.actuators:
         raise InvalidInput(
-            f"{model.name} has no actuators; add <transmission> or <drake:actuator> "
-            "elements to its joints"
+            f"{model.name} has no motors; give its joints some with an effort, "
+            "--actuate all --effort 10"
         )
     if not model.summary.mass > 0:
         raise InvalidInput(f"{model.name} has no mass; give its links inertias")
