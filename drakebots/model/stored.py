@@ -265,10 +265,12 @@ def absolute_files(text: str | bytes, folder: Path) -> str:
         raise InvalidInput(f"the model's text is no XML ({error})") from error
     for element in root.iter():
         attribute = _FILE_ATTRIBUTES.get(element.tag, "")
-        if element.get(attribute):
-            element.set(attribute, _absolute(element.get(attribute), folder))
+        name = element.get(attribute)
+        if name:
+            scheme = "" if element.tag == "include" else "file://"
+            element.set(attribute, _absolute(name, folder, scheme))
         elif element.tag == "uri" and element.text:
-            element.text = _absolute(element.text.strip(), folder)
+            element.text = _absolute(element.text.strip(), folder, "file://")
     if root.tag == "mujoco":
         compilers = root.findall("compiler") or [ET.SubElement(root, "compiler")]
         for name in _MJCF_FOLDERS:
@@ -278,5 +280,5 @@ def absolute_files(text: str | bytes, folder: Path) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _absolute(name: str, folder: Path) -> str:
-    return name if "://" in name else os.path.normpath(folder / name)
+def _absolute(name: str, folder: Path, scheme: str = "") -> str:
+    return name if "://" in name else scheme + os.path.normpath(folder / name)

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from pydrake.geometry import SceneGraph
+from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsWarning, InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS
@@ -67,6 +69,9 @@ def _same(found: Model, model: Model) -> bool:
     assert [(x.name, x.rows, *x.p_AP, *x.axis_B) for x in found.loops] == [
         (x.name, x.rows, *x.p_AP, *x.axis_B) for x in model.loops
     ]
+    plant, scene_graph = MultibodyPlant(1e-3), SceneGraph()
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    found.add_to(plant)  # with its meshes
     return found.actuators == model.actuators
 
 
@@ -203,8 +208,8 @@ def test_relative_names_of_files_become_absolute():
         '<robot><mesh filename="../m.obj"/><mesh filename="package://p/m.obj"/></robot>'
     )
     text = absolute_files(urdf, folder)
-    assert '"/a/m.obj"' in text and '"package://p/m.obj"' in text
-    assert "<uri>/a/b/m.obj</uri>" in absolute_files(
+    assert '"file:///a/m.obj"' in text and '"package://p/m.obj"' in text
+    assert "<uri>file:///a/b/m.obj</uri>" in absolute_files(
         "<sdf><uri> m.obj </uri></sdf>", folder
     )
     mjcf = '<mujoco><compiler meshdir="m"/><include file="x.xml"/></mujoco>'
