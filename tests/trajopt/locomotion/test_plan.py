@@ -331,7 +331,7 @@ def test_refused_models(hopper, quadruped, tmp_path):
         robots.written(tmp_path, "feet", text, feet=["fl_shnak"])
     passive = re.sub(r"<transmission.*?</transmission>", "", text)
     passive = re.sub(r' effort="[^"]*"', ' effort="0"', passive)
-    with pytest.raises(InvalidInput, match="no actuators"):
+    with pytest.raises(InvalidInput, match="no motors"):
         plan_locomotion(WALK(robots.written(tmp_path, "passive", passive)))
     with pytest.raises(UnknownName, match="exact"):
         plan_locomotion(HOP(hopper), solver="knitro")
