@@ -30,6 +30,9 @@ MAX_BODIES = 2_000
 """A model with more links is refused: Drake takes a second and half a GB for these, and
 both grow with the square of their number."""
 
+MAX_SHAPES = 2_000
+"""A model with more visuals and collisions is refused, for the same reason."""
+
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
@@ -116,18 +119,21 @@ def check_size(path: Path, text: str) -> None:
         ModelProblem: at the first element too many, or at a DOCTYPE, whose entities
             could expand without limit.
     """
-    counts = {"elements": 0, "links": 0, "depth": 0}
+    counts = {"elements": 0, "links": 0, "shapes": 0, "depth": 0}
 
     def start(tag: str, _) -> None:
         counts["elements"] += 1
         counts["depth"] += 1
         counts["links"] += tag in ("link", "body")
+        counts["shapes"] += tag in ("visual", "collision", "geom")
         if counts["depth"] > MAX_DEPTH:
             raise ModelProblem(path, f"is nested deeper than {MAX_DEPTH} elements")
         if counts["elements"] > MAX_ELEMENTS:
             raise ModelProblem(path, f"has more than {MAX_ELEMENTS} elements")
         if counts["links"] > MAX_BODIES:
             raise ModelProblem(path, f"has more than {MAX_BODIES} links; split it")
+        if counts["shapes"] > MAX_SHAPES:
+            raise ModelProblem(path, f"has more than {MAX_SHAPES} shapes; use meshes")
 
     def end(_) -> None:
         counts["depth"] -= 1

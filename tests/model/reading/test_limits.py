@@ -9,7 +9,12 @@ from drakebots.core.errors import ModelProblem
 from drakebots.core.files import MAX_YAML
 from drakebots.model import load
 from drakebots.model.reading import limits
-from drakebots.model.reading.limits import MAX_BODIES, MAX_BYTES, check_model_file
+from drakebots.model.reading.limits import (
+    MAX_BODIES,
+    MAX_BYTES,
+    MAX_SHAPES,
+    check_model_file,
+)
 from tests.helpers.model_files import assert_problem, write
 
 
@@ -102,6 +107,12 @@ def test_a_model_of_too_many_links(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         load(path)
     assert_problem(caught, path, f"more than {MAX_BODIES} links")
+
+
+def test_a_model_of_too_many_shapes(tmp_path):
+    text = f"<mujoco><worldbody>{'<geom/>' * (MAX_SHAPES + 1)}</worldbody></mujoco>"
+    with pytest.raises(ModelProblem, match=f"more than {MAX_SHAPES} shapes"):
+        load(write(tmp_path, text, "m.xml"))
 
 
 def test_xml_of_too_many_elements(tmp_path, monkeypatch):
