@@ -132,7 +132,9 @@ class _Reader:
             ("transmission", self._read_transmission),
         ):
             for element in root.all(tag):
-                if tag not in ("force_element", "transmission"):
+                if tag == "force_element":
+                    self._note_second_name(element)
+                elif tag != "transmission":
                     self._take_name(element)
                 elif "name" in element.attributes:
                     self._take_name(element, f"{tag} ")  # not in the SDF
@@ -159,6 +161,14 @@ class _Reader:
                 "every link, joint and frame, so rename one"
             )
         self.taken[name] = element.line
+
+    def _note_second_name(self, force: Element) -> None:
+        """Old Drake takes forces of one name, and SDF has none for them."""
+        name = "force_element " + force.attributes.get("name", "")
+        if force.attributes.get("name") and name in self.taken:
+            line = self.taken[name]
+            self.note(force, f"its name is that of line {line} too; both act")
+        self.taken.setdefault(name, force.line)
 
     def _link_name(self, element: Element, key: str = "link") -> str:
         """The attribute `key`, which must name a link or the world."""
@@ -244,9 +254,8 @@ class _Reader:
                 f"lower exceeds upper in joint {joint.name!r}; swap them"
             )
         if joint.type == "continuous" and (lower, upper) != (None, None):
-            raise limit.problem(
-                f"continuous joint {joint.name!r} has limits; make it revolute"
-            )
+            self.note(limit, f"continuous joint {joint.name!r} keeps its limits")
+            joint.type = "revolute"
 
     def _read_dynamics(self, element: Element, joint: SdfJoint) -> None:
         dynamics = element.optional("dynamics")
@@ -352,16 +361,21 @@ class _Reader:
             self._add_spring(force, MOVING[2:], "rest_length", unit, length)
 
     def _add_spring(self, spring, kinds, rest_key, unit, rest_unit) -> None:
+        """Adds a spring to its joint; several of one joint act as one.
+
+        The sum of k_i (q - r_i) is k (q - r) with k = sum k_i, k r = sum k_i r_i.
+        """
         spring.check(f"stiffness {rest_key}", "joint")
         joint = self._moving_joint(spring, kinds)
         rest = spring.number(rest_key, 0.0) * rest_unit
-        if joint.reference is not None and joint.reference != rest:
-            raise spring.problem(
-                f"joint {joint.name!r} has springs of different {rest_key}; SDF "
-                "allows one, so write their sum"
-            )
-        joint.reference = rest
-        joint.stiffness += spring.not_negative("stiffness") * unit
+        stiffness = spring.not_negative("stiffness") * unit
+        total = joint.stiffness + stiffness
+        if joint.reference is None or not total:
+            joint.reference = rest
+        elif joint.reference != rest:
+            moment = joint.stiffness * joint.reference + stiffness * rest
+            joint.reference = moment / total
+        joint.stiffness = total
 
     def _read_spring_damper(self, element: Element) -> None:
         element.check("rest_length stiffness damping", "link1 link2")

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from pydrake.math import RollPitchYaw, RotationMatrix
-from pydrake.multibody.tree import LinearSpringDamper
+from pydrake.multibody.tree import LinearSpringDamper, RevoluteSpring
 
 from drakebots.core.units import MM_G_MS, SI
 from drakebots.model.old_urdf.read import is_old_urdf, read_old_urdf
@@ -65,10 +65,27 @@ def test_spring_energy_is_half_k_x_squared(tmp_path, units):
 
 
 def test_springs_of_one_joint_add_up(tmp_path):
-    more = """<force_element name="k3"><torsional_spring stiffness="4"
-      rest_angle="pi/6"><joint name="ab"/></torsional_spring></force_element></robot>"""
+    """Also those of one name, which old Drake takes, and of different rest angles."""
+    more = """<force_element name="k1"><torsional_spring stiffness="4"
+      rest_angle="pi/2"><joint name="ab"/></torsional_spring></force_element></robot>"""
     urdf = read_old_urdf(written(tmp_path, TINY.replace("</robot>", more)))
-    assert springs_of(loaded(urdf.sdf)[0]) == {"ab": 7.0, "bc": 5.0}
+    plant = loaded(urdf.sdf)[0]
+    assert springs_of(plant) == {"ab": 7.0, "bc": 5.0}
+    assert sum("both act" in note for note in urdf.notes) == 1
+    (hinge,) = [f for f in force_elements(plant) if isinstance(f, RevoluteSpring)]
+    for angle in (0.2, 1.1):
+        wanted = 3 * (angle - math.pi / 6) + 4 * (angle - math.pi / 2)
+        torque = 7 * (angle - hinge.default_nominal_angle())
+        assert torque == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_continuous_joint_keeps_its_limits(tmp_path):
+    """As in old Drake; SDF's continuous joints have none."""
+    urdf = read_old_urdf(written(tmp_path, TINY.replace("revolute", "continuous", 1)))
+    joint = loaded(urdf.sdf)[0].GetJointByName("ab")
+    assert joint.position_lower_limits() == pytest.approx([-math.pi / 4])
+    assert joint.position_upper_limits() == pytest.approx([2 * math.pi])
+    assert any("'ab' keeps its limits" in note for note in urdf.notes)
 
 
 def test_spring_damper_between_two_links(tmp_path):

@@ -8,7 +8,7 @@ from pydrake.multibody.tree import JointActuatorIndex
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import ModelProblem
-from drakebots.model import load
+from drakebots.model import LoopClosure, load
 from drakebots.model.reading.mjcf import read_mjcf
 from tests.helpers.model_files import assert_problem, write
 from tests.helpers.mujoco_peer import plant_of
@@ -101,6 +101,40 @@ def test_a_connect_is_a_loop_that_is_closed(tmp_path):
     assert model.summary.loop_rows == 3
     (note,) = (note for note in model.notes if "left out" in note)
     assert "1 x <equality> of type joint" in note and "not active" in note
+
+
+def closure(path):
+    """Rows and gaps of the loops of an MJCF file at q = 0."""
+    mjcf = read_mjcf(path)
+    plant = plant_of(mjcf)
+    closed = LoopClosure(plant, mjcf.loops)
+    return closed.residual(plant.CreateDefaultContext())
+
+
+@pytest.mark.parametrize(
+    "weld",
+    [
+        'body1="lower"',
+        'body1="lower" body2="upper" anchor=".1 .2 .3"',
+        'body1="upper" body2="lower" relpose="0 0 -.3 1 0 0 0"',
+        'site1="s" site2="s"',
+    ],
+)
+def test_a_weld_is_closed_where_the_file_says(tmp_path, weld):
+    body = ARM.replace('<geom name="l"', '<site name="s"/><geom name="l"')
+    text = f"<mujoco>{body}<equality><weld {weld}/></equality></mujoco>"
+    residual = closure(write(tmp_path, text, "m.xml"))
+    np.testing.assert_allclose(residual, np.zeros(6), atol=1e-15)
+
+
+def test_a_weld_turns_and_moves_a_body(tmp_path):
+    """relpose is the pose of body 2 in body 1; rows are positions, then sines."""
+    relpose = f"0 0 -.2 {np.cos(0.05)} 0 0 {np.sin(0.05)}"
+    weld = f'<weld body1="upper" body2="lower" relpose="{relpose}"/>'
+    text = f"<mujoco>{ARM}<equality>{weld}</equality></mujoco>"
+    residual = closure(write(tmp_path, text, "m.xml"))
+    np.testing.assert_allclose(residual[:3], [0, 0, 0.1], atol=1e-15)
+    np.testing.assert_allclose(np.abs(residual[3:]), [0, 0, np.sin(0.1)], atol=1e-15)
 
 
 def test_a_connect_of_sites(tmp_path):
