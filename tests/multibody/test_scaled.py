@@ -11,6 +11,8 @@ from pydrake.multibody.tree import (
     MultibodyForces,
     PrismaticSpring,
     RevoluteSpring,
+    SpatialInertia,
+    UnitInertia,
 )
 from pydrake.systems.framework import DiagramBuilder
 
@@ -258,6 +260,21 @@ def test_collision_geometry_is_copied(zoo):
     np.testing.assert_allclose(shapes["arm"].size(), [100, 200, 300])
     assert isinstance(shapes["slide"], Capsule)
     assert shapes["slide"].length() == pytest.approx(100)
+
+
+def test_a_point_of_mass_is_copied():
+    """Rounding to other units may not make its inertia one that no body has."""
+    source = MultibodyPlant(0.0)
+    inertia = SpatialInertia(
+        13.715, [0, 0.03, 0.043794], UnitInertia.PointMass([0, 0.03, 0.043794])
+    )
+    source.AddRigidBody("ball", inertia)
+    source.Finalize()
+    target = MultibodyPlant(0.0)
+    copy_scaled(source, None, target, MM_G_MS)
+    copy = target.GetBodyByName("ball").default_spatial_inertia()
+    assert copy.get_mass() == pytest.approx(13715)
+    np.testing.assert_allclose(copy.get_com(), [0, 30, 43.794])
 
 
 def test_what_has_no_copy_is_refused():

@@ -87,12 +87,16 @@ def _rank(joint: ET.Element) -> int:
         return 3
     if joint.get("type") not in HINGES:
         return 0
-    tags = ("effort", "spring_stiffness")
-    drives = [float(joint.findtext(f".//{tag}", "0")) for tag in tags]
-    limit = joint.find("limit")
-    if limit is not None:
-        drives.append(float(limit.get("effort", 0)))
-    return 1 if any(drive > 0 for drive in drives) else 2
+    texts = [joint.findtext(f".//{tag}", "") for tag in ("effort", "spring_stiffness")]
+    texts += [limit.get("effort", "") for limit in joint.findall("limit")]
+    return 1 if any(_positive(text) for text in texts) else 2
+
+
+def _positive(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
 
 
 def link_at(joint: ET.Element, end: str) -> str:

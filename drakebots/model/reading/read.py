@@ -93,9 +93,10 @@ def _repaired(
     before = write_tree(root)
     if ending == "urdf":
         loops = repair_urdf(root, places, findings, name=model_stem(path))
-        efforts = effort_limits(root)
     else:
-        loops, efforts = repair_sdf(root, places, findings), {}
+        loops = repair_sdf(root, places, findings)
+    findings.check(path)
+    efforts = effort_limits(root) if ending == "urdf" else {}
     # Drake reads any file as UTF-8, whatever it declares.
     is_utf8 = source.encode() in path.read_bytes()
     if write_tree(root) == before and is_utf8:
