@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-HOSTILE = ("<script>alert(1)</script>", "[red]foot[/]", ":smile:", "$x^$", "a/../b")
+HOSTILE = (
+    "<script>document.title = 'evil'</script>",
+    "<b id=evil>foot</b>",
+    *("[red]foot[/]", ":smile:", "$x^$", "a/../b"),
+)
 """Names of its feet."""
 
 _INERTIAL = """<inertial><mass value="1"/>

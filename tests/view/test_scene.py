@@ -11,6 +11,8 @@ from pydrake.geometry import Role, SceneGraph
 from drakebots.model import load
 from drakebots.view import Stage, make_scene
 from drakebots.view import scene as module
+from drakebots.view.browser import find_browser, run_browser
+from tests.helpers.hostile import hostile_robot
 from tests.helpers.model_files import write
 
 _INERTIAL = """<inertial><mass value="1"/><origin xyz="0 0 -0.1"/>
@@ -82,6 +84,17 @@ def test_geometry_without_bounds_counts_by_its_origin(tmp_path, monkeypatch):
 
     low, high = module._bounds(Graph(), None, Role.kIllustration)
     assert np.allclose((low + high) / 2, 0) and np.all(low < high)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+def test_names_are_text_in_the_browser(tmp_path):
+    """The controls list the links by name; none becomes an element of the page."""
+    scene = make_scene(load(hostile_robot(tmp_path)))
+    page = scene.save(tmp_path / "page.html")
+    dom = run_browser(page, "--virtual-time-budget=6000", "--dump-dom")
+    assert "&lt;b id=evil&gt;" in dom
+    assert 'id="evil"' not in dom and "<title>evil" not in dom
 
 
 class _Camera:
