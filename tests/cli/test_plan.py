@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from drakebots.cli import main
+from drakebots.cli import plan as cli_plan
+from drakebots.core.errors import InvalidInput
 from drakebots.results import load_result
+from drakebots.trajopt.locomotion import LocomotionWeights
 from tests.helpers.scripts import is_picture
 
 pytestmark = pytest.mark.long
@@ -92,3 +96,76 @@ def test_bad_input_is_one_line_and_exit_2(argv, words, walker, capsys, tmp_path)
     assert len(err.splitlines()) == 1
     assert words in err
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (["--forward", "30cm"], {"kind": "walk", "forward": 0.3}),
+        (["--forward", "0.3", "--from-rest"], {"kind": "goal", "forward": 0.3}),
+        (["--hop", "0.1"], {"kind": "hop", "height": 0.1, "periodic": None}),
+        (["--hop", "0.1", "--periodic"], {"kind": "hop", "periodic": True}),
+        (["--turn", "30deg"], {"kind": "turn", "turn": np.deg2rad(30)}),
+        (["--turn", "-0.5"], {"kind": "turn", "turn": -0.5}),
+        (
+            ["--goal", "0.3,-5cm,90deg"],
+            {"kind": "goal", "forward": 0.3, "sideways": -0.05, "turn": np.pi / 2},
+        ),
+        (["--goal", "0.3,0"], {"kind": "goal", "forward": 0.3, "turn": 0.0}),
+        (
+            ["--hop", "1", "--pose", "hip=20deg", "--torque", "hip=3"],
+            {"pose": {"hip": np.deg2rad(20)}, "torque": {"hip": 3.0}},
+        ),
+        (
+            ["--forward", "1", "--phases", "leg=0.5", "--clearance", "3cm"],
+            {"phases": {"leg": 0.5}, "clearance": 0.03},
+        ),
+        (
+            ["--forward", "1", "--gait", "crawl", "--contacts", "gait", "--torque=9"],
+            {"gait": "crawl", "contacts": "gait", "torque": 9.0},
+        ),
+        (
+            ["--forward", "1", "--slack-weights", "1,50"],
+            {"weights": LocomotionWeights(slack=(1.0, 50.0))},
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_make_a_problem(words, fields, monkeypatch, tmp_path):
+    """Every form of the command line asks for the motion that it names."""
+    found = []
+
+    def keep(problem, **more):
+        found.append(problem)
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(cli_plan, "plan_locomotion", keep)
+    path = tmp_path / "walker.urdf"
+    path.write_text(WALKER)
+    assert main(["plan", str(path), *words]) == InvalidInput.exit_code
+    (problem,) = found
+    values = {name: getattr(problem, name) for name in fields}
+    nested = ("pose", "phases", "weights")
+    for name, value in fields.items():
+        same = value if name in nested else pytest.approx(value)
+        assert values[name] == same, name
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--turn", "30grad"], "rad, deg"),
+        (["--turn", "left"], "30deg"),
+        (["--goal", "1"], "x,y,yaw"),
+        (["--goal", "1,2,3,4"], "x,y,yaw"),
+        (["--hop", "1", "--pose", "hip"], "name=value"),
+        (["--hop", "1", "--torque", "hip=strong"], "--torque of hip"),
+        (["--turn", "1", "--periodic"], "momentum"),
+    ],
+)
+def test_refused_forms(words, said, tmp_path, capsys):
+    """What is no number is named with its option."""
+    path = tmp_path / "walker.urdf"
+    path.write_text(WALKER)
+    assert main(["plan", str(path), *words]) != 0
+    assert said in capsys.readouterr().err

@@ -219,7 +219,8 @@ class ContactImplicitBuilder(ProgramBuilder):
             if p.loops_at_start:
                 first = self._equalities("loops_start", 1, loop_names, p.scales.gap)
                 at = {"q": self["q"].indices[:1]}
-                self.add_term(loop_block(s), at, {"loops": first})
+                closed = replace(loop_block(s), compiles=self.compiles)
+                self.add_term(closed, at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
         # start = M v0 - p- of the first; wrap = p+ of the last - M v0.
         block = replace(interval_block(s, p.integrator), compiles=self.compiles)

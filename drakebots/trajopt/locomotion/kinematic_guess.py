@@ -18,9 +18,6 @@ import numpy as np
 from drakebots.trajopt.locomotion.gait import Gait
 from drakebots.trajopt.locomotion.standing import Standing
 
-SWAY = 0.6
-"""Share of the way from the middle of all feet to that of the feet that carry."""
-
 DAMPING = 1e-3
 """Weight of the distance from the pose before in inverse kinematics."""
 
@@ -68,7 +65,11 @@ def _course(gait: Gait, standing: Standing) -> np.ndarray:
     points = standing.system.foot_positions(standing.q)[0][:, :2]
     counts = np.maximum(loaded.sum(axis=1, keepdims=True), 1)
     carried = (loaded @ points) / counts - points.mean(axis=0)
-    lift = SWAY * _smooth(carried, max(K // 6, 1), gait.problem.repeats)
+    # An inverted pendulum that is supported at +-w in turn, for t each, sways by
+    # w (1 - 1/cosh(t/2)).
+    support = aim.nominal / (2 * gait.rounds)
+    sway = 1 - 1 / np.cosh(support / 2)
+    lift = sway * _smooth(carried, max(K // 6, 1), gait.problem.repeats)
     # Intervals to knots.
     ends = np.vstack([lift[-1:], lift]) if gait.problem.repeats else None
     if ends is None:
