@@ -39,6 +39,7 @@ class Sample:
         force: forces of the ground on the feet, world (nc, 3).
         loaded: whether a foot carries load (nc,).
         swing: share of its swing that a foot has behind it (nc,), 0 while loaded.
+        landing: time until it lands (nc,), 0 while loaded.
     """
 
     q: np.ndarray
@@ -55,6 +56,7 @@ class Sample:
     force: np.ndarray
     loaded: np.ndarray
     swing: np.ndarray
+    landing: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Reference:
         k = int(np.searchsorted(self.time, phase, "right")) - 1
         k = min(max(k, 0), len(self.time) - 2)
         share = (phase - self.time[k]) / (self.time[k + 1] - self.time[k])
-        loaded, swing = self._contacts(phase)
+        loaded, swing, landing = self._contacts(phase)
         return Sample(
             q=x[:n],
             v=dx[:n],
@@ -125,6 +127,7 @@ class Reference:
             force=(1 - share) * self.force[k] + share * self.force[k + 1],
             loaded=loaded,
             swing=swing,
+            landing=landing,
         )
 
     def _phase(self, time: float) -> tuple[int, float]:
@@ -153,8 +156,9 @@ class Reference:
             time = np.concatenate([time[-1 - P : -1] - T, time, time[1 : P + 1] + T])
         return CubicHermiteSpline(self.time, x, dx), PchipInterpolator(time, feet)
 
-    def _contacts(self, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        """Which feet are loaded, and how far through their swings the others are.
+    def _contacts(self, phase: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which feet are loaded; the share of their swings behind the others, and the
+        time until they land.
 
         The contact of a knot lasts from the middle of the interval before it to the
         middle of the one after.
@@ -162,11 +166,12 @@ class Reference:
         middles = (self.time[1:] + self.time[:-1]) / 2
         knot = int(np.searchsorted(middles, phase))
         loaded = self.loaded[knot].copy()
-        swing = np.zeros(len(loaded))
+        swing, landing = np.zeros((2, len(loaded)))
         for foot in np.flatnonzero(~loaded):
             start, end = self._swings[foot][knot]
             swing[foot] = np.clip((phase - start) / (end - start), 0.0, 1.0)
-        return loaded, swing
+            landing[foot] = max(end - phase, 0.0)
+        return loaded, swing, landing
 
     @cached_property
     def _swings(self) -> list[dict[int, tuple[float, float]]]:

@@ -61,6 +61,9 @@ FALLEN_HEIGHT = 0.5
 """A robot whose base is lower than planned by this share of the height of its centre of
 mass has fallen."""
 
+CONTROL_STEPS = 2
+"""Number of time steps for which inputs are held."""
+
 LOG_PERIOD = 5e-3
 """Period of the stored samples [s], rounded to time steps."""
 
@@ -116,7 +119,8 @@ class Tracking:
             time_limit=optional(positive("s")),
         )
         needed = ("position", "velocity", "foot_force", "input")
-        if not all(name in self.plan.data for name in needed):
+        has = all(name in self.plan.data for name in needed)
+        if not has or "periodic" not in self.plan.metrics:
             raise InvalidInput(
                 f"a result of kind {self.plan.kind!r} is not a plan of a legged robot; "
                 "give one of kind locomotion.plan"
@@ -215,21 +219,23 @@ class _Run:
         time = (k - 1) * self.period
         if self.problem.push and k == self.steps // 3:
             self._push()
-        q, v = self.ground.state()
-        touching = self.ground.forces()[:, 2] > 0
-        self._waiting.append(self.control.inputs(time, q, v, touching))
+        if (k - 1) % CONTROL_STEPS == 0:
+            q, v = self.ground.state()
+            if not (np.isfinite(q).all() and np.isfinite(v).all()):
+                return failed("the state diverged; reduce the time step")
+            touching = self.ground.forces()[:, 2] > 0
+            self._inputs = self.control.inputs(time, q, v, touching)
+        self._waiting.append(self._inputs)
         applied = self._waiting[0]
         try:
             self.ground.advance(applied)
         except RuntimeError as error:
             reason = one_line(error)[:160]
             return failed(f"the simulation failed ({reason}); reduce the time step")
-        q, v = self.ground.state()
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            return failed("the state diverged; reduce the time step")
-        if k % self._every == 0 or k == self.steps:
-            self._keep(k, applied)
-        return self._fallen(k * self.period, q)
+        if k % self._every and k < self.steps:
+            return None
+        self._keep(k, applied)
+        return self._fallen(k * self.period, self.ground.state()[0])
 
     def _push(self) -> None:
         if "y" not in self.axes:

@@ -12,15 +12,12 @@ damper about it, accelerate as they should:
          + small weights on f and u about the plan's
     s.t. |u| <= limits,  f in the friction pyramid of feet that touch, 0 elsewhere
 
-The tasks are the centre of mass, the base's roll, pitch and yaw, the feet (those that
-carry load stay where they are, the others swing) and, weakly, the joints. Where a plan
-has no support for a task (a trot stands on two feet), the next step corrects it: feet
-land displaced by the error of the centre of mass's capture point,
-
-    e + e_dot sqrt(l/g)
-
-(Pratt et al., Humanoids 2006). All gains are multiples of sqrt(g/l), with l the height
-of the centre of mass, so that nothing is tuned for a robot.
+The tasks are the centre of mass, the base's angles, the feet (those that carry load
+stay where they are, the others swing) and, weakly, the joints. Where a plan has no
+support for a task (a trot stands on two feet), the next step corrects it: feet land
+displaced by the error of the capture point, foreseen for when they land
+(:mod:`.capture`; Pratt et al., Humanoids 2006). All gains are multiples of sqrt(g/l),
+with l the height of the centre of mass, so that nothing is tuned for a robot.
 """
 
 from __future__ import annotations
@@ -35,6 +32,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import NoSolution
 from drakebots.multibody import Robot, soles_jacobian
 from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.robots.legged.capture import capture_point_at
 from drakebots.robots.legged.reference import Reference, Sample, gravity
 
 
@@ -48,6 +46,8 @@ class Gains:
         feet: natural frequency of swinging feet [sqrt(g/l)].
         joints: natural frequency of the joints [sqrt(g/l)].
         capture: share of the capture point's error by which feet land displaced.
+        foresight: share of the time until they land for which that error is foreseen:
+            the feet on the ground do better than a pendulum.
         reach: largest such displacement [l].
         clearance: least height of feet above the ground halfway through their
             swings [l]; swings that a plan keeps lower are lifted.
@@ -64,7 +64,8 @@ class Gains:
     body: float = 2.0
     feet: float = 5.0
     joints: float = 3.0
-    capture: float = 1.5
+    capture: float = 1.2
+    foresight: float = 0.5
     reach: float = 0.7
     clearance: float = 0.05
     lead: float = 0.5
@@ -174,14 +175,14 @@ class WholeBodyControl:
             NoSolution: when the quadratic program is not solved.
         """
         ref = self._plan.at(time)
-        a, A = self._dynamics(q, v)
+        a, A = self.dynamics(q, v)
         feet = self._feet_motion()
         down = self._down(ref, feet, touching)
         return self._solve(ref, a, A, self._tasks(ref, q, v, feet, down), down)
 
     # --- the robot's motion ---
 
-    def _dynamics(self, q, v) -> tuple[np.ndarray, np.ndarray]:
+    def dynamics(self, q, v) -> tuple[np.ndarray, np.ndarray]:
         """a (nv,) and A (nv, nu + 3 nc) of vdot = a + A z; also sets q and v."""
         plant, context = self._plant, self._context
         tau = self._stepper.generalized_forces(q, v, np.zeros(self._B.shape[1]))
@@ -230,13 +231,26 @@ class WholeBodyControl:
         landed = touching & ~ref.loaded & (ref.swing > EARLY) & ~self._never
         return ref.loaded & (touching | near) | landed
 
-    def _displacement(self, ref: Sample) -> np.ndarray:
-        """How far from the plan swinging feet shall land (2,)."""
+    def displacement(
+        self, ref: Sample, time: float, places: np.ndarray, down: np.ndarray
+    ) -> np.ndarray:
+        """How far from the plan a foot shall land (2,).
+
+        Args:
+            ref: the plan now.
+            time: until the foot lands.
+            places: of the feet (nc, 3).
+            down: which of them are on the ground (nc,).
+        """
         gains, context, plant = self._gains, self._context, self._plant
-        p = plant.CalcCenterOfMassPositionInWorld(context)
-        rate = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
-        error = (p - ref.com)[:2] + (rate - ref.com_velocity)[:2] / self._rate
-        return _shortened(gains.capture * error, gains.reach * self._height)
+        p = plant.CalcCenterOfMassPositionInWorld(context)[:2]
+        v = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)[:2]
+        time, rate = gains.foresight * time, self._rate
+        run = capture_point_at(time, p, v, places[down, :2], rate)
+        plan = capture_point_at(
+            time, ref.com[:2], ref.com_velocity[:2], ref.feet[ref.loaded, :2], rate
+        )
+        return _shortened(gains.capture * (run - plan), gains.reach * self._height)
 
     # --- tasks ---
 
@@ -286,7 +300,7 @@ class WholeBodyControl:
         return _Task(feet.J[i], wanted - feet.bias[i], weight)
 
     def _tasks(self, ref: Sample, q, v, feet: _Feet, down) -> list[_Task]:
-        tasks, shift = self._body_tasks(ref, q, v), self._displacement(ref)
+        tasks = self._body_tasks(ref, q, v)
         stop = -2 * self._gains.feet * self._rate
         for i, stands in enumerate(down):
             if stands:
@@ -295,6 +309,7 @@ class WholeBodyControl:
                 weight = self._gains.weight_stance / self._g**2
                 tasks.append(_Task(feet.J[i], still, weight))
             else:
+                shift = self.displacement(ref, ref.landing[i], feet.p, down)
                 tasks.append(self._foot_task(i, ref, v, feet, shift))
         return tasks
 

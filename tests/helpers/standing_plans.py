@@ -1,0 +1,73 @@
+"""A plan to stand still, made by statics, for tests of its execution."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.optimize
+
+from drakebots.core.run import Verdict
+from drakebots.model import Model, model_provenance
+from drakebots.multibody import (
+    build_robot,
+    find_posture,
+    soles_jacobian,
+    trajectory_dataset,
+)
+from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.results import Result
+
+
+def standing_plan(
+    model: Model, *, duration: float = 0.4, knots: int = 5, friction: float = 0.7
+) -> Result:
+    """A periodic plan of kind "locomotion.plan" that stays in the standing posture.
+
+    The forces f >= 0 of the feet are vertical, and with the inputs u they hold it:
+
+        tau(q) + B u + J'f = 0
+
+    Args:
+        model: with a free base, feet and motors.
+        duration: of a cycle [s].
+        knots: their number.
+        friction: coefficient.
+    """
+    robot = build_robot(model, base="euler", time_step=0)
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    posture = find_posture(model)
+    for name, value in posture.joints.items():
+        plant.GetJointByName(name).set_angle(context, value)
+    robot.set_base_pose(context, posture.X_WB)
+    q, zero = plant.GetPositions(context), np.zeros(plant.num_velocities())
+    stepper = TimeStepper(robot, 1.0)
+    B, nu = stepper.actuation, stepper.actuation.shape[1]
+    tau = stepper.generalized_forces(q, zero, np.zeros(nu))
+    N = soles_jacobian(robot, context)[2::3]
+    least = np.r_[np.full(nu, -np.inf), np.zeros(len(N))]
+    rows = np.hstack([B, N.T])
+    found = scipy.optimize.lsq_linear(rows, -tau, (least, np.inf))
+    assert np.abs(rows @ found.x + tau).max() < 1e-6 * np.abs(tau).max()
+    times = np.linspace(0, duration, knots)
+    data = trajectory_dataset(robot, times, np.tile(np.r_[q, zero], (knots, 1)))
+    force = np.zeros((knots, len(N), 3))
+    force[:, :, 2] = found.x[nu:]
+    motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
+    data = data.assign(
+        foot_force=(("time", "foot", "axis"), force, {"units": "N"}),
+        input=(
+            ("time", "input_name"),
+            np.tile(found.x[:nu], (knots, 1)),
+            {"units": "N m"},
+        ),
+    ).assign_coords(input_name=[motor.name() for motor in motors])
+    return Result(
+        kind="locomotion.plan",
+        model=model.name,
+        verdict=Verdict.SUCCESS,
+        message="stands",
+        data=data,
+        residuals={},
+        timings={},
+        metrics={"periodic": True, "friction": friction},
+        provenance=model_provenance(model, {}),
+    )

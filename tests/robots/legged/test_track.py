@@ -1,0 +1,103 @@
+"""Plans executed: on both grounds, pushed, late, by servos alone, and refused."""
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.results import load_result
+from drakebots.robots import plot, track
+from drakebots.robots.legged import Tracking
+from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from tests.helpers.program_robots import quadruped_urdf, written
+from tests.helpers.standing_plans import standing_plan
+
+WEIGHT = 10.8 * 9.81
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quadruped")
+    return written(folder, "quadruped", quadruped_urdf(hip_roll=True))
+
+
+@pytest.fixture(scope="module")
+def standing(robot):
+    return standing_plan(robot)
+
+
+@pytest.fixture(scope="module")
+def walk(robot):
+    plan = plan_locomotion(LocomotionProblem(robot, "walk", forward=0.15))
+    assert plan.ok, plan.message
+    return plan
+
+
+@pytest.mark.parametrize("ground", ["sap", "hard"])
+def test_a_standing_plan_stands(standing, ground):
+    run = track(Tracking(standing, cycles=1, ground=ground))
+    assert run.ok and run.kind == "legged.track"
+    assert run.metrics["cycles_upright"] == 1
+    load = run.data.foot_force.values[-1, :, 2].sum()
+    assert load == pytest.approx(WEIGHT, rel=0.02)
+    moved = np.ptp(run.data.base_position.values, axis=0)
+    assert moved.max() < 1e-3
+    assert run.metrics["slip_m"] < 2e-3
+
+
+def test_a_push_is_resisted(standing):
+    """Pushed at 0.2 m/s, the body comes to rest less than a hand's breadth away;
+    with no friction to hold it, it goes on."""
+    run = track(Tracking(standing, cycles=2, push=0.2))
+    assert run.ok
+    assert 5e-3 < np.ptp(run.data.base_position.values[:, 1]) < 0.08
+    assert abs(run.data.velocity.values[-1, 1]) < 0.05
+    slides = track(Tracking(standing, cycles=1, push=0.2, friction=0.0))
+    assert slides.data.velocity.values[-1, 1] > 0.1
+
+
+def test_the_results_are_kept_and_drawn(standing, tmp_path):
+    run = track(Tracking(standing, cycles=1))
+    assert load_result(run.save(tmp_path / "run.nc")) == run
+    assert plot(run, tmp_path / "run.png").stat().st_size > 10_000
+    assert run.provenance["options"]["cycles"] == 1
+
+
+def test_a_time_limit_keeps_what_was_reached(standing):
+    run = track(Tracking(standing, time_limit=1e-6))
+    assert run.verdict is Verdict.TIME_LIMIT
+    assert run.metrics["cycles_upright"] == 0
+
+
+def test_what_is_no_plan_is_refused(standing):
+    with pytest.raises(InvalidInput, match="not a plan of a legged robot"):
+        Tracking(track(Tracking(standing, cycles=1, time_limit=1e-6)))
+    with pytest.raises(UnknownName, match="unknown ground 'ice'"):
+        Tracking(standing, ground="ice")
+    with pytest.raises(InvalidInput, match="cycles"):
+        Tracking(standing, cycles=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ground", ["sap", "hard"])
+def test_a_planned_walk_is_walked(walk, ground):
+    run = track(Tracking(walk, cycles=2, ground=ground))
+    assert run.ok, run.message
+    assert run.metrics["stride_share"] == pytest.approx(1.0, abs=0.05)
+    assert run.metrics["tilt_max_deg"] < 10
+
+
+@pytest.mark.long
+def test_a_trot_corrects_a_push_that_servos_do_not(robot):
+    """Two feet at a time cannot hold the body: the next steps must."""
+    trot = LocomotionProblem(robot, "walk", forward=0.15, gait="alternating")
+    plan = plan_locomotion(trot)
+    assert plan.ok, plan.message
+    run, servos = (
+        track(Tracking(plan, cycles=4, push=0.8, feedback=feedback))
+        for feedback in ("whole-body", "servos")
+    )
+    assert run.ok, run.message
+    assert run.metrics["stride_share"] == pytest.approx(1.0, abs=0.15)
+    assert run.metrics["tilt_max_deg"] < 4
+    assert not servos.ok or servos.metrics["stride_share"] < 0.75
