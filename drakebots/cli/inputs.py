@@ -176,6 +176,12 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
         const=True,
         help="refuse a file in which anything would be ignored or repaired",
     )
+    parser.add_argument(
+        "--free-base",
+        action="store_const",
+        const=True,
+        help="let a base move freely that the file fixes to the world",
+    )
 
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
@@ -205,7 +211,7 @@ def load_options(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
-    options = given(args, ("feet", "effort", "strict"))
+    options = given(args, ("feet", "effort", "strict", "free_base"))
     options["units"] = SYSTEMS[args.units]
     if args.actuate:
         options["actuate"] = args.actuate.split(",")

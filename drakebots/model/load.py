@@ -242,6 +242,7 @@ def load(
     effort: float | None = None,
     packages: Mapping[str, str | Path] | None = None,
     strict: bool = False,
+    free_base: bool = False,
 ) -> Model:
     """Loads and checks a model.
 
@@ -259,6 +260,7 @@ def load(
         packages: folders of packages by name, searched before all others.
         strict: whether a file is refused where something in it had to be changed,
             or is ignored by Drake.
+        free_base: whether a base that the file fixes to the world moves freely.
 
     Raises:
         UnknownName: for an unknown name of a model, a foot or a joint.
@@ -278,7 +280,9 @@ def load(
         loops = loops or _fewest_rows(path, reading, old.loops)
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
     elif units == SI:
-        reading = read_model_file(path, packages=packages, strict=strict)
+        reading = read_model_file(
+            path, packages=packages, strict=strict, free_base=free_base
+        )
         reading, joined = _with_joined_frames(path, reading)
         loops = loops or joined.loops or reading.loops
     else:
@@ -351,6 +355,7 @@ def load(
             effort=effort,
             packages=packages,
             strict=strict or None,
+            free_base=free_base or None,
         ),
     )
 

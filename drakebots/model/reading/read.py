@@ -17,7 +17,7 @@ from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf import read_mjcf
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.sdf import make_sdf_absolute, repair_sdf
-from drakebots.model.reading.tree import read_tree, write_tree
+from drakebots.model.reading.tree import fixed_to_world, read_tree, remove, write_tree
 from drakebots.model.reading.urdf import make_urdf_absolute, repair_urdf
 
 
@@ -50,6 +50,7 @@ def read_model_file(
     *,
     packages: Mapping[str, str | Path] | None = None,
     strict: bool = False,
+    free_base: bool = False,
 ) -> Reading:
     """Reads a URDF, SDF, MJCF or dmd.yaml and repairs what Drake would stop at.
 
@@ -57,6 +58,7 @@ def read_model_file(
         path: the file.
         packages: folders of packages by name, searched before all others.
         strict: whether what is changed or ignored makes the file a bad one.
+        free_base: whether links that are fixed to the world are to move freely.
 
     Raises:
         ModelProblem: for a file that cannot be repaired, with all its problems.
@@ -67,12 +69,12 @@ def read_model_file(
     places, findings = Packages(path, packages), Findings()
     ending = path.suffix.lower().lstrip(".")
     if ending in ("xml", "mjcf"):
-        mjcf = read_mjcf(path)
+        mjcf = read_mjcf(path, free_base=free_base)
         for note in mjcf.notes:
             findings.note(note)
         reading = Reading(mjcf.sdf, "sdf", loops=mjcf.loops, poses=mjcf.poses)
     elif ending in ("urdf", "sdf"):
-        reading = _repaired(path, source, ending, places, findings)
+        reading = _repaired(path, source, ending, places, findings, free_base)
     else:
         for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
             if folder := next(places.folders(name), None):
@@ -83,7 +85,12 @@ def read_model_file(
 
 
 def _repaired(
-    path: Path, source: str, ending: str, places: Packages, findings: Findings
+    path: Path,
+    source: str,
+    ending: str,
+    places: Packages,
+    findings: Findings,
+    free_base: bool,
 ) -> Reading:
     """A URDF or SDF, with a text if anything in it has to be changed."""
     try:
@@ -97,6 +104,8 @@ def _repaired(
         loops = repair_sdf(root, places, findings)
     findings.check(path)
     efforts = effort_limits(root) if ending == "urdf" else {}
+    if free_base:
+        remove(root, fixed_to_world(root))
     # Drake reads any file as UTF-8, whatever it declares.
     is_utf8 = source.encode() in path.read_bytes()
     if write_tree(root) == before and is_utf8:

@@ -43,3 +43,14 @@ def remove(root: ET.Element, unwanted: list[ET.Element]) -> None:
     for parent in list(root.iter()):
         for child in [child for child in parent if id(child) in gone]:
             parent.remove(child)
+
+
+def fixed_to_world(root: ET.Element) -> list[ET.Element]:
+    """The fixed joints of a URDF or SDF that hold a link to the world."""
+    return [
+        joint
+        for joint in root.iter("joint")
+        if joint.get("type") == "fixed"
+        and (parent := joint.find("parent")) is not None
+        and (parent.get("link") or parent.text or "").strip() == "world"
+    ]

@@ -71,6 +71,7 @@ class Body:
         inertia: mass properties in B.
         shapes: its geoms.
         sites: named points of it, with their poses in B.
+        is_freed: whether it moves freely although the file welds it to the world.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Body:
     inertia: Inertia = field(default_factory=lambda: sum_of([]))
     shapes: list[Shape] = field(default_factory=list)
     sites: dict[str, RigidTransform] = field(default_factory=dict)
+    is_freed: bool = False
 
 
 @dataclass
@@ -110,6 +112,17 @@ class Tree:
         """Remembers a mesh that cannot be used."""
         reason = str(problem).removeprefix(f"{problem.path}: ")
         self.left_out_meshes[problem.path.name] = reason
+
+    def welded_bases(self) -> list[Body]:
+        """The bodies that are welded to the world and carry bodies that move."""
+        bases = {}
+        for body in self.bodies:
+            root = body
+            while root.parent is not None:
+                root = root.parent
+            if body.joints and not root.joints:
+                bases[root.name] = root
+        return list(bases.values())
 
     def body(self, name: str) -> Body:
         """The body that the file calls `name`.

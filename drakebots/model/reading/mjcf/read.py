@@ -43,11 +43,13 @@ class Mjcf:
     notes: tuple[str, ...]
 
 
-def read_mjcf(path: Path) -> Mjcf:
+def read_mjcf(path: Path, *, free_base: bool = False) -> Mjcf:
     """Reads an MJCF file.
 
     Args:
         path: the file; included files and meshes are relative to it.
+        free_base: whether bodies that are welded to the world, and carry others that
+            move, are to move freely.
 
     Raises:
         ModelProblem: for a file that cannot be read, or that says what MJCF cannot;
@@ -63,6 +65,8 @@ def read_mjcf(path: Path) -> Mjcf:
         tree = read_bodies(root, compiler, meshes, _colors(root))
         if not tree.bodies:
             raise InvalidInput("has no <body>; a model needs one")
+        for base in tree.welded_bases() if free_base else ():
+            base.is_freed = True
         efforts = read_motors(root, tree, compiler)
         loops = read_loops(root, tree, compiler)
         poses = read_poses(root, tree)
@@ -120,8 +124,8 @@ def _notes(root: Element, tree: Tree, efforts: Mapping[str, float]) -> tuple[str
         renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.names.changed.items())
         notes.append(f"names that SDF takes once only: {renamed}"[:300])
     notes += [
-        f"body {body.given!r} is welded to the world; a <freejoint/> would free it"
-        for body in tree.bodies
-        if body.parent is None and not body.joints
+        f"{body.name!r} is welded to the world; a <freejoint/> or --free-base frees it"
+        for body in tree.welded_bases()
+        if not body.is_freed
     ]
     return tuple(notes)

@@ -77,7 +77,7 @@ def _add_body(
     if joints:
         joint = joints[-1]
         model.joints[joint.name] = _joint(joint, parent, body.name, efforts)
-    elif not is_free:
+    elif not (is_free or body.is_freed):
         weld = tree.names.take(f"{parent}_welds_to_{body.name}", is_ours=True)
         model.joints[weld] = SdfJoint(weld, "fixed", parent, body.name)
 

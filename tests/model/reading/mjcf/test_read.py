@@ -251,9 +251,18 @@ def test_what_is_left_out_is_counted(tmp_path):
 
 
 def test_a_base_that_is_welded_is_said(tmp_path):
-    body = '<worldbody><body name="a"><geom size=".1"/></body></worldbody>'
-    (note,) = read(tmp_path, "", body=body).notes
-    assert note == "body 'a' is welded to the world; a <freejoint/> would free it"
+    path = write(tmp_path, f"<mujoco>{WELDED}</mujoco>", "m.xml")
+    fixed, free = load(path), load(path, free_base=True)
+    assert any("'base' is welded" in note for note in fixed.notes)
+    assert not any("welded" in note for note in free.notes)
+    assert len(fixed.summary.velocities) == 1
+    assert len(free.summary.velocities) == 7
+    assert free.options == {"free_base": True}
+
+
+WELDED = """<worldbody><body name="base" pos="0 0 1"><geom size=".1"/><body name="leg">
+  <joint name="hip"/><geom size=".1" pos=".1 0 0"/></body></body>
+  <body name="table"><geom size=".1"/></body></worldbody>"""
 
 
 @pytest.mark.parametrize(
