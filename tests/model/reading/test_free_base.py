@@ -5,7 +5,7 @@ import pytest
 from drakebots.model import load
 from tests.helpers.model_files import write
 
-INERTIAL = """<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" 
+INERTIAL = """<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"
   ixz="0" iyz="0"/></inertial>"""
 URDF = f"""<robot name="m"><link name="world"/><link name="base">{INERTIAL}</link>
   <link name="tip">{INERTIAL}</link>
