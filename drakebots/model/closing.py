@@ -213,6 +213,7 @@ def settle_loops(
         ]
         left = close_loops(closure, context, held=held)
         if not left.closed:
+            plant.SetPositions(context, start)
             closure, words = _with_balls(closure, context, held)
             notes += words
             left = close_loops(closure, context, held=held, tries=1)
@@ -241,7 +242,7 @@ def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
 
     Args:
         closure: of loops that do not close.
-        context: where they are least open; closed on return, if possible.
+        context: where to start; closed on return, if possible.
         held: as in :func:`close_loops`.
     """
     plant, loops = closure.plant, list(closure.loops)

@@ -54,6 +54,7 @@ from drakebots.model.joined_frames import (
     joined_loops,
     read_joined_frames,
     with_joint_types,
+    with_small_masses,
 )
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
@@ -182,7 +183,8 @@ class Model:
         """Adds SAP ball constraints for loops to a plant, before Finalize.
 
         The two balls of a hinge are a tenth of the largest coordinate of the loops'
-        points apart: of the order of a link, so that they hold its direction well.
+        points apart, or of the joints' where those are all zero: of the order of a
+        link, so that they hold its direction well.
 
         Args:
             plant: with the model's bodies.
@@ -191,6 +193,11 @@ class Model:
         """
         points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
         reach = max((float(np.abs(p).max()) for p in points), default=0.0)
+        if reach == 0 and points:
+            joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+            places = [j.frame_on_parent().GetFixedPoseInBodyFrame() for j in joints]
+            reach = max(float(np.abs(X.translation()).max()) for X in places)
+            reach *= length_unit
         add_ball_constraints(
             plant,
             self.loops if loops is None else loops,
@@ -368,9 +375,12 @@ def _with_joined_frames(path: Path, reading: Reading) -> tuple[Reading, Joined]:
             return reading, Joined()
         root = ET.fromstring(reading.text or path.read_bytes())
         loops = joined_loops(joined, root)
-        if joined.joints:
-            text = ET.tostring(with_joint_types(root, joined.joints), "unicode")
-            reading = replace(reading, text=text, ending="urdf")
+        root = with_joint_types(root, joined.joints)
+        if light := with_small_masses(root):
+            words = f"{light} links between hinges have no inertia and get a little"
+            reading = replace(reading, notes=(*reading.notes, words))
+        text = ET.tostring(root, "unicode")
+        reading = replace(reading, text=text, ending="urdf")
     except UnknownName as error:
         raise ModelProblem(path.with_suffix(".yaml"), str(error)) from error
     return reading, Joined(loops, joined.motors)

@@ -323,7 +323,10 @@ def add_ball_constraints(
     """Closes loops in a discrete SAP plant before it is finalized.
 
     A ball loop gets one ball constraint, a hinge (or planar) loop two, at
-    +-`half_length` along its axis, a weld a weld constraint.
+    +-`half_length` along its axis, a weld three, at its point and `half_length` away
+    along two axes: on links much lighter than those beyond, Drake's own weld constraint
+    is softer by three orders of magnitude (a biped of 26 kg on rods of 20 g hangs with
+    gaps of 0.3 mm by welds and 0.3 um by balls, at steps of 1 ms).
 
     Args:
         plant: not finalized yet.
@@ -339,25 +342,23 @@ def add_ball_constraints(
     for loop in loops:
         body_A = find_body(plant, loop.body_A, instance)
         body_B = find_body(plant, loop.body_B, instance)
-        if loop.rows == "weld":
-            plant.AddWeldConstraint(
-                *(body_A, _scaled(loop.frames()[0], length_unit)),
-                *(body_B, _scaled(loop.frames()[1], length_unit)),
-            )
-            continue
-        signs = (0.0,) if loop.rows == "ball" else (-1.0, 1.0)
-        for sign in signs:
+        for p_AP, p_BQ in _balls(loop, half_length):
             plant.AddBallConstraint(
-                body_A,
-                (loop.p_AP + sign * half_length * loop.axis_A) / length_unit,
-                body_B,
-                (loop.p_BQ + sign * half_length * loop.axis_B) / length_unit,
+                body_A, p_AP / length_unit, body_B, p_BQ / length_unit
             )
     return plant.num_constraints() - before
 
 
-def _scaled(X: RigidTransform, length_unit: float) -> RigidTransform:
-    return RigidTransform(X.rotation(), X.translation() / length_unit)
+def _balls(loop: Loop, half_length: float):
+    """The points in A and in B of the balls that close a loop [m]."""
+    if loop.rows == "weld":
+        X_AP, X_BQ = loop.frames()
+        for p in half_length * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]]):
+            yield X_AP @ p, X_BQ @ p
+        return
+    for sign in (0.0,) if loop.rows == "ball" else (-1.0, 1.0):
+        offset = sign * half_length
+        yield loop.p_AP + offset * loop.axis_A, loop.p_BQ + offset * loop.axis_B
 
 
 def find_body(
