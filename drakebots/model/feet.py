@@ -44,6 +44,11 @@ _STAND = 0.03
 _HANGS = 0.25
 """A leg hangs where its end is lower than its first joint by this share of it."""
 
+_LIGHT = 2e-5
+"""Links of less than this share of the robot's mass only join others."""
+_BELOW = 0.15
+"""A link that a loop joins is no rod if it reaches this share of its leg below."""
+
 _UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -125,11 +130,10 @@ class Links:
         loops: Sequence[Loop] = (),
     ):
         self.plant, self.inspector, self.context = plant, inspector, context
-        self.joined = {
-            find_body(plant, name).index()
-            for loop in loops
-            for name in (loop.body_A, loop.body_B)
-        }
+        self.joined: dict[int, list[np.ndarray]] = {}
+        for loop in loops:
+            for name, p in ((loop.body_A, loop.p_AP), (loop.body_B, loop.p_BQ)):
+                self.joined.setdefault(find_body(plant, name).index(), []).append(p)
         bodies = [plant.get_body(BodyIndex(i)) for i in range(plant.num_bodies())]
         self.group: dict[int, int] = {}
         for body in bodies:
@@ -198,20 +202,28 @@ class Links:
         groups = set(self.group.values()) - {0}
         joined = {self.group[index] for index in self.joined}
         rods: set[int] = set()
+        whole = sum(map(self._mass, groups))
         while True:
             rest = groups - rods
             inner = {above for g, (above, _) in self.parent.items() if g in rest}
             ends = rest - inner
-            more = {
-                g
-                for g in ends
-                if g in joined and not any(map(_is_sole, self._own_names(g)))
-            }
-            if rods:  # links without mass between the hinges of a rod
-                more |= {g for g in ends if self._mass(g) == 0}
+            more = {g for g in ends if g in joined and self._is_rod(g)}
+            if rods:  # links of hardly a mass between the hinges of a rod
+                more |= {g for g in ends if self._mass(g) < _LIGHT * whole}
             if not more:
                 return sorted(ends)
             rods |= more
+
+    def _is_rod(self, group: int) -> bool:
+        """Whether a link in a loop ends there: it has no part well below its joint."""
+        if any(map(_is_sole, self._own_names(group))):
+            return False
+        joints, ends = [], []
+        for body in self.members(group):
+            X_WB = body.EvalPoseInWorld(self.context)
+            joints += [(X_WB @ p)[2] for p in self.joined.get(body.index(), [])]
+            ends.append(self.body_cloud(body).moved(X_WB).lowest(_UP))
+        return min(joints) - min(ends) < _BELOW * self.leg(group).length
 
     def _mass(self, group: int) -> float:
         return sum(body.get_mass(self.context) for body in self.members(group))

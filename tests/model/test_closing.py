@@ -1,0 +1,154 @@
+"""Loops closed from open positions, and their rows counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
+
+from drakebots.model.closing import (
+    close_loops,
+    drop_dependent_rows,
+    independent_rows,
+    settle_loops,
+)
+from drakebots.model.loops import ROWS, LoopClosure
+from tests.model.test_loops import FOUR_BAR, closing
+
+
+@pytest.fixture(scope="module")
+def four_bar():
+    plant = MultibodyPlant(0.0)
+    Parser(plant).AddModelsFromString(FOUR_BAR, "sdf")
+    plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("base"))
+    plant.Finalize()
+    return plant, plant.CreateDefaultContext()
+
+
+@settings(max_examples=25)
+@given(q=st.lists(st.floats(-1.2, 1.2), min_size=3, max_size=3))
+def test_a_four_bar_closes_from_anywhere(four_bar, q):
+    plant, context = four_bar
+    closure = LoopClosure(plant, [closing("hinge")])
+    plant.SetPositions(context, q)
+    assert close_loops(closure, context).closed
+    np.testing.assert_allclose(closure.residual(context), 0, atol=1e-11)
+    # Crank 1 m, rocker 1 m and a rod as long as the base: a parallelogram, or crossed.
+    crank, _, rocker = plant.GetPositions(context)
+    tips = [[np.sin(crank), np.cos(crank)], [2 + np.sin(rocker), np.cos(rocker)]]
+    assert np.linalg.norm(np.subtract(*tips)) == pytest.approx(2, abs=1e-9)
+
+
+def test_held_joints_move_least(four_bar):
+    plant, context = four_bar
+    closure = LoopClosure(plant, [closing("hinge")])
+    for held, moved in ((0, 2), (2, 0)):
+        plant.SetPositions(context, [0.2, 0, 0])
+        close_loops(closure, context, held=[held])
+        change = np.abs(plant.GetPositions(context) - [0.2, 0, 0])
+        assert change[held] < 0.1 * change[moved]
+
+
+def test_closed_loops_stay_where_they_are(four_bar):
+    plant, context = four_bar
+    plant.SetPositions(context, [0.4, -0.4, 0.4])
+    settled = settle_loops(LoopClosure(plant, [closing("planar")]), context)
+    assert settled.positions == {} and settled.notes == ()
+    np.testing.assert_array_equal(plant.GetPositions(context), [0.4, -0.4, 0.4])
+
+
+@pytest.mark.parametrize("rows, kept", [("ball", 2), ("planar", 2), ("hinge", 2)])
+def test_a_planar_mechanism_has_two_rows(four_bar, rows, kept):
+    """3 hinges in a plane less 1 freedom: other rows say nothing new."""
+    plant, context = four_bar
+    plant.SetPositions(context, [0, 0, 0])  # all of it at right angles
+    closure = LoopClosure(plant, [closing(rows)])
+    loops = drop_dependent_rows(closure, context)
+    assert loops[0].num_rows == kept
+    reduced = LoopClosure(plant, loops)
+    for angle in (0.3, -0.8):
+        plant.SetPositions(context, [angle, -angle, angle])
+        for one in (closure, reduced):
+            assert np.linalg.matrix_rank(one.jacobian(context), tol=1e-9) == 2
+        np.testing.assert_allclose(closure.residual(context), 0, atol=1e-12)
+
+
+def test_a_mechanism_stretched_out_counts_where_it_is_not(four_bar):
+    """All in one line the four-bar has fewer independent rows than beside it."""
+    plant, context = four_bar
+    closure = LoopClosure(plant, [closing("hinge")])
+    plant.SetPositions(context, [np.pi / 2, -np.pi / 2, np.pi / 2])
+    assert len(independent_rows(closure.jacobian(context))) == 1
+    assert drop_dependent_rows(closure, context)[0].num_rows == 2
+    np.testing.assert_allclose(plant.GetPositions(context)[0], np.pi / 2)
+
+
+def test_a_loop_whose_dimensions_disagree_closes_as_a_ball(four_bar):
+    """An axis 0.1 rad out of the plane cannot be met; the positions can."""
+    plant, context = four_bar
+    loop = closing("hinge", axis_A=[0.0, np.cos(0.1), np.sin(0.1)])
+    plant.SetPositions(context, [0.1, 0, 0])
+    settled = settle_loops(LoopClosure(plant, [loop]), context)
+    assert settled.loops[0].rows == "ball" and settled.gap < 1e-9
+    assert any("cut close as ball joints only" in note for note in settled.notes)
+
+
+def test_loops_out_of_reach_say_what_is_left(four_bar):
+    plant, context = four_bar
+    far = closing("ball", p_AP=[9, 0, 0])
+    plant.SetPositions(context, [0, 0, 0])
+    settled = settle_loops(LoopClosure(plant, [far]), context)
+    assert 5 <= settled.gap < 5.5  # the rod has 9 m, the others reach 4 m
+    assert any("left open by" in note for note in settled.notes)
+
+
+@given(seed=st.integers(0, 1000), rank=st.integers(1, 4), extra=st.integers(0, 4))
+def test_independent_rows_span_all_rows(seed, rank, extra):
+    rng = np.random.default_rng(seed)
+    C = rng.normal(size=(rank, 6))
+    C = np.vstack([C, rng.normal(size=(extra, rank)) @ C])
+    C *= 10.0 ** rng.uniform(-3, 3, len(C))[:, None]
+    rows = independent_rows(C)
+    assert len(rows) == rank and list(rows) == sorted(rows)
+    scaled = C / np.linalg.norm(C, axis=1)[:, None]
+    assert np.linalg.matrix_rank(scaled[rows], tol=1e-9) == rank
+
+
+def test_no_rows():
+    assert len(independent_rows(np.zeros((0, 5)))) == 0
+    assert len(independent_rows(np.zeros((3, 5)))) == 0
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_errors_vanish_with_c_and_have_its_gradient(four_bar, rows):
+    """Also half a turn away, where c has a false zero and the error is pi."""
+    plant, context = four_bar
+    closure = LoopClosure(plant, [closing(rows)])
+    plant.SetPositions(context, [0, 0, 0])
+    np.testing.assert_allclose(closure.errors(context, 1.0)[0], 0, atol=1e-12)
+    flipped = LoopClosure(plant, [closing(rows, axis_A=[0, -1, 0])])
+    e = flipped.errors(context, 1.0)[0]
+    if rows in ("hinge", "weld"):
+        assert np.linalg.norm(e[3:]) == pytest.approx(np.pi)
+    q = np.array([0.2, -0.3, 0.4])
+    plant.SetPositions(context, q)
+    _, J = closure.errors(context, 0.5)
+    for k, direction in enumerate(np.eye(3)):
+        ends = []
+        for sign in (-1e-6, 1e-6):
+            plant.SetPositions(context, q + sign * direction)
+            ends.append(closure.errors(context, 0.5)[0])
+        numeric = (ends[1] - ends[0]) / 2e-6
+        if rows == "hinge":
+            numeric[3:], J[3:, k] = 0, 0  # of the axes' angle only close to zero
+        np.testing.assert_allclose(J[:, k], numeric, atol=1e-7)
+
+
+def test_kept_rows_survive_a_copy():
+    loop = replace(closing("hinge"), kept=(0, 2))
+    assert replace(loop, in_file=True).num_rows == 2
