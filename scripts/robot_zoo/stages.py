@@ -54,7 +54,7 @@ class Try:
         why: one line where it is not "ok".
         cpu: processor time [s].
         facts: what the command reported.
-        key: of the file and the command; a stage with the same key is not run again.
+        key: of the file that is read and the command; a stage with the same key is not run again.
     """
 
     word: str
@@ -93,13 +93,14 @@ def run_stages(
     """
     folder.mkdir(parents=True, exist_ok=True)
     known = read_tries(folder)
-    digest = hashlib.sha256(robot.path.read_bytes()).hexdigest()[:16]
     for stage in stages:
         reason = _obstacle(stage, known, settings)
         if reason:
             known[stage] = Try("not tried", reason)
         else:
             command = _command(stage, robot.path, folder, settings)
+            source = folder / "plan.nc" if stage == "track" else robot.path
+            digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
             # The limits count too: more time may change the outcome.
             key = f"{digest} {settings.limits[stage]} {' '.join(command[1:])}"
             if not fresh and stage in known and known[stage].key == key:
