@@ -54,7 +54,8 @@ class Try:
         why: one line where it is not "ok".
         cpu: processor time [s].
         facts: what the command reported.
-        key: of the file that is read and the command; a stage with the same key is not run again.
+        key: of the file that is read and the command; a stage with the same key is
+            not run again.
     """
 
     word: str
