@@ -34,6 +34,7 @@ from robot_zoo.stages import STAGES, Settings, Try, read_tries, run_stages
 from robot_zoo.table import counts, draw_sheet, print_rows, row_of, write_table
 
 from drakebots.cli.output import one_line_errors, print_json
+from drakebots.core.checks import check_value, finite, optional, positive, whole
 from drakebots.core.errors import FileProblem, UnknownName
 
 SECONDS = {
@@ -45,12 +46,22 @@ SECONDS = {
 }
 """Limits of processor time [s]."""
 
+_NUMBERS = {
+    "jobs": whole(1),
+    "time_limit": optional(positive("s")),
+    "memory": positive("GB"),
+    "forward": finite("m"),
+    "duration": positive("s"),
+}
+
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the command; returns what its last line says."""
     args = _parse(argv)
     with one_line_errors("zoo"):
         stages = _stages(args.stages)
+        for name, rule in _NUMBERS.items():
+            check_value(f"--{name.replace('_', '-')}", getattr(args, name), rule)
         robots = find_files(args.files, packages=args.packages)
         try:
             args.output.mkdir(parents=True, exist_ok=True)
@@ -121,7 +132,7 @@ def _run(
         folder = folder_of(output, robot)
         return run_stages(robot, folder, stages, settings, children, fresh=args.fresh)
 
-    with Children() as children, ThreadPoolExecutor(max(1, args.jobs)) as pool:
+    with Children() as children, ThreadPoolExecutor(args.jobs) as pool:
         try:
             for robot, tries in zip(robots, pool.map(work, robots)):
                 words = ", ".join(f"{k} {v.word}" for k, v in tries.items())

@@ -151,6 +151,23 @@ def test_bad_lists(tmp_path):
             find_files([str(tmp_path / "list.txt")])
 
 
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["none.urdf"], "no such file"),
+        (["--stages", "shwo"], "did you mean 'show'"),
+        (["--jobs", "0"], "--jobs must be"),
+        (["--time-limit", "-1"], "--time-limit must be"),
+    ],
+)
+def test_bad_arguments(tmp_path, capsys, argv, words):
+    """One line, before anything is tried."""
+    with pytest.raises(SystemExit) as caught:
+        load_script("zoo.py").main([*argv, "-o", str(tmp_path / "out")])
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+
+
 def test_counts(tmp_path):
     """Feet count by what was expected; the median is of quadrupeds alone."""
     (tmp_path / "list.txt").write_text("dog.urdf 4\nman.urdf 2\narm.urdf 0\n")
