@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "models": ("list the models that come with drakebots", "look:MODELS"),
     "show": ("check a model and print what it contains", "look:SHOW"),
-    "simulate": ("simulate a robot, or any model without control", "simulate:SIMULATE"),
+    "simulate": ("simulate a robot, or any model held by servos", "simulate:SIMULATE"),
     "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "export": ("write a plan for real hardware", "plan:EXPORT"),

@@ -62,6 +62,16 @@ def angle(text: str, what: str = "angle") -> float:
     return value if unit == "rad" else float(np.deg2rad(value))
 
 
+def joint_position(text: str, what: str) -> float:
+    """Parses a joint's position: an angle, or a length with its unit.
+
+    Raises:
+        InvalidInput: naming what is neither.
+    """
+    slides = text.strip().endswith("m")
+    return length(text, what) if slides else angle(text, what)
+
+
 def named_numbers(
     text: str, what: str, parse: Callable[[str, str], float]
 ) -> dict[str, float]:

@@ -10,6 +10,7 @@ from drakebots.cli.command import Command, Variant, kind_forms, robot_forms
 from drakebots.cli.inputs import (
     angle,
     find_input,
+    joint_position,
     length,
     load_model,
     model_argument,
@@ -164,7 +165,7 @@ def locomotion_problem(args: argparse.Namespace, model: Model) -> LocomotionProb
     if "phases" in words:
         fields["phases"] = named_numbers(words["phases"], "--phases", number)
     if "pose" in words:
-        fields["pose"] = named_numbers(words["pose"], "--pose", _position)
+        fields["pose"] = named_numbers(words["pose"], "--pose", joint_position)
     if "torque" in words:
         fields["torque"] = _torque(words["torque"])
     if "slack_weights" in words:
@@ -188,12 +189,6 @@ def _torque(text: str) -> float | dict[str, float]:
     if "=" in text:
         return named_numbers(text, "--torque", number)
     return number(text, "--torque")
-
-
-def _position(text: str, what: str) -> float:
-    """A joint's position: an angle, or a length with its unit."""
-    slides = text.strip().endswith("m")
-    return length(text, what) if slides else angle(text, what)
 
 
 PLAN = Command(

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 
 from drakebots.cli.command import Command, Variant, robot_forms
-from drakebots.cli.inputs import find_input, load_model, model_argument
+from drakebots.cli.inputs import (
+    find_input,
+    joint_position,
+    load_model,
+    model_argument,
+    named_numbers,
+)
 from drakebots.cli.options import (
     attribute_texts,
     field_options,
@@ -22,11 +28,18 @@ _OPTIONS = attribute_texts(Simulation, but=("model", "pose"))
 def _arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     field_options(parser, Simulation, _OPTIONS)
+    parser.add_argument(
+        "--pose",
+        metavar="JOINT=0.3,...",
+        help="positions of joints to start from and hold [rad, or deg; m]",
+    )
     output_arguments(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     options = given(args, _OPTIONS)
+    if args.pose:
+        options["pose"] = named_numbers(args.pose, "--pose", joint_position)
     Simulation(model=args.model, **options)  # bad numbers before a long load
     model = load_model(args)
     with progress_bar(model.name) as progress:

@@ -44,7 +44,7 @@ from drakebots.multibody.posture import (
     servos,
 )
 from drakebots.results import Result
-from drakebots.robots.legged.start import filter_overlaps, place
+from drakebots.robots.legged.start import filter_overlaps, place, steady_light_links
 
 STANDING_HEIGHT = 0.8
 """Least height of a standing robot's centre of mass, as a share of its first."""
@@ -138,6 +138,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     simulator = Simulator(builder.Build())
     context = simulator.get_mutable_context()
     place(robot, plant.GetMyMutableContextFromRoot(context), posture, problem.height)
+    notes += steady_light_links(robot, plant.GetMyMutableContextFromRoot(context))
     notes += filter_overlaps(robot, context)
     simulator.Initialize()
     end = advance(
@@ -320,13 +321,16 @@ def _metrics(
         "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
         "final_height_m": float(base[-1, 2]),
         "lowest_height_m": float(base[:, 2].min()),
-        "height_share": float(standing.height[-1] / standing.height[0]),
-        "tilt_deg": float(np.degrees(standing.tilt[-1])),
-        "drift_m": float(standing.drift[-1]),
         "final_speed": float(np.abs(data.velocity.values[-1]).max()),
         "friction": problem.friction,
         "posture": posture.source,
     }
+    if standing.can_fall:
+        found |= {
+            "height_share": float(standing.height[-1] / standing.height[0]),
+            "tilt_deg": float(np.degrees(standing.tilt[-1])),
+            "drift_m": float(standing.drift[-1]),
+        }
     if held is not None and len(held.stiffness):
         torques = data.torque.values
         found |= {

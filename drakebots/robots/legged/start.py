@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 from pydrake.geometry import CollisionFilterDeclaration, GeometrySet
 from pydrake.math import RigidTransform
+from pydrake.multibody.tree import (
+    BodyIndex,
+    RigidBody,
+    RotationalInertia,
+    SpatialInertia,
+)
 from pydrake.systems.framework import Context
 
 from drakebots.core.units import SI
 from drakebots.multibody import Robot, covers, lowest_points
 from drakebots.multibody.posture import Posture
+
+LIGHT = 1e-6
+"""Least inertia of a link, as a share of the robot's mass times its size squared."""
 
 
 def place(
@@ -50,6 +59,69 @@ def place(
         height = p[2] - lowest.min()
     X_WB = RigidTransform(posture.X_WB.rotation(), [p[0], p[1], height])
     robot.set_base_pose(context, X_WB)
+
+
+def steady_light_links(robot: Robot, context: Context) -> list[str]:
+    """Gives links that hardly weigh the least inertia that a time step can resolve.
+
+    Files of linkages have links without mass, and parts of a ball joint made of three
+    hinges; loops and servos on them blow up. Each gets LIGHT m of mass and LIGHT m L^2
+    of inertia about its centre, with the robot's mass m and its largest distance L from
+    a body to its centre of mass.
+
+    Args:
+        robot: whose links to change.
+        context: of its plant, placed; only here they change.
+
+    Returns:
+        A note on how many; none where all links weigh enough.
+    """
+    plant = robot.plant
+    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    mass = plant.CalcTotalMass(context)
+    if not mass > 0:
+        return []
+    com = plant.CalcCenterOfMassPositionInWorld(context)
+    size = max(
+        np.linalg.norm(plant.EvalBodyPoseInWorld(context, body).translation() - com)
+        for body in bodies
+    )
+    least = LIGHT * mass * size**2
+    inertia = {body.index(): _central_inertia(body, context) for body in bodies}
+    light = []
+    for body in bodies:
+        joined = {other.index() for other in plant.GetBodiesWeldedTo(body)}
+        joined &= set(inertia)  # the world has none
+        if all(np.linalg.eigvalsh(inertia[i])[0] < least for i in joined):
+            light.append(body)
+    for body in light:
+        M = body.CalcSpatialInertiaInBodyFrame(context)
+        moments = inertia[body.index()] + least * np.eye(3)
+        changed = SpatialInertia.MakeFromCentralInertia(
+            max(M.get_mass(), LIGHT * mass),
+            M.get_com(),
+            RotationalInertia(
+                *np.diag(moments), moments[0, 1], moments[0, 2], moments[1, 2]
+            ),
+        )
+        body.SetSpatialInertiaInBodyFrame(context, changed)
+    if not light:
+        return []
+    return [
+        f"{len(light)} links that hardly weigh get {least:.1g} kg m^2 "
+        f"({LIGHT:.0e} of the robot's)"
+    ]
+
+
+def _central_inertia(body: RigidBody, context: Context) -> np.ndarray:
+    """The rotational inertia of a body about its centre (3, 3), in its frame."""
+    M = body.CalcSpatialInertiaInBodyFrame(context)
+    if not M.get_mass() > 0:
+        return np.zeros((3, 3))
+    about_centre = M.CalcRotationalInertia().ShiftToCenterOfMass(
+        M.get_mass(), M.get_com()
+    )
+    return about_centre.CopyToFullMatrix3()
 
 
 def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:

@@ -102,3 +102,41 @@ def test_unknown_model():
 def test_unknown_joint():
     with pytest.raises(UnknownName, match="joint"):
         simulate(Simulation("brick", pose={"elbow": 1.0}))
+
+
+def test_links_without_mass_do_not_blow_up(tmp_path):
+    """A shank in two parts, of which the upper one has no mass at all."""
+    path = quadruped(tmp_path)
+    text = path.read_text()
+    for leg in LEGS:
+        text = text.replace(
+            f'<child link="{leg}_shank"/>', f'<child link="{leg}_ring"/>'
+        )
+        text = text.replace(
+            "</robot>",
+            f'<link name="{leg}_ring"/><joint name="{leg}_spin" type="revolute">'
+            f'<parent link="{leg}_ring"/><child link="{leg}_shank"/><axis xyz="0 0 1"/>'
+            '<limit lower="-1" upper="1" effort="5" velocity="9"/></joint></robot>',
+        )
+    path.write_text(text)
+    result = simulate(Simulation(path, duration=0.3))
+    assert result.ok, result.message
+    assert "4 links that hardly weigh" in result.message
+
+
+def test_an_arm_is_held(tmp_path):
+    """A fixed base cannot fall; the joint keeps its angle against gravity."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="world"/><link name="forearm"><inertial>'
+        '<origin xyz="0.5 0 0"/><mass value="2"/><inertia ixx="0.1" iyy="0.1" '
+        'izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="elbow" type="revolute"><axis xyz="0 1 0"/>'
+        '<parent link="world"/><child link="forearm"/>'
+        '<limit lower="-2" upper="2" effort="30" velocity="9"/></joint></robot>'
+    )
+    result = simulate(Simulation(path, duration=0.5))
+    assert result.ok, result.message
+    assert result.data.position.values[-1] == pytest.approx([0.0], abs=1e-6)
+    # Gravity turns it about +y by m g 0.5 m.
+    assert result.data.torque.values[-1] == pytest.approx([-2 * 9.81 * 0.5], rel=1e-4)
