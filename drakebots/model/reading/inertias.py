@@ -68,8 +68,7 @@ def repair_inertia(
     xx, xy, xz, yy, yz, zz = (moments[key] for key in MOMENTS)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if mass < 0:
-        findings.problem(f"link {link!r} has a mass of {mass:g} kg; it must be >= 0")
-        return {}
+        return {}  # That is a problem already.
     if mass == 0 and inertia.any():
         # Drake would replace both, by those of a ball of 1 kg.
         findings.note("an inertia without a mass is not used", link)

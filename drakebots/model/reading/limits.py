@@ -16,6 +16,8 @@ from xml.parsers import expat
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.files import MAX_YAML, check_readable, compose_yaml
+from drakebots.model.reading.findings import Findings
+from drakebots.model.reading.tree import read_tree
 
 MAX_BYTES = 50_000_000
 """A larger model file is refused before it is read."""
@@ -36,8 +38,12 @@ MAX_SHAPES = 2_000
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
-def check_model_file(path: Path) -> str:
+def check_model_file(path: Path, findings: Findings | None = None) -> str:
     """Refuses a file that cannot be a model.
+
+    Args:
+        path: the file.
+        findings: bad numbers are added to its problems; None to raise for them.
 
     Returns:
         Its text, without what may surround it: blanks, and one NUL at the end.
@@ -50,7 +56,10 @@ def check_model_file(path: Path) -> str:
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
     else:
-        _check_xml(path, text)
+        found = Findings() if findings is None else findings
+        _check_xml(path, text, found)
+        if findings is None:
+            found.check(path)
     return text
 
 
@@ -95,21 +104,22 @@ def _check_yaml(path: Path, text: str) -> None:
         raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
 
 
-def _check_xml(path: Path, text: str) -> None:
+def _check_xml(path: Path, text: str, findings: Findings) -> None:
     check_size(path, text)
-    try:
-        root = ET.fromstring(text)
-    except ET.ParseError as error:
-        raise ModelProblem(path, f"is not well-formed XML: {error}") from error
-    ending = path.suffix.lower()
+    root, ending = read_tree(text), path.suffix.lower()
     expected = {".urdf": "robot", ".sdf": "sdf"}.get(ending, "mujoco")
-    start = root.tag.rpartition("}")[2]
-    if start != expected:
+    if root.tag != expected:
         raise ModelProblem(
-            path, f"starts with <{start}>; a {ending} needs <{expected}>"
+            path, f"starts with <{root.tag}>; a {ending} needs <{expected}>"
         )
-    for element in root.iter():
-        _check_values(path, element, element.tag.rpartition("}")[2])
+    stack = [(root, "")]
+    while stack:
+        element, owner = stack.pop()
+        _check_values(element, owner, findings)
+        if element.tag in OWNERS and element.get("name"):
+            owner = f"{element.tag} {element.get('name')!r}: "
+        children = [child for child in element if child.tag not in FOREIGN]
+        stack.extend((child, owner) for child in reversed(children))
 
 
 def check_size(path: Path, text: str) -> None:
@@ -155,26 +165,35 @@ _TEXTS = frozenset(("name", "filename", "link", "joint", "uri", "model", "versio
 """Attributes that may hold any text."""
 
 
-def _check_values(path: Path, element: ET.Element, tag: str) -> None:
-    name = element.get("name")
-    where = f"<{tag}{f' name={name!r}' if name else ''}>"
+FOREIGN = frozenset(("gazebo", "plugin", "sensor"))
+"""Elements for other programs, which may hold any values."""
+
+
+OWNERS = frozenset(("link", "joint", "body"))
+"""Elements that a message names as the place of what is in them."""
+
+
+def _check_values(element: ET.Element, owner: str, findings: Findings) -> None:
+    name, tag = element.get("name"), element.tag
+    where = f"{owner}<{tag}{f' name={name!r}' if name else ''}>"
     for key, value in [("", element.text or ""), *element.attrib.items()]:
         if key not in _TEXTS:
-            _check_numbers(path, f"{where} {key}".strip(), value)
+            _check_numbers(f"{where} {key}".strip(), value, findings)
     if tag == "mass":
         text = element.get("value", element.text or "")
         try:
             mass = float(text)
         except ValueError:
-            raise ModelProblem(path, f"{where} {text!r} is not a number") from None
-        if not mass >= 0:
-            raise ModelProblem(path, f"{where} is {mass:g} kg; a mass must be >= 0")
+            findings.problem(f"{where} {text!r} is not a number")
+            return
+        if mass < 0:
+            findings.problem(f"{where} is {mass:g} kg; a mass must be >= 0")
 
 
 _NOT_FINITE = re.compile(r"(?<![\w.])[-+]?(nan|inf|infinity)(?![\w.])", re.IGNORECASE)
 
 
-def _check_numbers(path: Path, where: str, text: str) -> None:
+def _check_numbers(where: str, text: str, findings: Findings) -> None:
     if len(text) > 2_000:
         return
     match = _NOT_FINITE.search(text)
@@ -183,11 +202,11 @@ def _check_numbers(path: Path, where: str, text: str) -> None:
         "inf" in match.group(1).lower()
         and any(k in where for k in ("lower", "upper", "effort", "velocity", "limit"))
     ):
-        raise ModelProblem(path, f"{where} is {match.group(0)}; give a finite number")
+        findings.problem(f"{where} is {match.group(0)}; give a finite number")
     for token in text.split():
         try:
             value = float(token)
         except ValueError:
             return
         if math.isinf(value) and not match:
-            raise ModelProblem(path, f"{where}: {token} is too large for a number")
+            findings.problem(f"{where}: {token} is too large for a number")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.actuators import effort_limits
 from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
@@ -64,11 +63,12 @@ def read_model_file(
         ModelProblem: for a file that cannot be repaired, with all its problems.
         InvalidInput: for a package whose folder does not exist.
     """
-    source = check_model_file(path)
-    check_includes(path, packages)
     places, findings = Packages(path, packages), Findings()
+    source = check_model_file(path, findings)
+    check_includes(path, packages)
     ending = path.suffix.lower().lstrip(".")
     if ending in ("xml", "mjcf"):
+        findings.check(path)
         mjcf = read_mjcf(path, free_base=free_base)
         for note in mjcf.notes:
             findings.note(note)
@@ -93,10 +93,7 @@ def _repaired(
     free_base: bool,
 ) -> Reading:
     """A URDF or SDF, with a text if anything in it has to be changed."""
-    try:
-        root = read_tree(source)
-    except InvalidInput as error:
-        raise ModelProblem(path, str(error)) from error
+    root = read_tree(source)
     before = write_tree(root)
     if ending == "urdf":
         loops = repair_urdf(root, places, findings, name=model_stem(path))

@@ -56,11 +56,8 @@ def test_an_inertia_without_a_mass_is_dropped():
     assert findings.notes == ("an inertia without a mass is not used: a",)
 
 
-@pytest.mark.parametrize(
-    "mass, xx, words", [(1.0, -0.1, "negative inertia"), (-1.0, 1.0, "mass of -1 kg")]
-)
-def test_negative_ones_are_problems(mass, xx, words):
-    changes, findings = repaired(mass, xx, 0, 0, 1, 0, 1)
+def test_a_negative_one_is_a_problem():
+    changes, findings = repaired(1.0, -0.1, 0, 0, 1, 0, 1)
     assert changes == {}
     (problem,) = findings.problems
-    assert "link 'a'" in problem and words in problem
+    assert "link 'a' has a negative inertia" in problem

@@ -41,6 +41,8 @@ JOINT = '<joint name="j"><origin xyz="{}"/></joint>'
         ("m.sdf", sdf("<lower>-inf</lower>")),
         ("m.sdf", sdf(mass="0")),
         ("m.urdf", urdf(f"<!-- nan --><gazebo>{'x ' * 5}</gazebo>")),
+        ("m.urdf", urdf('<gazebo><plugin far="inf">nan</plugin></gazebo>')),
+        ("m.urdf", urdf("<drake:tag/>")),  # Drake wants no declared prefix
         ("m.xml", "<mujoco><worldbody/></mujoco>"),
         ("m.dmd.yaml", "directives:\n- add_model: {name: a, file: b}\n"),
         ("m.dmd.yaml", "directives:\n- x: !Rpy {deg: [0, 0, 90]}\n"),

@@ -13,12 +13,12 @@ from drakebots.model.reading.findings import Findings
 
 
 def number(element: ET.Element, key: str) -> float | None:
-    """An attribute as a number; None where it is missing or none."""
+    """An attribute as a finite number; None where it is missing or none."""
     try:
         value = float(element.get(key, ""))
     except ValueError:
         return None
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None
 
 
 def floats(text: str) -> list[float] | None:

@@ -92,6 +92,7 @@ def test_all_problems_are_told_at_once(read):
         link("a", body=bad) + link("b") + link("b"),
         joint("j", "a", "b", axis="0 0 0"),
         joint("k", "a", "nowhere"),
+        link("c", body='<inertial><mass value="-2"/></inertial>'),
         joint("l", "a", "b", kind="wobbly", inside='<origin xyz="1 2"/>'),
     )
     with pytest.raises(ModelProblem) as caught:
@@ -100,6 +101,7 @@ def test_all_problems_are_told_at_once(read):
     assert "\n" not in message
     for words in (
         "link 'a' has a negative inertia",
+        "link 'c': <mass> is -2 kg",
         "2 links are named 'b'",
         "joint 'j' has the axis 0 0 0",
         "joint 'k' has 'nowhere' as its child",
