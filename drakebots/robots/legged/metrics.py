@@ -18,15 +18,16 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
         weight: of the robot [N].
 
     Returns:
-        tilt_max_deg, yaw_drift_deg, slip_m (path that loaded feet slide), effort (root
-        mean square of the inputs' shares of their limits), effort_peak, work_J
-        (of the actuators, without recovery) and cost_of_transport (work by
-        weight and path). For a periodic plan also cycles_upright, planned_stride_m,
-        stride_m (by cycle), stride_m_per_cycle and stride_share; for others
-        end_error_m, how far the base ends from its planned place.
+        tilt_max_deg, yaw_drift_deg (beyond a planned turn), slip_m (path that loaded
+        feet slide), effort (root mean square of the inputs' shares of their limits),
+        effort_peak, work_J (of the actuators, without recovery) and cost_of_transport
+        (work by weight and path). For a periodic plan also cycles_upright,
+        planned_stride_m, stride_m (by cycle), stride_m_per_cycle and stride_share; for
+        others end_error_m, how far the base ends from its planned place.
     """
     time, base, rpy = data.time.values, data.base_position.values, data.base_rpy.values
     steps = np.diff(time)
+    turn = 0.0 if plan.periodic else plan.turn
     loaded = data.foot_force.values[1:, :, 2] > LOADED * weight
     speed = np.linalg.norm(data.sole_velocity.values[1:, :, :2], axis=2)
     share = np.abs(data.input.values) / np.where(
@@ -36,7 +37,7 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
     path = float(np.linalg.norm(base[-1, :2] - base[0, :2]))
     out = {
         "tilt_max_deg": float(np.degrees(np.abs(rpy[:, :2]).max())),
-        "yaw_drift_deg": float(np.degrees(rpy[-1, 2] - rpy[0, 2])),
+        "yaw_drift_deg": float(np.degrees(rpy[-1, 2] - rpy[0, 2] - turn)),
         "slip_m": float((speed * loaded * steps[:, None]).sum()),
         "effort": float(np.sqrt((share**2).mean())),
         "effort_peak": float(share.max(initial=0.0)),

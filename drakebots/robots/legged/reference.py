@@ -72,6 +72,7 @@ class Reference:
         input: inputs (N, nu); each holds over the interval after its knot.
         force: forces of the ground on the feet, world (N, nc, 3).
         loaded: whether a foot carries load at a knot (N, nc).
+        turn: the change of the base's yaw [rad].
         periodic: whether the plan repeats.
     """
 
@@ -85,6 +86,7 @@ class Reference:
     input: np.ndarray
     force: np.ndarray
     loaded: np.ndarray
+    turn: float
     periodic: bool
 
     @property
@@ -225,6 +227,7 @@ def reference(plan: Result, robot: Robot) -> Reference:
         com[k] = plant.CalcCenterOfMassPositionInWorld(context)
         rate[k] = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
         feet[k] = robot.feet_positions(context) / robot.scaling.length
+    yaw = np.unwrap(data.base_rpy.values[:, 2])
     force = data.foot_force.values / robot.scaling.force
     weight = robot.model.summary.mass / robot.scaling.mass * gravity(robot)
     return Reference(
@@ -238,6 +241,7 @@ def reference(plan: Result, robot: Robot) -> Reference:
         input=data.input.values / input_units(robot),
         force=force,
         loaded=force[:, :, 2] > LOADED * weight,
+        turn=float(yaw[-1] - yaw[0]),
         periodic=bool(plan.metrics["periodic"]),
     )
 

@@ -306,7 +306,10 @@ class _Run:
         """How the run ended, in one line."""
         figures = self.metrics(data)
         if not self.plan.periodic:
-            return end.message
+            if not end.ok:
+                return end.message
+            missed, drift = figures["end_error_m"], figures["yaw_drift_deg"]
+            return f"ends {missed:.2g} m and {abs(drift):.2g} deg from the plan's end"
         done = f"{figures['cycles_upright']} of {self.problem.cycles} cycles"
         if not end.ok:
             return f"{end.message}, after {done}"

@@ -33,6 +33,7 @@ def stepping(periodic: bool = True) -> Reference:
         input=np.arange(9.0)[:, None],
         force=force,
         loaded=loaded,
+        turn=0.0,
         periodic=periodic,
     )
 

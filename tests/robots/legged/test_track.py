@@ -88,6 +88,18 @@ def test_a_planned_walk_is_walked(walk, ground):
 
 
 @pytest.mark.long
+def test_a_turn_ends_where_it_should(robot):
+    plan = plan_locomotion(LocomotionProblem(robot, "turn", turn=0.4))
+    assert plan.ok, plan.message
+    run = track(Tracking(plan, settle=0.3))
+    assert run.ok and "from the plan's end" in run.message
+    yaw = run.data.base_rpy.values[:, 2]
+    assert yaw[-1] - yaw[0] == pytest.approx(0.4, abs=0.02)
+    assert abs(run.metrics["yaw_drift_deg"]) < 1
+    assert run.metrics["end_error_m"] < 0.01
+
+
+@pytest.mark.long
 def test_a_trot_corrects_a_push_that_servos_do_not(robot):
     """Two feet at a time cannot hold the body: the next steps must."""
     trot = LocomotionProblem(robot, "walk", forward=0.15, gait="alternating")

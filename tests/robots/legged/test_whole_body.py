@@ -89,6 +89,7 @@ def _still(robot, q) -> Reference:
         input=np.zeros((2, robot.plant.num_actuators())),
         force=np.zeros((2, feet, 3)),
         loaded=np.ones((2, feet), bool),
+        turn=0.0,
         periodic=True,
     )
 
