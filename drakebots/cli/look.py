@@ -24,13 +24,14 @@ from drakebots.cli.output import (
     drawn,
     model_table,
     print_report,
+    print_rows,
     print_table,
     report_of,
     tell,
     write_data,
 )
 from drakebots.core.errors import InvalidInput
-from drakebots.model import available_models, load
+from drakebots.model import available_models, load, model_contents
 from drakebots.robots import plot, record, resolve
 from drakebots.view import make_scene, serve
 
@@ -59,8 +60,13 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _show(args: argparse.Namespace) -> int:
     model = load_model(args, notes=False)
+    contents = model_contents(model)
+    for title, rows in contents.items():
+        print_rows(title, rows)
+    # Last, where a terminal still shows them.
+    print_rows("notes", [{"note": note} for note in model.notes])
     print_table(model.name, model_table(model))
-    return tell(args, model.report())
+    return tell(args, model.report() | {"contents": contents})
 
 
 # --- view, report -----------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -153,8 +153,22 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
     Console(soft_wrap=False).print(table)
 
 
+def print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints rows of the same columns as a table; as they are, without any markup."""
+    if not rows:
+        return
+    table = Table(title=Text(printable(title)), title_justify="left")
+    for name in rows[0]:
+        table.add_column(Text(printable(name)), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(text_of(value))) for value in row.values()))
+    Console(soft_wrap=False).print(table)
+
+
 def text_of(value: Any) -> str:
     """Formats a value for a person."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
@@ -192,11 +206,6 @@ def print_report(result: Result) -> None:
     print_table(f"{result.model}: {result.verdict}", facts)
 
 
-def _first(lines: list[str], count: int) -> str:
-    rest = len(lines) - count
-    return "; ".join(lines[:count]) + (f"; and {rest} more" if rest > 0 else "")
-
-
 def model_table(model: Model) -> dict[str, Any]:
     """What `drakebots show` prints."""
     report = model.report()
@@ -216,5 +225,4 @@ def model_table(model: Model) -> dict[str, Any]:
         ),
         "feet": {k: v["body"] for k, v in report["feet"].items()} or None,
         "points": report["points"] or None,
-        "notes": _first(report["notes"], 4) or None,
     }

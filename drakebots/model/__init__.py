@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.model.contents import model_contents
     from drakebots.model.description import Point
     from drakebots.model.find import (
         ENDINGS,

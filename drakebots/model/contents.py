@@ -1,0 +1,154 @@
+"""Everything a model consists of, in rows for a table: what `show` lists."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydrake.geometry import SceneGraph
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, FrameIndex
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.model.feet import Links, foot_candidates
+from drakebots.model.load import Model
+from drakebots.model.poses import standing
+
+
+def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
+    """Bodies, joints, motors, frames, loops, poses and what could be feet, in SI.
+
+    Args:
+        model: from :func:`drakebots.load`.
+
+    Returns:
+        Rows by name of the table; every row maps names of columns to plain values.
+        A limit or an effort that does not exist is None.
+    """
+    builder = DiagramBuilder()
+    plant = builder.AddSystem(MultibodyPlant(1e-3))
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    model.add_to(plant, close_loops=False)
+    plant.Finalize()
+    context = plant.CreateDefaultContext()
+    links = Links(plant, scene_graph.model_inspector(), context, model.loops)
+    return {
+        "bodies": _bodies(links),
+        "joints": _joints(plant),
+        "motors": _motors(plant, model),
+        "frames": _frames(plant),
+        "loops": _loops(model),
+        "poses": _poses(model),
+        "could be feet": _feet(model, links),
+    }
+
+
+def _bodies(links: Links) -> list[dict[str, Any]]:
+    return [
+        {
+            "body": links.label(body),
+            "mass_kg": body.get_mass(links.context),
+            "collision shapes": len(links.plant.GetCollisionGeometriesForBody(body)),
+        }
+        for body in links.bodies[1:]
+    ]
+
+
+def _joints(plant: MultibodyPlant) -> list[dict[str, Any]]:
+    rows = []
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        single = joint.num_positions() == 1
+        rows.append(
+            {
+                "joint": joint.name(),
+                "type": joint.type_name(),
+                "parent": joint.parent_body().name(),
+                "child": joint.child_body().name(),
+                "lower": _finite(joint.position_lower_limits()[0]) if single else None,
+                "upper": _finite(joint.position_upper_limits()[0]) if single else None,
+                "default": float(joint.default_positions()[0]) if single else None,
+            }
+        )
+    return rows
+
+
+def _motors(plant: MultibodyPlant, model: Model) -> list[dict[str, Any]]:
+    added = {motor.joint for motor in model.actuators}
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    return [
+        {
+            "motor": motor.name(),
+            "joint": motor.joint().name(),
+            "effort": _finite(motor.effort_limit()),
+            "from": "added" if motor.joint().name() in added else "the file",
+        }
+        for motor in motors
+    ]
+
+
+def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
+    """Frames that the file names, without those of bodies and joints."""
+    frames = [plant.get_frame(FrameIndex(i)) for i in range(plant.num_frames())]
+    others = {
+        plant.get_body(BodyIndex(i)).body_frame().index()
+        for i in range(plant.num_bodies())
+    }
+    for joint in map(plant.get_joint, plant.GetJointIndices()):
+        others |= {joint.frame_on_parent().index(), joint.frame_on_child().index()}
+    return [
+        {
+            "frame": frame.name(),
+            "body": frame.body().name(),
+            "p_BF_m": frame.GetFixedPoseInBodyFrame().translation().tolist(),
+        }
+        for frame in frames
+        if frame.name() and frame.index() not in others
+    ]
+
+
+def _loops(model: Model) -> list[dict[str, Any]]:
+    return [
+        {
+            "loop": loop.name,
+            "A": loop.body_A,
+            "B": loop.body_B,
+            "kind": loop.rows,
+            "rows": loop.num_rows,
+        }
+        for loop in model.loops
+    ]
+
+
+def _poses(model: Model) -> list[dict[str, Any]]:
+    return [
+        {"pose": name, "joints": len(positions)}
+        for name, positions in model.poses.items()
+    ]
+
+
+def _feet(model: Model, links: Links) -> list[dict[str, Any]]:
+    """The candidates, best first; also of a model whose feet are given."""
+    candidates = model.candidates
+    if not candidates:
+        links.pose(standing(model.poses))
+        candidates = foot_candidates(links)
+    feet = {foot.body for foot in model.feet}
+    return [
+        {
+            "link": foot.name,
+            "foot": foot.name in feet,
+            "height_m": foot.height,
+            "joints": foot.joints,
+            "shape": foot.shape,
+            "points": len(foot.points),
+            "named a foot": foot.named,
+            "mirrored": foot.mirrored,
+        }
+        for foot in candidates
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
