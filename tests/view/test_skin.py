@@ -162,7 +162,7 @@ def test_served_scene_plays(result):
     scene = record(result, colour="displacement")
     drawn = []
     scene.view.show = lambda x, values: drawn.append(x)
-    serve(scene, seconds=0.4)
+    serve(scene, seconds=1.0)
     assert scene.meshcat.HasPath("/skin_scale")
     assert len({float(x[0, 0]) for x in drawn}) > 1
     draw_scale(scene, scene.scale_shown, path="/other")
