@@ -93,8 +93,8 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
 
     Robots that should have no feet are loaded only. `feet_found` counts those with
     the number of legs expected, or with any where nothing is expected; `stood`
-    those with feet whose pose stands, and still does at the end of a simulation;
-    `tracked` those that stay upright and make :data:`STRIDE` of the planned way.
+    those with feet that stand at the end of a simulation; `tracked` those that stay
+    upright and make :data:`STRIDE` of the planned way.
     """
     legged = [row for row in rows if row.legs_expected != 0]
     four = [row for row in legged if (row.legs_expected or row.legs) == 4]
@@ -109,9 +109,7 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
             for row in legged
         ),
         "posed": sum(row.stand == "ok" for row in legged),
-        "stood": sum(
-            row.legs > 0 and row.stand == row.simulate == "ok" for row in legged
-        ),
+        "stood": sum(row.legs > 0 and row.simulate == "ok" for row in legged),
         "planned": sum(row.plan == "ok" for row in legged),
         "tracked": len(tracked),
         "quadrupeds": len(four),

@@ -378,10 +378,18 @@ _MJCF_LEG = """
     <geom fromto="0 0 0 0 0 -.12"/>
   </body></body>"""
 
+_MJCF_ROD = """
+<body name="{leg}_crank" pos="{x} {y} 0"><joint name="{leg}_drive"/>
+  <geom fromto="0 0 0 -.03 0 0" size=".005" contype="0" conaffinity="0"/>
+  <body name="{leg}_rod" pos="-.03 0 0"><joint name="{leg}_pin"/>
+    <geom fromto="0 0 0 0 0 -.12" size=".005" contype="0" conaffinity="0"/>
+  </body></body>"""
+
 
 def mjcf(
     *,
     actuators: str = "",
+    bodies: str = "",
     rest: str = "",
     free: str = "<freejoint/>",
 ) -> str:
@@ -389,11 +397,12 @@ def mjcf(
 
     Args:
         actuators: in place of a motor at each joint of the legs.
+        bodies: of each leg, besides thigh and shank.
         rest: after the actuators.
         free: the torso's joint.
     """
     legs = "".join(
-        _MJCF_LEG.format(leg=leg, x=0.13 * x, y=0.09 * y)
+        (_MJCF_LEG + bodies).format(leg=leg, x=0.13 * x, y=0.09 * y)
         for leg, (x, y) in CORNERS.items()
     )
     actuators = actuators or "".join(
@@ -445,6 +454,21 @@ def mjcf_include(folder: Path) -> Path:
     first, last = text.index("<actuator>"), text.index("</mujoco>")
     write(folder, f"<mujoco>{text[first:last]}</mujoco>", "motors.xml")
     text = text[:first] + '<include file="motors.xml"/>' + text[last:]
+    return write(folder, text, "robot.xml")
+
+
+@habit(4, loops=4)
+def mjcf_connect(folder: Path) -> Path:
+    """Legs of two parallel chains, joined by `connect` at a point of the shank."""
+    text = mjcf(
+        bodies=_MJCF_ROD,
+        rest="<equality>{}</equality>".format(
+            "".join(
+                f'<connect body1="{leg}_shank" body2="{leg}_rod" anchor="-.03 0 0"/>'
+                for leg in CORNERS
+            )
+        ),
+    )
     return write(folder, text, "robot.xml")
 
 
