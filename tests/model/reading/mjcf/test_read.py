@@ -11,7 +11,7 @@ from drakebots.core.errors import ModelProblem
 from drakebots.model import LoopClosure, load
 from drakebots.model.reading.mjcf import read_mjcf
 from tests.helpers.model_files import assert_problem, write
-from tests.helpers.mujoco_peer import plant_of
+from tests.helpers.mujoco_peer import assert_as_mujoco, plant_of
 
 ARM = """<worldbody><body name="upper" pos="0 0 1"><joint name="a" axis="0 1 0"
     range="-90 90"/><geom name="u" type="capsule" size=".02" fromto="0 0 0 0 0 -.3"/>
@@ -328,3 +328,47 @@ def test_what_no_file_can_be(tmp_path, text, words):
     with pytest.raises(ModelProblem) as caught:
         read_mjcf(path)
     assert_problem(caught, path, *words)
+
+
+# --- global coordinates -----------------------------------------------------
+
+LOCAL = """<mujoco><worldbody><body name="a" pos="0 0 1"><joint name="x" type="slide"
+    axis="1 0 0"/><joint name="y" axis="0 1 0" pos="0 0 .1"/>
+    <geom type="capsule" fromto="0 0 0 0 0 .4" size=".05"/><site name="s" pos=".1 0 0"/>
+  <body name="b" pos=".2 0 .1"><joint name="k" axis="0 1 0"/>
+    <geom type="box" size=".1 .2 .3" pos="0 .1 -.2" euler="10 0 0"/></body>
+  <body name="c" pos=".1 0 -.1"><geom size=".1" pos="0 0 .1"/></body></body>
+  </worldbody>
+  <equality><connect body1="b" body2="c" anchor="0 .1 0"/></equality></mujoco>"""
+GLOBAL = """<mujoco><compiler coordinate="global"/><worldbody><body name="a"
+    pos="0 0 1"><joint name="x" type="slide" axis="1 0 0"/>
+    <joint name="y" axis="0 1 0" pos="0 0 1.1"/>
+    <geom type="capsule" fromto="0 0 1 0 0 1.4" size=".05"/>
+    <site name="s" pos=".1 0 1"/>
+  <body name="b"><joint name="k" axis="0 1 0" pos=".2 0 1.1"/>
+    <geom type="box" size=".1 .2 .3" pos=".2 .1 .9" euler="10 0 0"/></body>
+  <body name="c" pos=".1 0 .9"><geom size=".1" pos=".1 0 1"/></body></body></worldbody>
+  <equality><connect body1="b" body2="c" anchor=".2 .1 1.1"/></equality></mujoco>"""
+
+
+def test_global_coordinates(tmp_path):
+    """An old file with all poses in the world moves as one with local poses."""
+    assert_as_mujoco(write(tmp_path, LOCAL, "local.xml"))
+    found = []
+    for text in (LOCAL, GLOBAL):
+        mjcf = read_mjcf(write(tmp_path, text, "m.xml"))
+        plant = plant_of(mjcf)
+        context = plant.CreateDefaultContext()
+        plant.SetPositions(context, [0.3, -0.4, 0.5])
+        plant.SetVelocities(context, [0.1, 0.2, -0.3])
+        found.append(
+            [
+                plant.CalcMassMatrix(context),
+                plant.CalcCenterOfMassPositionInWorld(context),
+                plant.GetFrameByName("s").CalcPoseInWorld(context).GetAsMatrix4(),
+                LoopClosure(plant, mjcf.loops).gaps(context),
+                plant.GetBodyByName("b").EvalPoseInWorld(context).GetAsMatrix4(),
+            ]
+        )
+    for local, world in zip(*found):
+        np.testing.assert_allclose(world, local, atol=1e-14)
