@@ -264,6 +264,9 @@ class _Reader:
         kind = element.get("type", "hinge")
         if element.tag == "freejoint":
             kind = "free"
+        if kind == "fixed":
+            self.tree.leave_out("joints of type fixed, which weld as none would")
+            return
         if kind not in WIDTHS:
             raise InvalidInput(
                 f"{element}: unknown type {kind!r}; use one of {', '.join(WIDTHS)}"

@@ -260,6 +260,13 @@ def test_a_base_that_is_welded_is_said(tmp_path):
     assert free.options == {"free_base": True}
 
 
+def test_a_joint_of_type_fixed_is_a_weld(tmp_path):
+    """MuJoCo has no such joint; PyBullet's files do."""
+    body = ARM.replace('<joint name="a"', '<joint name="a" type="fixed"')
+    plant = plant_of(read(tmp_path, "", body=body))
+    assert plant.num_velocities() == 2
+
+
 WELDED = """<worldbody><body name="base" pos="0 0 1"><geom size=".1"/><body name="leg">
   <joint name="hip"/><geom size=".1" pos=".1 0 0"/></body></body>
   <body name="table"><geom size=".1"/></body></worldbody>"""
