@@ -15,8 +15,10 @@ import hashlib
 import io
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +68,7 @@ def visual_mesh(path: Path) -> Path:
     """
     path = check_mesh_file(path)
     if path.suffix.lower() in _DRAWN:
-        return _hull_known(path)
+        return _without_lost_materials(_hull_known(path))
     return _converted(path, "visual", lambda: [coarser(p) for p in read_parts(path)])
 
 
@@ -117,9 +119,27 @@ def _hull_known(path: Path) -> Path:
         raise ModelProblem(
             path, f"cannot be used by Drake ({one_line(error)})"
         ) from error
-    mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
     return path
+
+
+def _without_lost_materials(path: Path) -> Path:
+    """An .obj whose library of materials is missing, without it; else the path.
+
+    Meshcat complains of each that it cannot open. The model's color is used then.
+    """
+    if path.suffix.lower() != ".obj":
+        return path
+    text = path.read_text(encoding="utf-8", errors="replace")
+    libraries = re.findall(r"^mtllib[ \t]+(.+?)\s*$", text, re.MULTILINE)
+    if all((path.parent / library).is_file() for library in libraries):
+        return path
+    target = mesh_cache() / f"{path.stem}-plain{_VERSION}-{_digest(path)}.obj"
+    if not target.is_file():
+        lines = re.compile(r"^(mtllib|usemtl)\b.*$", re.MULTILINE)
+        with replacing(target) as file:
+            file.write_text(lines.sub("", text), encoding="utf-8")
+    return target
 
 
 def _digest(path: Path) -> str:
@@ -130,16 +150,28 @@ def _digest(path: Path) -> str:
 
 
 def mesh_cache() -> Path:
-    """The folder of the converted meshes, in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "drakebots" / "meshes"
+    """The folder of the converted meshes: in the user's cache, or a temporary one.
+
+    Some users have no home that can be written to.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "drakebots" / "meshes"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return _temporary()
+    return folder if os.access(folder, os.W_OK) else _temporary()
+
+
+@cache
+def _temporary() -> Path:
+    return Path(tempfile.mkdtemp(prefix="drakebots-meshes-"))
 
 
 def _converted(path: Path, kind: str, make, *, colors: bool = True) -> Path:
     """The .obj of a mesh file in the cache; made where it is not there yet."""
     target = mesh_cache() / f"{path.stem}-{kind}{_VERSION}-{_digest(path)}.obj"
     if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
         write_obj(target, make(), colors=colors)
         try:
             _hull_known(target)

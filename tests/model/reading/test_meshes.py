@@ -18,7 +18,7 @@ from drakebots.model.reading.meshes import (
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -134,3 +134,21 @@ def test_a_flat_collision_mesh_is_kept_flat(tmp_path):
     flat = trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
     obj = collision_mesh(saved(tmp_path / "flat.stl", flat))
     assert len(trimesh.load(obj, force="mesh").faces) == 1
+
+
+def test_an_obj_without_its_materials_is_plain(tmp_path):
+    path = tmp_path / "leg.obj"
+    text = "mtllib leg.mtl\nusemtl steel\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
+    path.write_text(text)
+    plain = visual_mesh(path)
+    assert plain != path and "mtl" not in plain.read_text()
+    assert "f 1 2 3" in plain.read_text()
+    (tmp_path / "leg.mtl").touch()
+    assert visual_mesh(path) == path
+
+
+def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    path = saved(tmp_path / "leg.stl", l_shape())
+    assert visual_mesh(path).is_file()
