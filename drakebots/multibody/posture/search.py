@@ -251,7 +251,7 @@ def _starts(stance: Stance, positions: np.ndarray) -> list[np.ndarray]:
     middle = positions.copy()
     bounded = np.isfinite(high - low)
     bounded &= np.isin(np.arange(len(middle)), stance.moved)
-    middle[bounded] = (low + high)[bounded] / 2
+    middle[bounded] = (low[bounded] + high[bounded]) / 2
     starts = [positions, (positions + middle) / 2, middle]
     zero = np.where(np.isin(np.arange(len(middle)), stance.moved), 0.0, positions)
     for straight in (positions, zero):

@@ -155,7 +155,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     data = trajectory_dataset(robot, times, states[keep])
     data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
     standing = _standing(robot, states[keep], data, stance)
-    verdict, message = _judge(problem, posture, held, end, times, standing)
+    verdict, message = _judge(posture, held, end, times, standing)
     options = {f.name: getattr(problem, f.name) for f in fields(problem)}
     return Result(
         kind="legged.simulation",
@@ -272,7 +272,6 @@ def _torques(robot: Robot, values: np.ndarray) -> dict:
 
 
 def _judge(
-    problem: Simulation,
     posture: Posture,
     held: Servos | None,
     end: RunEnd,

@@ -9,6 +9,7 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import load
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance
+from tests.helpers import program_robots as robots
 from tests.helpers.standing_robots import biped, quadruped
 
 
@@ -146,3 +147,36 @@ def test_an_arm_keeps_its_joints_within_limits(tmp_path):
 def test_refused(standing, pose, error):
     with pytest.raises(error, match="joint"):
         find_posture(standing[0], pose=pose)
+
+
+def test_a_planar_robot_is_lowered_on_its_slide(tmp_path):
+    """Its foot touches by the joint along z, below its centre of mass."""
+    model = robots.written(tmp_path, "hopper", robots.hopper_urdf())
+    posture = find_posture(model)
+    assert posture.X_WB.IsExactlyIdentity()
+    stance = stance_of(model, posture)
+    assert stance.foot_heights() == pytest.approx([0.0], abs=1e-9)
+    offset = stance.centre_of_mass() - stance.feet()[0]
+    assert offset[0] == pytest.approx(0.0, abs=0.02 * stance.size)
+
+
+def test_other_free_bodies_of_a_scene_do_not_count(tmp_path):
+    """A ball beside the robot, heavier than it."""
+    path = quadruped(tmp_path)
+    alone = load(path)
+    scene = tmp_path / "scene.dmd.yaml"
+    scene.write_text(
+        f"directives:\n- add_model: {{name: robot, file: file://{path}}}\n"
+        f"- add_model: {{name: ball, file: file://{tmp_path}/ball.sdf}}\n"
+    )
+    (tmp_path / "ball.sdf").write_text(
+        '<sdf version="1.9"><model name="ball"><pose>3 0 1 0 0 0</pose><link name="b">'
+        '<inertial><mass>3</mass></inertial><collision name="c"><geometry><sphere>'
+        "<radius>0.1</radius></sphere></geometry></collision></link></model></sdf>"
+    )
+    stance = Stance(load(scene))
+    assert stance.base.name() == "trunk"
+    assert stance.mass == pytest.approx(alone.summary.mass)
+    assert stance.own_velocities().sum() == len(alone.summary.velocities)
+    com = Stance(alone).centre_of_mass()
+    assert stance.centre_of_mass() == pytest.approx(com, abs=1e-12)
