@@ -1,10 +1,19 @@
 """Entries of files are read strictly; files are written whole or not at all."""
 
+import os
+
 import numpy as np
 import pytest
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import TOP, Fields, parse_yaml, replacing
+from drakebots.core.files import (
+    MAX_YAML,
+    TOP,
+    Fields,
+    parse_yaml,
+    read_yaml,
+    replacing,
+)
 
 LIMB = """
 name: tail
@@ -110,3 +119,22 @@ def test_no_folder(tmp_path):
         replacing(tmp_path / "no" / "table.csv"),
     ):
         raise AssertionError("the body must not run")
+
+
+@pytest.mark.parametrize("text", ["a: &x 1", "a: &x [1]\nb: *x", "a: *x"])
+def test_yaml_with_anchors_is_refused(tmp_path, text):
+    """Nine levels of aliases can stand for more than fits in memory."""
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(FileProblem, match="anchor or alias 'x'"):
+        read_yaml(path)
+
+
+def test_yaml_that_would_never_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(FileProblem, match="no regular file"):
+        read_yaml(tmp_path / "pipe.yaml")
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"#" * (MAX_YAML + 1))
+    with pytest.raises(FileProblem, match="larger than 1 MB"):
+        read_yaml(large)
