@@ -25,6 +25,7 @@ import numpy as np
 
 from drakebots.core.errors import (
     DrakebotsWarning,
+    FileProblem,
     InvalidInput,
     UnknownName,
 )
@@ -41,6 +42,8 @@ from drakebots.model.find import (
 )
 from drakebots.model.load import Model, load
 from drakebots.model.loops import Loop
+from drakebots.model.reading.limits import read_text
+from drakebots.model.reading.tree import read_tree, write_tree
 from drakebots.results import Result, provenance
 
 _SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
@@ -78,18 +81,15 @@ def model_provenance(
 
 def _record(model: Model) -> dict[str, Any]:
     """A model as plain values."""
-    if model.text is not None:
-        text, ending = model.text.encode(), model.ending
-    else:
-        there = model.path.is_file()
-        text = model.path.read_bytes() if there else b""
-        ending = _ending(model.path)
+    text, ending = model.text, model.ending
+    if text is None:
+        text, ending = _file_text(model.path), _ending(model.path)
     return {
         "path": os.path.abspath(model.path),
         "files": dict(model.files),
         "options": _absolute_packages(model.options),
         "packages": {k: os.path.abspath(v) for k, v in model.packages.items()},
-        "text": base64.b64encode(zlib.compress(text, 9)).decode(),
+        "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
         "ending": ending,
         "loops": [asdict(loop) for loop in model.loops],
         "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
@@ -99,6 +99,14 @@ def _record(model: Model) -> dict[str, Any]:
         "poses": {name: dict(pose) for name, pose in model.poses.items()},
         "closed": {name: list(q) for name, q in model.closed.items()},
     }
+
+
+def _file_text(path: Path) -> str:
+    """The text of a model's file; "" for one that went away during the run."""
+    try:
+        return read_text(path)
+    except FileProblem:
+        return ""
 
 
 def _absolute_packages(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,9 +192,9 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
     """The model from what a result keeps of it."""
     folders = [place.parent for place in result.places(path)]
     folder = next((f for f in folders if f.is_dir()), path.parent)
-    kept, ending = _kept_text(record), str(record["ending"])
-    xml = ending in ("urdf", "sdf", "xml")
-    text = absolute_files(kept, folder) if xml else kept.decode()
+    text, ending = _kept_text(record), str(record["ending"])
+    if ending in ("urdf", "sdf", "xml"):
+        text = absolute_files(text, folder)
     # A file of its own, so that what load() repairs (meshes that are gone, ...) is
     # repaired here too.
     with tempfile.TemporaryDirectory() as scratch:
@@ -221,7 +229,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
         ) from error
 
 
-def _kept_text(record: Mapping[str, Any]) -> bytes:
+def _kept_text(record: Mapping[str, Any]) -> str:
     try:
         packed = base64.b64decode(record["text"], validate=True)
         unpack = zlib.decompressobj()
@@ -230,7 +238,7 @@ def _kept_text(record: Mapping[str, Any]) -> bytes:
             raise ValueError(f"more than {_LARGEST_TEXT} bytes")
         if not text:
             raise ValueError("its file went away during the run")
-        return text
+        return text.decode()
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
         raise InvalidInput(
             f"the model's text in the result cannot be read ({error}); make the result "
@@ -249,7 +257,7 @@ _FILE_ATTRIBUTES = {"mesh": "filename", "texture": "filename", "include": "file"
 _MJCF_FOLDERS = ("meshdir", "texturedir")
 
 
-def absolute_files(text: str | bytes, folder: Path) -> str:
+def absolute_files(text: str, folder: Path) -> str:
     """A URDF, SDF or MJCF whose relative names of files are relative to nothing.
 
     Args:
@@ -259,10 +267,7 @@ def absolute_files(text: str | bytes, folder: Path) -> str:
     Raises:
         InvalidInput: for text that is no XML.
     """
-    try:
-        root = ET.fromstring(text)
-    except ET.ParseError as error:
-        raise InvalidInput(f"the model's text is no XML ({error})") from error
+    root = read_tree(text)
     for element in root.iter():
         attribute = _FILE_ATTRIBUTES.get(element.tag, "")
         name = element.get(attribute)
@@ -277,7 +282,7 @@ def absolute_files(text: str | bytes, folder: Path) -> str:
             given = [c.get(name) or c.get("assetdir") for c in compilers]
             found = next((directory for directory in given if directory), ".")
             compilers[-1].set(name, _absolute(found, folder))
-    return ET.tostring(root, encoding="unicode")
+    return write_tree(root)
 
 
 def _absolute(name: str, folder: Path, scheme: str = "") -> str:

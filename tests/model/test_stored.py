@@ -143,6 +143,17 @@ def test_packages_are_found_again(tmp_path, monkeypatch):
     assert _same(found, model) and found.notes == model.notes
 
 
+def test_a_file_in_another_encoding_is_kept(arm):
+    text = '<?xml version="1.0" encoding="latin-1"?>' + _ARM.format(mass=2)
+    arm.write_bytes(text.replace('name="hinge"', 'name="kn\xe9e"').encode("latin-1"))
+    model = load(arm)
+    result = _result_of(model)
+    arm.unlink()
+    with pytest.warns(DrakebotsWarning, match="is gone"):
+        found = model_of(result)
+    assert _same(found, model) and "knée" in found.summary.positions[-1]
+
+
 def test_an_old_drake_file_is_found_with_its_units(tmp_path):
     path = write(tmp_path, TINY, "bar.urdf")
     model = load(path, units=MM_G_MS)
@@ -216,7 +227,9 @@ def test_relative_names_of_files_become_absolute():
     text = absolute_files(mjcf, folder)
     assert 'meshdir="/a/b/m"' in text and 'file="/a/b/x.xml"' in text
     assert 'meshdir="/a/b"' in absolute_files("<mujoco/>", folder)
-    with pytest.raises(InvalidInput, match="no XML"):
+    prefixed = '<robot><drake:joint a:b="1"/></robot>'
+    assert '<drake:joint a:b="1"' in absolute_files(prefixed, folder)
+    with pytest.raises(InvalidInput, match="XML"):
         absolute_files("<", folder)
 
 
