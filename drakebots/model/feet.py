@@ -17,7 +17,12 @@ from itertools import pairwise
 import numpy as np
 from pydrake.geometry import Role, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, FrameIndex, ModelInstanceIndex
+from pydrake.multibody.tree import (
+    BodyIndex,
+    FrameIndex,
+    JacobianWrtVariable,
+    ModelInstanceIndex,
+)
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -64,7 +69,8 @@ class FootCandidate:
         shape: what the points are from: "sphere", "box", "mesh", "frame".
         named: whether it is called a foot, toe, ankle or sole.
         mirrored: whether it has a mirror image on the other side.
-        limb: whether nothing on the way to it is called an arm, a head or a tail.
+        limb: whether joints move it, unlike a wheel, and nothing on the way to it is
+            called an arm, a head or a tail.
         chain: the rigid groups from the robot's body to it.
         reaches: whether its leg, stretched, is long enough for the ground.
         chosen: whether it is a foot.
@@ -352,6 +358,25 @@ class Links:
         last = self._size(group, p[-1])
         return Leg(len(joints), float(sum(lengths)) + last or 1.0, p[0])
 
+    def moves(self, group: int, body, p_BF: np.ndarray) -> bool:
+        """Whether joints of a leg move a point of its last link, not only turn it."""
+        chain = [g for g in self.chain(group) if g in self.parent]
+        joints = [self.parent[g][1] for g in chain[int(self.is_free(group)) :]]
+        columns = [
+            k
+            for joint in joints
+            for k in range(
+                joint.velocity_start(), joint.velocity_start() + joint.num_velocities()
+            )
+        ]
+        world = self.plant.world_frame()
+        J = self.plant.CalcJacobianTranslationalVelocity(
+            self.context,
+            JacobianWrtVariable.kV,
+            *(body.body_frame(), p_BF, world, world),
+        )
+        return not joints or bool(np.abs(J[:, columns]).max() > 1e-6)
+
     def joint_position(self, joint) -> np.ndarray:
         """p_WM of a joint (3,) [m]."""
         return joint.frame_on_child().CalcPoseInWorld(self.context).translation()
@@ -397,6 +422,8 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
         if leg.joints == 0 and len(leaves) > 1:
             continue  # a loose part, not the end of a leg
         points, shape = links.foot(group)
+        first = points[0]
+        moves = links.moves(group, find_body(links.plant, first.body), first.p_BF)
         p_WF = np.array([_in_world(links, point) for point in points])
         low = p_WF[:, 2] - [point.radius for point in points]
         found.append(
@@ -407,7 +434,7 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
                 joints=leg.joints,
                 shape=shape,
                 named=any(map(_is_foot, links._own_names(group))),
-                limb=not any(map(_is_arm, links.names(group))),
+                limb=moves and not any(map(_is_arm, links.names(group))),
                 reaches=bool(leg.p_WH[2] - bottom < leg.length),
                 chain=tuple(links.chain(group)),
                 p_WF=p_WF.mean(axis=0),

@@ -7,7 +7,6 @@ print(model.report())
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,10 +62,13 @@ from drakebots.model.reading import (
     Findings,
     Reading,
     check_model_file,
+    file_loops,
     heard,
     note_messages,
     read_model_file,
+    read_tree,
     shortened,
+    write_tree,
 )
 from drakebots.model.singular import moving_without_inertia
 
@@ -291,7 +293,11 @@ def load(
             path, packages=packages, strict=strict, free_base=free_base
         )
         reading, joined = _with_joined_frames(path, reading)
-        loops = loops or joined.loops or reading.loops
+        loops = loops or (
+            *joined.loops,
+            *reading.loops,
+            *_closed_by_file(path, reading),
+        )
     else:
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "
@@ -367,20 +373,32 @@ def load(
     )
 
 
+def _closed_by_file(path: Path, reading: Reading) -> tuple[Loop, ...]:
+    """The loops that a URDF or an SDF closes itself."""
+    if path.suffix.lower() not in (".urdf", ".sdf"):
+        return ()
+    text = _text(path, reading)
+    return file_loops(read_tree(text)) if "ball_constraint" in text else ()
+
+
+def _text(path: Path, reading: Reading) -> str:
+    """What Drake parses."""
+    return reading.text or path.read_text(encoding="utf-8", errors="replace")
+
+
 def _with_joined_frames(path: Path, reading: Reading) -> tuple[Reading, Joined]:
     """The text with the joints of the YAML beside a URDF, and its loops and motors."""
     try:
         joined = read_joined_frames(path)
         if joined is None:
             return reading, Joined()
-        root = ET.fromstring(reading.text or path.read_bytes())
+        root = read_tree(_text(path, reading))
         loops = joined_loops(joined, root)
         root = with_joint_types(root, joined.joints)
         if light := with_small_masses(root):
             words = f"{light} links between hinges have no inertia and get a little"
             reading = replace(reading, notes=(*reading.notes, words))
-        text = ET.tostring(root, "unicode")
-        reading = replace(reading, text=text, ending="urdf")
+        reading = replace(reading, text=write_tree(root), ending="urdf")
     except UnknownName as error:
         raise ModelProblem(path.with_suffix(".yaml"), str(error)) from error
     return reading, Joined(loops, joined.motors)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.model.reading.file_loops import file_loops
     from drakebots.model.reading.findings import Findings
     from drakebots.model.reading.limits import MAX_BYTES, check_model_file
     from drakebots.model.reading.messages import heard, note_messages, shortened
     from drakebots.model.reading.read import Reading, read_model_file
+    from drakebots.model.reading.tree import read_tree, write_tree
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)
