@@ -100,6 +100,13 @@ class ScheduledBuilder(ContactImplicitBuilder):
         self.friction = problem.friction if friction is None else friction
         super().__init__(problem)
 
+    def _add_dynamics(self) -> None:
+        super()._add_dynamics()
+        if self.rests and "loops" in self._rows:
+            # The interval at rest has the loops of the knot before.
+            self._rows["loops"].lower[-1] = -np.inf
+            self._rows["loops"].upper[-1] = np.inf
+
     def _add_contact(self) -> None:
         p, s, schedule = self.problem, self.system, self.schedule
         free = ~schedule.loaded

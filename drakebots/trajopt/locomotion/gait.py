@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -97,10 +98,14 @@ def plan_gait(problem: LocomotionProblem, standing: Standing) -> Gait:
     cycles, rounds = 1, 1
     if problem.kind == "walk":
         cycles = steps
-        share = {
+        share: dict[str, Any] = {
             "forward": aim.forward * standing.scaling.length / cycles,
             "duration": None if problem.duration is None else problem.duration / cycles,
         }
+        if standing.system.num_loop_rows:
+            # Loops close at midpoints: around an even number of intervals, knots that
+            # are off by turns would have them closed, too, and their rows depend.
+            share["knots"] = problem.knots + problem.knots % 2
         problem = replace(problem, **share)
     elif problem.kind != "hop":
         rounds = steps

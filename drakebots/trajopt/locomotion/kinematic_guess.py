@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.trajopt.locomotion.gait import Gait
+from drakebots.trajopt.locomotion.program import actuators_of
 from drakebots.trajopt.locomotion.standing import Standing
 
 DAMPING = 1e-3
@@ -222,7 +223,18 @@ def _shares(gait: Gait, standing: Standing, q: np.ndarray) -> np.ndarray:
 
 
 def _statics(standing: Standing, q: np.ndarray, gam: np.ndarray) -> Mapping:
-    """Inputs and loop forces of least size that hold the poses under the forces."""
+    """Inputs within their limits, and loop forces, that hold poses under forces."""
+    u, lam = holding(standing, q, gam)
+    limits = np.array([a.effort_limit() for a in actuators_of(standing)])
+    parts = {"u": np.clip(u, -limits, limits)}
+    return parts | ({"lam": lam} if standing.system.num_loop_rows else {})
+
+
+def holding(
+    standing: Standing, q: np.ndarray, gam: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (T, nu) and loop forces of least size that hold poses (T, nq) at rest
+    under normal forces (T, nc), plant units."""
     system = standing.system
     symbol, f = ca.SX.sym("q", system.nq), ca.SX.sym("f", system.num_feet)
     u, lam = ca.SX.sym("u", system.nu), ca.SX.sym("lam", system.num_loop_rows)
@@ -235,20 +247,8 @@ def _statics(standing: Standing, q: np.ndarray, gam: np.ndarray) -> Mapping:
     function = ca.Function(
         "statics", [symbol, f], [D1 + carried, ca.jacobian(driven, unknown)]
     )
-    plant = system.robot.plant
-    limits = np.array(
-        [
-            plant.get_joint_actuator(i).effort_limit()
-            for i in plant.GetJointActuatorIndices()
-        ]
-    )
-    inputs, loops = [], []
+    found = []
     for pose, force in zip(q, gam):
         load, A = (np.array(a) for a in function(pose, force))
-        found = np.linalg.lstsq(A, -load.ravel(), rcond=None)[0]
-        inputs.append(np.clip(found[: system.nu], -limits, limits))
-        loops.append(found[system.nu :])
-    parts = {"u": np.array(inputs)}
-    if system.num_loop_rows:
-        parts["lam"] = np.array(loops)
-    return parts
+        found.append(np.linalg.lstsq(A, -load.ravel(), rcond=None)[0])
+    return np.split(np.array(found), [system.nu], axis=1)

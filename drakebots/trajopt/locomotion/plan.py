@@ -41,10 +41,11 @@ from drakebots.trajopt.locomotion.attempts import (
     whole_motion,
 )
 from drakebots.trajopt.locomotion.gait import gait_program, plan_gait
-from drakebots.trajopt.locomotion.kinematic_guess import kinematic_guess
+from drakebots.trajopt.locomotion.kinematic_guess import holding, kinematic_guess
 from drakebots.trajopt.locomotion.problem import LocomotionProblem
 from drakebots.trajopt.locomotion.program import (
     first_guess,
+    input_limits,
     input_units,
     locomotion_program,
 )
@@ -120,6 +121,9 @@ def plan_locomotion(
         attempts.append(_of_use(attempt, problem, standing))
     best = next((a for a in attempts if a.solution.ok), attempts[-1])
     implicit, solution = best.implicit, best.solution
+    if solution.verdict is Verdict.FAILED:
+        weak = _too_weak(problem, standing)
+        solution = replace(solution, message=solution.message + weak)
     timings = clock.timings()
     data = locomotion_data(implicit, solution, standing)
     stages = [_figures(stage) for attempt in attempts for stage in attempt.stages]
@@ -137,6 +141,26 @@ def plan_locomotion(
 def has_gait(problem: LocomotionProblem) -> bool:
     """Whether a motion by a gait is tried."""
     return problem.contacts != "free" and problem.phases != {}
+
+
+def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:
+    """What to do where the motors cannot hold the robot as it stands; "" if they can.
+
+    All feet share its weight.
+    """
+    nc = standing.system.num_feet
+    u, _ = holding(standing, standing.q[None], np.full((1, nc), 1 / nc))
+    limits = input_limits(problem, standing)
+    excess = np.abs(u[0]) - limits
+    worst = int(np.argmax(excess))
+    if excess[worst] <= 0:
+        return ""
+    unit = input_units(standing)[worst]
+    return (
+        f"; standing takes {abs(u[0, worst]) * unit:.2g} N m (N) of "
+        f"{standing.system.inputs_labels[worst]}, whose limit is "
+        f"{limits[worst] * unit:.2g}: give --torque"
+    )
 
 
 def _of_use(attempt: Attempt, problem: LocomotionProblem, standing: Standing):

@@ -63,7 +63,7 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
         UnknownName: for the limit of an unknown actuator.
     """
     names, units = standing.system.inputs_labels, input_units(standing)
-    limits = np.array([a.effort_limit() for a in _actuators(standing)])
+    limits = np.array([a.effort_limit() for a in actuators_of(standing)])
     if isinstance(problem.torque, Mapping):
         for name, value in problem.torque.items():
             if name not in names:
@@ -76,12 +76,13 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
 
 def input_units(standing: Standing) -> np.ndarray:
     """SI value of one unit of every input (nu,) [N m, or N for prismatic joints]."""
-    unit, joints = standing.scaling, [a.joint() for a in _actuators(standing)]
+    unit, joints = standing.scaling, [a.joint() for a in actuators_of(standing)]
     slides = [joint.type_name() == "prismatic" for joint in joints]
     return np.where(slides, unit.force, unit.torque)
 
 
-def _actuators(standing: Standing) -> list:
+def actuators_of(standing: Standing) -> list:
+    """The actuators of the standing plant, in the order of its inputs."""
     plant = standing.system.robot.plant
     return [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
 
@@ -146,8 +147,9 @@ def mechanics(
         input_bounds=(-limits, limits),
         position_bounds=_position_bounds(problem, standing),
         periodic=advances if problem.repeats else None,
-        # A given first pose closes them already.
-        loops_at_start=problem.repeats,
+        # A given first pose closes them already. Around a cycle, midpoints determine
+        # all knots if the number of intervals is odd.
+        loops_at_start=problem.repeats and K % 2 == 0,
         slack=SLACK,
         slack_weight=weight,
         scales=Scales(
