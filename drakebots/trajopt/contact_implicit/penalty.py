@@ -59,6 +59,20 @@ class Clock:
         """Remaining wall time [s]; None for no limit."""
         return None if self.time_limit is None else self.time_limit - self.elapsed
 
+    def check_left(self) -> float | None:
+        """Remaining wall time [s] for a first solve; None for no limit.
+
+        Raises:
+            InvalidInput: when none is left.
+        """
+        left = self.left
+        if left is not None and left <= 0:
+            raise InvalidInput(
+                f"the time limit of {self.time_limit:g} s was over before the solver "
+                "began; give it more"
+            )
+        return left
+
     def add(self, seconds: Mapping[str, float]) -> None:
         """Adds wall times by name, except for a "total"."""
         for name, value in seconds.items():
@@ -163,13 +177,8 @@ def solve_penalty_continuation(
     for weight in weights:
         heavier, program = build(weight)
         x = start(program) if solution is None else solution.x
-        left = clock.left
+        left = clock.check_left() if solution is None else clock.left
         if left is not None and left <= 0:
-            if solution is None:
-                raise InvalidInput(
-                    f"the time limit of {clock.time_limit:g} s was over before the "
-                    "solver began; give it more"
-                )
             return PenaltyContinuation(problem, solution, tuple(stages), missed=weight)
         chosen = options(program, x, solution is not None)
         problem = heavier

@@ -99,7 +99,8 @@ def by_gait(
         x = load_checkpoint(resume, program)
     else:
         return None
-    solution = solve(program, x, options=options, time_limit=clock.left)
+    left = clock.check_left()
+    solution = solve(program, x, options=options, time_limit=left)
     clock.add(solution.seconds)
     implicit, whole = whole_motion(gait, standing, solution)
     stage = PenaltyStage(

@@ -223,14 +223,21 @@ def test_weak_motors_fail(hopper):
     assert "worst" in result.message or "soft" in result.message
 
 
-def test_time_limit_and_resume(hopper, tmp_path):
+def test_resume(hopper, tmp_path):
     """A plan cut short keeps its iterate; the next run starts from it."""
     file = tmp_path / "plan.npz"
-    cut = plan_locomotion(HOP(hopper), time_limit=0.7, checkpoint=file)
-    assert cut.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
+    problem = replace(HOP(hopper), contacts="gait")
+    cut = plan_locomotion(problem, checkpoint=file, options={"max_iter": 3})
+    assert cut.verdict is Verdict.FAILED
     assert file.is_file()
-    again = plan_locomotion(HOP(hopper), resume=file)
+    again = plan_locomotion(problem, resume=file)
     assert again.ok, again.message
+
+
+def test_no_time_left(hopper):
+    """The time limit counts what comes before the solver, too."""
+    with pytest.raises(InvalidInput, match="over before the solver began"):
+        plan_locomotion(HOP(hopper), time_limit=1e-3)
 
 
 def test_result_is_stored(hop, tmp_path):
