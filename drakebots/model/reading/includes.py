@@ -61,7 +61,7 @@ def _included(
 ) -> Iterator[Path]:
     """The files that one file names, those that exist, without links."""
     name, text = file.name.lower(), ""
-    if name.endswith((".sdf", ".xml", ".mjcf", ".dmd.yaml", ".config")):
+    if name.endswith((".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")):
         text = read_text(file)
     if name.endswith(".yaml"):
         uris = _named_in_yaml(file, text)
@@ -82,9 +82,9 @@ def _included(
 
 
 def _named_in_xml(file: Path, text: str) -> Iterator[str]:
+    check_size(file, text)
     if "include" not in text:
         return
-    check_size(file, text)
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:

@@ -5,6 +5,7 @@ import pytest
 from drakebots.core.errors import ModelProblem
 from drakebots.model import load
 from drakebots.model.reading.includes import MAX_INCLUDED, check_includes
+from drakebots.model.reading.limits import MAX_BODIES
 from tests.helpers.model_files import assert_problem, write
 
 
@@ -89,3 +90,12 @@ def test_included_files_have_the_limits_of_all(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         check_includes(path)
     assert_problem(caught, inner, "nested")
+
+
+def test_a_large_model_by_way_of_directives(tmp_path):
+    links = "".join(f'<link name="l{i}"/>' for i in range(MAX_BODIES + 1))
+    inner = write(tmp_path, f'<robot name="m">{links}</robot>', "m.urdf")
+    text = f"directives:\n- add_model: {{name: m, file: 'file://{inner}'}}"
+    with pytest.raises(ModelProblem) as caught:
+        load(write(tmp_path, text, "m.dmd.yaml"))
+    assert_problem(caught, inner, "more than 2000 links")
