@@ -22,9 +22,10 @@ def standing_plan(
 ) -> Result:
     """A periodic plan of kind "locomotion.plan" that stays in the standing posture.
 
-    The forces f >= 0 of the feet are vertical, and with the inputs u they hold it:
+    The forces f >= 0 of the feet are vertical; with the inputs u and the forces of
+    loops they hold it:
 
-        tau(q) + B u + J'f = 0
+        tau(q) + B u + J'f + C'lam = 0
 
     Args:
         model: with a free base, feet and motors.
@@ -43,14 +44,16 @@ def standing_plan(
     B, nu = stepper.actuation, stepper.actuation.shape[1]
     tau = stepper.generalized_forces(q, zero, np.zeros(nu))
     N = soles_jacobian(robot, context)[2::3]
-    least = np.r_[np.full(nu, -np.inf), np.zeros(len(N))]
-    rows = np.hstack([B, N.T])
+    C = robot.closure.jacobian(context) if robot.closure.num_rows else N[:0]
+    least = np.full(nu + len(N) + len(C), -np.inf)
+    least[nu : nu + len(N)] = 0.0
+    rows = np.hstack([B, N.T, C.T])
     found = scipy.optimize.lsq_linear(rows, -tau, (least, np.inf))
     assert np.abs(rows @ found.x + tau).max() < 1e-6 * np.abs(tau).max()
     times = np.linspace(0, duration, knots)
     data = trajectory_dataset(robot, times, np.tile(np.r_[q, zero], (knots, 1)))
     force = np.zeros((knots, len(N), 3))
-    force[:, :, 2] = found.x[nu:]
+    force[:, :, 2] = found.x[nu : nu + len(N)]
     motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
     data = data.assign(
         foot_force=(("time", "foot", "axis"), force, {"units": "N"}),

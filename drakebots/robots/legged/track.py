@@ -313,6 +313,8 @@ class _Run:
         done = f"{figures['cycles_upright']} of {self.problem.cycles} cycles"
         if not end.ok:
             return f"{end.message}, after {done}"
+        if not figures["planned_stride_m"]:
+            return done
         return f"{done}, {figures['stride_share']:.0%} of the planned stride"
 
     def metrics(self, data: xr.Dataset) -> dict:

@@ -5,11 +5,13 @@ import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
+from drakebots.model import load
 from drakebots.results import load_result
 from drakebots.robots import plot, track
 from drakebots.robots.legged import Tracking
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 from tests.helpers.program_robots import quadruped_urdf, written
+from tests.helpers.robot_files import loops_3d
 from tests.helpers.standing_plans import standing_plan
 
 WEIGHT = 10.8 * 9.81
@@ -43,6 +45,15 @@ def test_a_standing_plan_stands(standing, ground):
     moved = np.ptp(run.data.base_position.values, axis=0)
     assert moved.max() < 1e-3
     assert run.metrics["slip_m"] < 2e-3
+
+
+@pytest.mark.parametrize("ground", ["sap", "hard"])
+def test_legs_with_loops_stand_closed(tmp_path, ground):
+    plan = standing_plan(load(loops_3d(tmp_path)), duration=0.1)
+    run = track(Tracking(plan, cycles=1, ground=ground))
+    assert run.ok and run.message == "1 of 1 cycles"
+    assert run.data.loop_gap.values.max() < 1e-7
+    assert np.ptp(run.data.base_position.values, axis=0).max() < 1e-3
 
 
 def test_a_push_is_resisted(standing):
