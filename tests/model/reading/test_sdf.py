@@ -106,3 +106,14 @@ def test_included_files_are_found_without_their_package(read, tmp_path):
     missing = include.replace("leg.sdf", "arm.sdf")
     with pytest.raises(ModelProblem, match="--package NAME=FOLDER"):
         read(f'<sdf version="1.7"><world name="w">{missing}</world></sdf>')
+
+
+def test_directives_name_a_package_above_their_folder(read, tmp_path):
+    """A dmd.yaml is passed on as it is, with the folders of its packages."""
+    folder = tmp_path / "my_robot"
+    folder.mkdir()
+    write(folder, sdf(link("leg")), "leg.sdf")
+    text = "directives:\n- add_model: {name: leg, file: package://my_robot/leg.sdf}\n"
+    model, plant = read(text, "my_robot/scene.dmd.yaml")
+    assert plant.num_bodies() == 2
+    assert model.packages == {"my_robot": folder}
