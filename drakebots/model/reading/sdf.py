@@ -19,7 +19,7 @@ from drakebots.model.reading.inertias import MOMENTS, repair_inertia
 from drakebots.model.reading.messages import heard
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import Shapes
-from drakebots.model.reading.tags import SDF_TAGS, note_ignored_tags
+from drakebots.model.reading.tags import SDF_ATTRIBUTES, SDF_TAGS, note_ignored_tags
 from drakebots.model.reading.tree import remove, write_tree
 from drakebots.model.reading.urdf.joints import free_name
 from drakebots.model.reading.weightless import WORLD, fix_weightless
@@ -91,10 +91,11 @@ _UNKNOWN = re.compile(
 def _drop_unknown(root: ET.Element, findings: Findings) -> None:
     """Leaves out what libsdformat refuses because it does not know it.
 
-    Drake parses the file for that once more, unless all of its tags are usual ones.
+    Drake parses the file for that once more, unless all that it has is usual.
     """
-    tags = {element.tag for element in root.iter()}
-    if all(tag in SDF_TAGS or ":" in tag for tag in tags):
+    tags = {element.tag for element in root.iter()} - SDF_TAGS
+    attributes = {key for e in root.iter() for key in e.attrib} - SDF_ATTRIBUTES
+    if all(":" in name for name in tags | attributes):
         return
     while True:
         plant = MultibodyPlant(1e-3)  # Parser does not keep it alive.

@@ -32,6 +32,11 @@ SDF_TAGS = frozenset(
 )
 """Plain tags that stand in most SDF files, wherever they stand; there are others."""
 
+SDF_ATTRIBUTES = frozenset(
+    "name type version relative_to attached_to expressed_in canonical_link".split()
+)
+"""Attributes that stand in most SDF files."""
+
 
 @cache
 def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozenset[str]:

@@ -54,12 +54,18 @@ def test_a_good_file_is_passed_on_as_it_is(read):
     assert model.text is None
 
 
-def test_elements_and_attributes_that_libsdformat_refuses(read):
+def test_elements_that_libsdformat_refuses(read):
     odd = "<contact><lateral_friction>1</lateral_friction></contact>"
-    shape = collision().replace("<collision", '<collision concave="yes"')
-    model, plant = read(sdf(link("a", odd + shape)))
+    model, plant = read(sdf(link("a", odd)))
     assert plant.num_bodies() == 2
     assert told(model, "Drake ignores", "<contact>")
+
+
+def test_attributes_that_libsdformat_refuses(read):
+    shape = collision().replace("<collision", '<collision concave="yes"')
+    world = f'<world name="w"><model name="m">{link("a", shape)}</model></world>'
+    model, plant = read(f'<sdf version="1.6">{world}</sdf>')
+    assert plant.num_bodies() == 2
 
 
 def test_a_mesh_of_another_format_that_is_missing(read):
