@@ -64,7 +64,7 @@ def test_elements_that_libsdformat_refuses(read):
 def test_attributes_that_libsdformat_refuses(read):
     shape = collision().replace("<collision", '<collision concave="yes"')
     world = f'<world name="w"><model name="m">{link("a", shape)}</model></world>'
-    model, plant = read(f'<sdf version="1.6">{world}</sdf>')
+    _, plant = read(f'<sdf version="1.6">{world}</sdf>')
     assert plant.num_bodies() == 2
 
 
