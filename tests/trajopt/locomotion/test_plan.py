@@ -204,6 +204,7 @@ def test_quadruped(quadruped, options):
     check_plan(quadruped, problem, plan_locomotion(problem))
 
 
+@pytest.mark.long
 def test_unreachable_goal_names_rows(hopper):
     """2 m from standing to standing in 0.3 s: failed, with what stands against."""
     plan = LocomotionProblem(hopper, "goal", forward=2.0, duration=0.3, knots=9)
