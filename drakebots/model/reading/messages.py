@@ -58,11 +58,13 @@ def heard() -> Iterator[list[str]]:
     logger = logging.getLogger("drake")
     logger.addHandler(messages)
     propagate, logger.propagate = logger.propagate, False
+    # Filters keep Drake's chatter off the command line; here it is wanted.
+    filters, logger.filters = logger.filters, []
     try:
         yield messages.lines
     finally:
         logger.removeHandler(messages)
-        logger.propagate = propagate
+        logger.propagate, logger.filters = propagate, filters
 
 
 class _Messages(logging.Handler):

@@ -160,7 +160,7 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(FileProblem):
         load_lattice(path)
     path.write_text("voxels: [&a [0, 0, 0], *a]")
-    with pytest.raises(FileProblem, match="anchors"):
+    with pytest.raises(FileProblem, match="anchor"):
         load_lattice(path)
     with pytest.raises(FileProblem, match=r"saved as \.json"):
         save_lattice(tmp_path / "lattice.yaml", block(1, 1, 1))

@@ -46,6 +46,23 @@ def test_warnings_are_heard_and_not_printed(caplog):
     assert not caplog.records
 
 
+def test_warnings_are_heard_behind_a_filter():
+    """The command line filters Drake's logger; notes are made of what it says."""
+    logger = logging.getLogger("drake")
+
+    def errors_only(record):
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(errors_only)
+    try:
+        with heard() as lines:
+            logger.warning("a warning")
+        assert lines == ["a warning"]
+        assert errors_only in logger.filters
+    finally:
+        logger.removeFilter(errors_only)
+
+
 def test_a_refusal_is_told_without_the_path():
     error = RuntimeError("/a/m.urdf:3: error: no\nlink")
     assert shortened(error) == "no link"
