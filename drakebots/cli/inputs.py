@@ -192,6 +192,11 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
         const=True,
         help="let a base move freely that the file fixes to the world",
     )
+    parser.add_argument(
+        "--up",
+        choices=("x", "y", "z"),
+        help="the axis that points up in a URDF (default: found out)",
+    )
 
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
@@ -221,7 +226,7 @@ def load_options(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.units not in SYSTEMS:
         raise UnknownName("units", args.units, SYSTEMS)
-    options = given(args, ("feet", "effort", "strict", "free_base"))
+    options = given(args, ("feet", "effort", "strict", "free_base", "up"))
     options["units"] = SYSTEMS[args.units]
     if args.actuate:
         options["actuate"] = args.actuate.split(",")

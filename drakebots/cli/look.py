@@ -98,7 +98,8 @@ def _view(args: argparse.Namespace) -> int:
     if args.seconds is not None and not args.seconds > 0:
         raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
     if args.what.lower().endswith(".nc"):
-        about_models = ("feet", "actuate", "effort", "package", "strict", "free_base")
+        about_models = ("feet", "actuate", "effort", "package", "strict")
+        about_models += ("free_base", "up")
         refuse(args, about_models, "a result; it is for a model")
         result = stored(args.what)
         playback = {"slow": args.slow, "port": args.port, "colour": args.colour}

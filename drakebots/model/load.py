@@ -48,17 +48,11 @@ from drakebots.model.find import (
     package_root,
     sidecar_path,
 )
-from drakebots.model.joined_frames import (
-    Joined,
-    joined_loops,
-    read_joined_frames,
-    with_joint_types,
-    with_small_masses,
-)
 from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.model.poses import Poses, find_srdf, read_srdf, standing
 from drakebots.model.reading import (
+    TURNS,
     Findings,
     Reading,
     check_model_file,
@@ -70,7 +64,15 @@ from drakebots.model.reading import (
     shortened,
     write_tree,
 )
+from drakebots.model.reading.urdf.joined_frames import (
+    Joined,
+    joined_loops,
+    read_joined_frames,
+    with_joint_types,
+    with_small_masses,
+)
 from drakebots.model.singular import moving_without_inertia
+from drakebots.model.upright import upright_axis
 
 # Drake's failed assertions reach Python as SystemExit.
 _DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
@@ -252,6 +254,7 @@ def load(
     packages: Mapping[str, str | Path] | None = None,
     strict: bool = False,
     free_base: bool = False,
+    up: str | None = None,
 ) -> Model:
     """Loads and checks a model.
 
@@ -270,18 +273,25 @@ def load(
         strict: whether a file is refused where something in it had to be changed,
             or is ignored by Drake.
         free_base: whether a base that the file fixes to the world moves freely.
+        up: the axis that points up in a URDF: "x", "y" or "z"; its root link, and
+            what is said of points in it, is turned to make it z. None to find out;
+            see :mod:`drakebots.model.upright`.
 
     Raises:
-        UnknownName: for an unknown name of a model, a foot or a joint.
+        UnknownName: for an unknown name of a model, a foot, a joint or an axis.
         InvalidInput: for motors that cannot be added.
         ModelProblem: for a file that Drake or our checks refuse.
     """
+    if up is not None and up not in TURNS:
+        raise UnknownName("axis", up, TURNS)
     path, joined = find_model(name_or_path), Joined()
     hashes = file_hashes(path)
     sidecar = read_sidecar(sidecar_path(path))
     loops, found = sidecar.loops, sidecar.feet
     is_old = path.suffix.lower() == ".urdf" and (units != SI or is_old_urdf(path))
     if is_old:
+        if up not in (None, "z"):
+            raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
         check_model_file(path)
         old = read_old_urdf(path, units=units)
         notes = ("read as an old-Drake URDF", *old.notes)
@@ -290,7 +300,11 @@ def load(
         found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
     elif units == SI:
         reading = read_model_file(
-            path, packages=packages, strict=strict, free_base=free_base
+            path,
+            packages=packages,
+            strict=strict,
+            free_base=free_base,
+            up=up or "z",
         )
         reading, joined = _with_joined_frames(path, reading)
         loops = loops or (
@@ -338,6 +352,21 @@ def load(
     poses, notes = {**named.poses, **reading.poses}, [*notes, *named.notes]
     links.pose(standing(poses))
     candidates = () if found and feet is None else foot_candidates(links)
+    if up is None and reading.ending == "urdf" and not found:
+        axis = upright_axis(links, candidates)
+        if axis != "z":
+            return load(
+                name_or_path,
+                feet=feet,
+                actuate=actuate,
+                effort=effort,
+                packages=packages,
+                strict=strict,
+                free_base=free_base,
+                up=axis,
+            )
+    if up in ("x", "y"):
+        notes.append(f"the file's {up} axis points up: its root link is turned upright")
     if not found:
         found = tuple(p for foot in candidates if foot.chosen for p in foot.points)
         notes += _words_on_feet(candidates)
@@ -369,6 +398,7 @@ def load(
             packages=packages,
             strict=strict or None,
             free_base=free_base or None,
+            up=up,
         ),
     )
 

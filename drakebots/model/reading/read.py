@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from drakebots.core.errors import InvalidInput
 from drakebots.model.actuators import effort_limits
 from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
@@ -50,6 +51,7 @@ def read_model_file(
     packages: Mapping[str, str | Path] | None = None,
     strict: bool = False,
     free_base: bool = False,
+    up: str = "z",
 ) -> Reading:
     """Reads a URDF, SDF, MJCF or dmd.yaml and repairs what Drake would stop at.
 
@@ -58,15 +60,20 @@ def read_model_file(
         packages: folders of packages by name, searched before all others.
         strict: whether what is changed or ignored makes the file a bad one.
         free_base: whether links that are fixed to the world are to move freely.
+        up: the axis that points up in the file; the root link of a URDF is turned
+            to make it z.
 
     Raises:
         ModelProblem: for a file that cannot be repaired, with all its problems.
-        InvalidInput: for a package whose folder does not exist.
+        InvalidInput: for a package whose folder does not exist, and for `up` other
+            than "z" with a file that is no URDF.
     """
     places, findings = Packages(path, packages), Findings()
     source = check_model_file(path, findings)
     check_includes(path, packages)
     ending = path.suffix.lower().lstrip(".")
+    if up != "z" and ending != "urdf":
+        raise InvalidInput(f"{path}: only the base of a URDF is turned; leave out up")
     if ending in ("xml", "mjcf"):
         findings.check(path)
         mjcf = read_mjcf(path, free_base=free_base)
@@ -74,7 +81,7 @@ def read_model_file(
             findings.note(note)
         reading = Reading(mjcf.sdf, "sdf", loops=mjcf.loops, poses=mjcf.poses)
     elif ending in ("urdf", "sdf"):
-        reading = _repaired(path, source, ending, places, findings, free_base)
+        reading = _repaired(path, source, ending, places, findings, free_base, up)
     else:
         for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
             if folder := next(places.folders(name), None):
@@ -91,12 +98,14 @@ def _repaired(
     places: Packages,
     findings: Findings,
     free_base: bool,
+    up: str,
 ) -> Reading:
     """A URDF or SDF, with a text if anything in it has to be changed."""
     root = read_tree(source)
     before = write_tree(root)
     if ending == "urdf":
-        loops = repair_urdf(root, places, findings, name=model_stem(path))
+        name = model_stem(path)
+        loops = repair_urdf(root, places, findings, name=name, up=up)
     else:
         loops = repair_sdf(root, places, findings)
     findings.check(path)

@@ -8,7 +8,7 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import load
 from tests.helpers.model_files import write
-from tests.model.test_joined_frames import FIVE_BAR
+from tests.model.reading.urdf.test_joined_frames import FIVE_BAR
 from tests.model.test_loops import FOUR_BAR
 
 URDF = """<drake:ball_constraint>

@@ -25,11 +25,17 @@ from drakebots.model.reading.urdf.joints import (
 )
 from drakebots.model.reading.urdf.materials import repair_materials
 from drakebots.model.reading.urdf.numbers import floats, number, repair_numbers
+from drakebots.model.reading.urdf.turn import turn_root
 from drakebots.model.reading.weightless import WORLD, fix_weightless
 
 
 def repair_urdf(
-    root: ET.Element, packages: Packages, findings: Findings, *, name: str
+    root: ET.Element,
+    packages: Packages,
+    findings: Findings,
+    *,
+    name: str,
+    up: str = "z",
 ) -> tuple[Loop, ...]:
     """Changes the tree of a URDF in place, and returns the loops it cuts.
 
@@ -38,6 +44,8 @@ def repair_urdf(
         packages: where its meshes are looked for.
         findings: to add to.
         name: of a robot that has none.
+        up: the axis that points up in it; see
+            :func:`drakebots.model.reading.urdf.turn.turn_root`.
     """
     if any(key.startswith("xmlns:xacro") for key in root.attrib) and any(
         element.tag.startswith("xacro:") for element in root.iter()
@@ -48,6 +56,8 @@ def repair_urdf(
         root.set("name", name)
     note_ignored_tags(root, findings, urdf=True)
     repair_numbers(root, findings)
+    if up != "z" and not findings.problems:
+        turn_root(root, up)
     links, joints = root.findall("link"), joints_of(root)
     _check_names(links, joints, findings)
     for joint in joints:
