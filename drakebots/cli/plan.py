@@ -28,10 +28,10 @@ from drakebots.cli.options import (
     switch,
 )
 from drakebots.cli.output import finish
-from drakebots.cli.progress import progress_bar
+from drakebots.cli.progress import print_notes, progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model import Model
+from drakebots.model import Model, robot_alone
 from drakebots.plots import plot_convergence
 from drakebots.robots import kinds, record
 from drakebots.trajopt.locomotion import (
@@ -121,7 +121,8 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan(args: argparse.Namespace) -> int:
     options = solver_options(args)
-    model = load_model(args)
+    model = robot_alone(load_model(args, notes=False))
+    print_notes(model.name, model.notes)
     problem = locomotion_problem(args, model)
     if args.guess is not None:
         print(record(first_iterate(problem), model=model).save(args.guess))

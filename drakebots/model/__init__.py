@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         package_root,
         skin_path,
     )
-    from drakebots.model.load import Model, load
+    from drakebots.model.load import Model, load, robot_alone
     from drakebots.model.loops import Loop, LoopClosure, find_body
     from drakebots.model.parameters import Parameters, parameters_of
     from drakebots.model.sdf import (

@@ -2,7 +2,8 @@
 
 Files of ROS name limits of effort but no motors. Where a file has no motor at all,
 :func:`choose_actuators` puts one on every joint that has such a limit; a user may name
-the joints and the effort instead.
+the joints and the effort instead. A robot with feet whose file has neither motors nor
+limits gets motors without a limit, by :func:`unlimited_actuators`.
 """
 
 from __future__ import annotations
@@ -125,11 +126,30 @@ def choose_actuators(
     elif patterns or not driven:
         chosen = free if effort is not None else [n for n in free if n in efforts]
     else:
-        return Choice()
+        return Choice(notes=tuple(_without_motor(free, efforts)))
     actuators = tuple(
         Actuator(name, efforts[name] if effort is None else effort) for name in chosen
     )
     return Choice(actuators, tuple(_notes(free, driven, chosen, efforts, effort)))
+
+
+def unlimited_actuators(joints: Sequence[str]) -> Choice:
+    """A motor without a limit of effort for every joint of one degree of freedom."""
+    words = (
+        "has neither motors nor effort limits: all joints get motors without a limit; "
+        "--effort gives one"
+    )
+    return Choice(tuple(map(Actuator, joints)), (words,) if joints else ())
+
+
+def _without_motor(free: Sequence[str], efforts: Mapping[str, float]):
+    """Joints that look as if their motor was forgotten in a file with motors."""
+    passive = [name for name in free if name in efforts]
+    if passive:
+        yield (
+            f"{len(passive)} joints with an effort limit have no motor, though others "
+            f"do: {_some(passive)}; --actuate all gives them one"
+        )
 
 
 def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:

@@ -31,6 +31,7 @@ from drakebots.model.actuators import (
     Actuator,
     add_actuators,
     choose_actuators,
+    unlimited_actuators,
 )
 from drakebots.model.closing import settle_loops
 from drakebots.model.description import Point, read_sidecar
@@ -58,9 +59,11 @@ from drakebots.model.reading import (
     check_model_file,
     file_loops,
     heard,
+    loose_bodies,
     note_messages,
     read_model_file,
     read_tree,
+    remove_bodies,
     shortened,
     write_tree,
 )
@@ -93,6 +96,7 @@ class Summary:
         loop_gap: largest gap of a loop at the default positions [m].
         joints: names of the joints of one degree of freedom.
         driven: those of them with a motor in the file.
+        bases: number of free bodies, each with what its joints carry.
     """
 
     positions: tuple[str, ...]
@@ -107,6 +111,7 @@ class Summary:
     loop_gap: float
     joints: tuple[str, ...] = ()
     driven: tuple[str, ...] = ()
+    bases: int = 1
 
 
 @dataclass(frozen=True)
@@ -217,6 +222,7 @@ class Model:
             "path": str(self.path),
             "mass_kg": s.mass,
             "bodies": s.bodies,
+            "free_bases": s.bases,
             "num_positions": len(s.positions),
             "num_velocities": len(s.velocities),
             "positions": list(s.positions),
@@ -255,6 +261,7 @@ def load(
     strict: bool = False,
     free_base: bool = False,
     up: str | None = None,
+    alone: bool = False,
 ) -> Model:
     """Loads and checks a model.
 
@@ -276,6 +283,8 @@ def load(
         up: the axis that points up in a URDF: "x", "y" or "z"; its root link, and
             what is said of points in it, is turned to make it z. None to find out;
             see :mod:`drakebots.model.upright`.
+        alone: whether free bodies that no joint moves (a ball, a box of an MJCF's or
+            SDF's scene) are left out, where joints move others.
 
     Raises:
         UnknownName: for an unknown name of a model, a foot, a joint or an axis.
@@ -307,6 +316,8 @@ def load(
             up=up or "z",
         )
         reading, joined = _with_joined_frames(path, reading)
+        if alone:
+            reading = _without_loose_bodies(path, reading)
         loops = loops or (
             *joined.loops,
             *reading.loops,
@@ -335,8 +346,6 @@ def load(
     )
     added = tuple(motor.joint for motor in choice.actuators)
     summary = replace(summary, actuators=summary.actuators + added)
-    if (path.suffix.lower() == ".urdf" and not is_old) or actuate is not None:
-        notes += choice.notes
     settled = settle_loops(
         LoopClosure(links.plant, loops), links.context, (*summary.driven, *added)
     )
@@ -364,6 +373,7 @@ def load(
                 strict=strict,
                 free_base=free_base,
                 up=axis,
+                alone=alone,
             )
     if up in ("x", "y"):
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
@@ -374,6 +384,13 @@ def load(
         names = split_names(feet) if isinstance(feet, str) else list(feet)
         known = (*found, *(point for foot in candidates for point in foot.points))
         found = named_feet(names, known, links)
+    is_ros = path.suffix.lower() == ".urdf" and not is_old
+    if is_ros and found and not summary.actuators and actuate is None:
+        choice = unlimited_actuators(summary.joints)
+        added = tuple(motor.joint for motor in choice.actuators)
+        summary = replace(summary, actuators=added)
+    if is_ros or actuate is not None:
+        notes += choice.notes
     return Model(
         name=one_line(model_stem(path)) or "model",
         path=path,
@@ -399,6 +416,7 @@ def load(
             strict=strict or None,
             free_base=free_base or None,
             up=up,
+            alone=alone or None,
         ),
     )
 
@@ -432,6 +450,49 @@ def _with_joined_frames(path: Path, reading: Reading) -> tuple[Reading, Joined]:
     except UnknownName as error:
         raise ModelProblem(path.with_suffix(".yaml"), str(error)) from error
     return reading, Joined(loops, joined.motors)
+
+
+def _without_loose_bodies(path: Path, reading: Reading) -> Reading:
+    """The text of an SDF without the bodies that no joint and no loop holds."""
+    ending = path.suffix.lower()[1:] if reading.text is None else reading.ending
+    if ending != "sdf":
+        return reading
+    root = read_tree(_text(path, reading))
+    in_loops = {body for loop in reading.loops for body in (loop.body_A, loop.body_B)}
+    loose = [name for name in loose_bodies(root) if name not in in_loops]
+    if not loose:
+        return reading
+    remove_bodies(root, loose)
+    notes = (*reading.notes, f"free bodies that are left out: {', '.join(loose)}")
+    return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
+
+
+def robot_alone(model: Model) -> Model:
+    """The model without other free bodies of its file; itself where it has none.
+
+    See `alone` of :func:`load`.
+
+    Raises:
+        InvalidInput: for two free bodies or more that carry joints.
+        ModelProblem: for a file that has changed and cannot be loaded any more.
+    """
+    alone = model
+    if model.summary.bases > 1 and "alone" not in model.options:
+        alone = load(model.path, **load_arguments(model.options), alone=True)
+    if alone.summary.bases > 1:
+        raise InvalidInput(
+            f"{model.name} has {alone.summary.bases} free bodies that joints move; "
+            "plan for one robot: join or remove the others"
+        )
+    return alone
+
+
+def load_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of :func:`load` that `Model.options` says."""
+    chosen = dict(options)
+    if "units" in chosen:
+        chosen["units"] = Scaling(*chosen["units"])
+    return chosen
 
 
 def _options(*, units: Scaling, **others: Any) -> dict[str, Any]:
@@ -578,6 +639,7 @@ def inspect_model(
         loop_gap=float(gaps.max()) if gaps.size else 0.0,
         joints=tuple(joint.name() for joint in single),
         driven=tuple(j.name() for j in single if j.index() in driven),
+        bases=sum(j.is_ephemeral() and "floating" in j.type_name() for j in joints),
     )
     return summary, Links(plant, scene_graph.model_inspector(), context, loops)
 

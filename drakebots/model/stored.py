@@ -29,7 +29,6 @@ from drakebots.core.errors import (
     InvalidInput,
     UnknownName,
 )
-from drakebots.core.units import Scaling
 from drakebots.model.actuators import Actuator
 from drakebots.model.description import Point
 from drakebots.model.find import (
@@ -40,7 +39,7 @@ from drakebots.model.find import (
     model_stem,
     package_root,
 )
-from drakebots.model.load import Model, load
+from drakebots.model.load import Model, load, load_arguments
 from drakebots.model.loops import Loop
 from drakebots.model.reading.limits import read_text
 from drakebots.model.reading.tree import read_tree, write_tree
@@ -148,7 +147,7 @@ def model_of(result: Result) -> Model:
         if not place.is_file():
             continue
         if file_hashes(place) == dict(record["files"]):
-            return load(place, **_load_options(record["options"]))
+            return load(place, **load_arguments(record["options"]))
         changed = changed or place
     what = f"{path}: is gone" if changed is None else f"{changed}: has changed"
     warnings.warn(
@@ -165,13 +164,6 @@ def _folders(result: Result, path: Path) -> list[Path]:
     if model_stem(path) == path.parent.name and path.parent.name in available_models():
         folders.append(package_root() / path.parent.name)
     return folders
-
-
-def _load_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = dict(options)
-    if "units" in chosen:
-        chosen["units"] = Scaling(*chosen["units"])
-    return chosen
 
 
 def _model_by_name(result: Result) -> Model:

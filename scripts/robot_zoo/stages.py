@@ -1,7 +1,8 @@
 """What is tried with every robot: the commands that a user types, and what they say.
 
 Each stage runs in a process of its own (see children.py) and leaves its output, its
-files and a :class:`Try` in the robot's folder.
+files and a :class:`Try` in the robot's folder. A legged robot whose file fixes its base
+to the world is tried with --free-base.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +101,22 @@ def run_stages(
             known[stage] = Try("not tried", reason)
         else:
             command = _command(stage, robot.path, folder, settings)
+            if stage in ("stand", "simulate", "plan") and is_freed(known):
+                command.append("--free-base")
             source = folder / "plan.nc" if stage == "track" else robot.path
             digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
             # The limits count too: more time may change the outcome.
             key = f"{digest} {settings.limits[stage]} {' '.join(command[1:])}"
             if not fresh and stage in known and known[stage].key == key:
                 continue
-            outcome = children.run(command, settings.limits[stage], log=folder / stage)
+            limits = settings.limits[stage]
+            outcome = children.run(command, limits, log=folder / stage)
             known[stage] = _try(outcome, key, robot)
+            if stage == "show" and is_held(known):
+                freed = children.run(
+                    [*command, "--free-base"], limits, log=folder / "show_free_base"
+                )
+                known = _freed(known, _try(freed, key, robot))
         _write_tries(folder, known)
     return known
 
@@ -129,6 +138,27 @@ def legs_of(tries: Mapping[str, Try]) -> int:
     """Number of bodies with feet that `show` reports."""
     feet = tries["show"].facts.get("feet", {}) if "show" in tries else {}
     return len({foot["body"] for foot in feet.values()})
+
+
+def is_held(tries: Mapping[str, Try]) -> bool:
+    """Whether `show` reports a legged robot without a free base."""
+    return legs_of(tries) > 0 and tries["show"].facts.get("free_bases") == 0
+
+
+def is_freed(tries: Mapping[str, Try]) -> bool:
+    """Whether its base is fixed in the file and moves freely here."""
+    return "show" in tries and bool(tries["show"].facts.get("freed_here"))
+
+
+def _freed(tries: Mapping[str, Try], show: Try) -> dict[str, Try]:
+    """The tries with what `show --free-base` reported, where it frees a base.
+
+    Planar robots are on joints of their own, which it leaves.
+    """
+    if not show.ok or not show.facts.get("free_bases"):
+        return dict(tries)
+    facts = {**show.facts, "freed_here": True}
+    return {**tries, "show": replace(show, facts=facts)}
 
 
 def _obstacle(stage: str, known: Mapping[str, Try], settings: Settings) -> str:

@@ -32,9 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="name, or path of a URDF, SDF, MJCF")
     parser.add_argument("--picture", type=Path, help="to draw (.png)")
+    parser.add_argument("--free-base", action="store_true", help="free a fixed base")
     args = parser.parse_args(argv)
     with one_line_errors("stand"):
-        model = load(args.model)
+        model = load(args.model, free_base=args.free_base)
         posture = find_posture(model)
         facts = {
             "source": posture.source,

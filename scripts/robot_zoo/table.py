@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from robot_zoo.finding import RobotFile
-from robot_zoo.stages import STAGES, Try, legs_of
+from robot_zoo.stages import STAGES, Try, is_freed, legs_of
 
 from drakebots.core.files import replacing
 
@@ -39,6 +39,7 @@ class Row:
         legs, legs_expected: bodies with feet, found and given; None for not given.
         motors: number of actuators.
         mass_kg: of the robot [kg].
+        freed: whether the file fixes its base, and it was tried with --free-base.
         show, stand, simulate, plan, track: how each stage ended; "" for not asked.
         cpu_s: processor time of each of them, by its name with this ending [s].
         stride_share: tracked stride by the planned one.
@@ -51,6 +52,7 @@ class Row:
     legs_expected: int | None
     motors: int | None
     mass_kg: float | None
+    freed: bool
     show: str
     stand: str
     simulate: str
@@ -81,6 +83,7 @@ def row_of(robot: RobotFile, tries: Mapping[str, Try]) -> Row:
         legs_expected=robot.legs,
         motors=None if actuators is None else len(actuators),
         mass_kg=facts.get("mass_kg"),
+        freed=is_freed(tries),
         **{name: entry.word for name, entry in stages.items()},
         **{f"{name}_cpu_s": entry.cpu or None for name, entry in stages.items()},
         stride_share=stages["track"].facts.get("stride_share"),
@@ -151,6 +154,9 @@ def print_rows(rows: Sequence[Row]) -> None:
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH)
     console.print(table)
     for row in rows:
+        if row.freed:
+            said = "its file fixes the base; tried with --free-base"
+            console.print(f"{row.name}: {said}", markup=False, highlight=False)
         if row.why:
             console.print(f"{row.name}: {row.why}", markup=False, highlight=False)
 

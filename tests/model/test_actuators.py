@@ -53,10 +53,10 @@ def test_a_joint_without_a_limit_stays_passive_and_is_named(tmp_path):
 
 
 def test_no_limit_at_all_says_how_to_give_one(tmp_path):
+    choice = choose_actuators(["hip", "knee"], [], {})
+    assert choice.actuators == ()
+    assert "--actuate all --effort" in " ".join(choice.notes)
     path = leg(tmp_path, efforts=(None, None))
-    model = load(path)
-    assert model.actuators == ()
-    assert "--actuate all --effort" in " ".join(model.notes)
     model = load(path, actuate="all", effort=5.0)
     assert [motor.effort for motor in model.actuators] == [5.0, 5.0]
     assert model.options == {"actuate": "all", "effort": 5.0}
@@ -70,6 +70,25 @@ def test_motors_of_the_file_stay_alone(tmp_path):
     assert [motor.joint for motor in model.actuators] == ["knee"]
     with pytest.raises(InvalidInput, match=r"hip.*has a motor"):
         load(path, actuate=["hip"])
+
+
+def test_joints_left_without_a_motor_are_named(tmp_path):
+    words = " ".join(load(leg(tmp_path, more=MOTOR)).notes)
+    assert "1 joints with an effort limit have no motor" in words
+    assert "knee; --actuate all" in words
+
+
+def test_a_legged_robot_without_limits_gets_motors_without_a_limit(tmp_path):
+    """On all joints, said; an effort gives them one."""
+    path = leg(tmp_path, efforts=(None, None))
+    model = load(path, feet="shank")
+    assert [motor.joint for motor in model.actuators] == ["hip", "knee"]
+    assert {motor.effort for motor in model.actuators} == {np.inf}
+    assert model.summary.actuators == ("hip", "knee")
+    said = [note for note in model.notes if "without a limit" in note]
+    assert len(said) == 1 and "--effort" in said[0]
+    model = load(path, effort=7.0)
+    assert {motor.effort for motor in model.actuators} == {7.0}
 
 
 def test_patterns():

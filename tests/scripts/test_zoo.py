@@ -187,3 +187,27 @@ def test_counts(tmp_path):
     assert (found["loaded"], found["legged"], found["feet_found"]) == (3, 2, 1)
     assert (found["planned"], found["tracked"]) == (2, 1)
     assert (found["quadrupeds_planned"], found["plan_cpu_s_median"]) == (1, 30.0)
+
+
+ANT = """<mujoco><worldbody><body name="torso" pos="0 0 0.5">
+  <geom type="sphere" size="0.1" mass="1"/>{}</body></worldbody></mujoco>"""
+THIGH = """<body name="leg{0}" pos="0 {1} 0"><joint name="hip{0}" axis="0 1 0"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -0.3" size="0.02" mass="0.1"/></body>"""
+
+
+@pytest.mark.long
+def test_a_base_that_the_file_fixes(tmp_path, capsys):
+    """It is freed where legs hang on it, and the row says so; a slide is kept."""
+    ant = ANT.format(THIGH.format(1, 0.1) + THIGH.format(2, -0.1))
+    slide = '<joint name="z" type="slide" axis="0 0 1"/><geom'
+    (tmp_path / "ant.xml").write_text(ant)
+    (tmp_path / "planar.xml").write_text(ant.replace("<geom", slide, 1))
+    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    argv = (tmp_path / "ant.xml", tmp_path / "planar.xml", "-o", out)
+    run(zoo, capsys, *argv, "--stages", "show", "--json")
+    found = rows(out)
+    assert {name: row["freed"] for name, row in found.items()} == {
+        "ant": "True",
+        "planar": "False",
+    }
+    assert {row["legs"] for row in found.values()} == {"2"}

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from drakebots.model.reading.limits import MAX_BYTES, check_model_file
     from drakebots.model.reading.messages import heard, note_messages, shortened
     from drakebots.model.reading.read import Reading, read_model_file
-    from drakebots.model.reading.tree import read_tree, write_tree
+    from drakebots.model.reading.tree import (
+        loose_bodies,
+        read_tree,
+        remove_bodies,
+        write_tree,
+    )
     from drakebots.model.reading.urdf.turn import TURNS
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -8,6 +8,7 @@ and is written back with the same letters; comments are left out.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Collection
 from xml.parsers import expat
 
 from drakebots.core.errors import InvalidInput
@@ -54,3 +55,38 @@ def fixed_to_world(root: ET.Element) -> list[ET.Element]:
         and (parent := joint.find("parent")) is not None
         and (parent.get("link") or parent.text or "").strip() == "world"
     ]
+
+
+def loose_bodies(root: ET.Element) -> list[str]:
+    """The free bodies of an SDF beside what its joints move: balls, boxes of a scene.
+
+    None for a file of several models, or without joints that move.
+    """
+    if len(root.findall(".//model")) != 1:
+        return []
+    joints = [(j.get("type"), _ends(j)) for j in root.iter("joint")]
+    held = {"world"}.union(*(ends for kind, ends in joints if kind != "fixed"))
+    if len(held) == 1:
+        return []
+    for _ in joints:  # at most once for every joint of the longest chain
+        held = held.union(*(ends for _, ends in joints if ends & held))
+    names = [link.get("name", "") for link in root.iter("link")]
+    return [name for name in names if name not in held]
+
+
+def remove_bodies(root: ET.Element, names: Collection[str]) -> None:
+    """Takes links out of an SDF, with their joints and what filters their contacts."""
+    gone = [link for link in root.iter("link") if link.get("name") in names]
+    gone += [joint for joint in root.iter("joint") if _ends(joint) & set(names)]
+    gone += [m for m in root.iter("drake:member") if m.text in names]
+    remove(root, gone)
+    groups = list(root.iter("drake:collision_filter_group"))
+    empty = [group for group in groups if group.find("drake:member") is None]
+    emptied = {group.get("name") for group in empty}
+    ignored = root.iter("drake:ignored_collision_filter_group")
+    remove(root, [*empty, *(other for other in ignored if other.text in emptied)])
+
+
+def _ends(joint: ET.Element) -> set[str]:
+    """The two links of an SDF's joint."""
+    return {(joint.findtext(tag) or "").strip() for tag in ("parent", "child")}

@@ -437,7 +437,7 @@ def _tree(plant, base) -> tuple:
 
 
 def _base(plant):
-    """The free body of a plant with one; the heaviest of several."""
+    """The free body of a plant with one; of several the one that carries most."""
     free = [
         plant.get_joint(i).child_body()
         for i in plant.GetJointIndices()
@@ -445,4 +445,4 @@ def _base(plant):
     ]
     if not free:
         return None
-    return max(free, key=lambda body: body.default_mass())
+    return max(free, key=lambda body: (len(_tree(plant, body)), body.default_mass()))

@@ -15,18 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import Scaling
-from drakebots.model import Model
+from drakebots.model import Model, robot_alone
 from drakebots.multibody import (
     Posture,
     Robot,
     build_robot,
     find_posture,
-    root_bodies,
 )
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.terrain import Flat, Terrain
@@ -92,7 +90,8 @@ def stand(
     """The model in its standing posture, its lowest foot on the ground.
 
     Args:
-        model: the model, with feet and actuators, on a free base or joints of its own.
+        model: the model, with feet and actuators, on a free base or joints of its own;
+            other free bodies of its file are left out.
         terrain: the ground, in SI; None for flat ground.
         pose: joint positions by joint that replace the defaults [rad, m]; None for
             the posture that :func:`drakebots.multibody.find_posture` finds.
@@ -104,15 +103,8 @@ def stand(
         UnknownName: for an unknown joint.
     """
     _check(model)
-    probe = MultibodyPlant(0.0)
-    model.add_to(probe, close_loops=False)
-    roots = [body.name() for body in root_bodies(probe)]
-    if len(roots) > 1:
-        raise InvalidInput(
-            f"{model.name} has {len(roots)} free bodies ({', '.join(roots[:4])}); plan "
-            "for one robot: join or remove the others"
-        )
-    base = "euler" if roots else "fixed"
+    model = robot_alone(model)
+    base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
     posture = find_posture(model, pose=pose)
     scaling = _natural_units(original, posture)
