@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from drakebots.model.load import Model, load, robot_alone
     from drakebots.model.loops import Loop, LoopClosure, find_body
     from drakebots.model.parameters import Parameters, parameters_of
+    from drakebots.model.poses import standing_poses
     from drakebots.model.sdf import (
         SdfGeometry,
         SdfJoint,

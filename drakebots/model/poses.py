@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,17 +38,23 @@ class Poses:
     notes: tuple[str, ...] = ()
 
 
-STANDING = ("stand", "home", "half_sitting", "default", "neutral", "ready")
+_STANDING = ("stand", "home", "half_sitting", "default", "neutral", "ready")
 """Parts of the names of poses that a robot stands in, the best first."""
 
 
-def standing(poses: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
-    """The pose whose name says best that the robot stands; none is empty."""
-    for part in STANDING:
+def standing_poses(
+    poses: Mapping[str, Mapping[str, float]],
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """The poses whose names say that the robot stands, with their names, best first."""
+    for part in _STANDING:
         for name, pose in poses.items():
             if part in name.lower():
-                return pose
-    return {}
+                yield name, pose
+
+
+def standing(poses: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """The best of :func:`standing_poses`; empty without one."""
+    return next((pose for _, pose in standing_poses(poses)), {})
 
 
 def find_srdf(path: Path, robots: Collection[str] = ()) -> Path | None:

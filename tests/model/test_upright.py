@@ -24,11 +24,13 @@ def turned(up: str, p) -> str:
     return " ".join(map(str, found))
 
 
-def lying_quadruped(folder, up: str, *, fixed: bool = False):
+def lying_quadruped(folder, up: str, *, fixed: bool = False, trunk: bool = False):
     """A quadruped of 8 kg with legs of 0.4 m, whose hips turn about the left."""
     inertia = '<inertia ixx="0.05" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/>'
+    size = turned(up, (0.4, 0.24, 0.1)).replace("-", "")
+    shape = f'<collision><geometry><box size="{size}"/></geometry></collision>'
     text = f"""<link name="trunk"><inertial><origin xyz="{turned(up, (0.02, 0, 0))}"/>
-      <mass value="6"/>{inertia}</inertial></link>"""
+      <mass value="6"/>{inertia}</inertial>{shape if trunk else ""}</link>"""
     for name, x, y in (("a", 1, 1), ("b", 1, -1), ("c", -1, 1), ("d", -1, -1)):
         down = turned(up, (0, 0, -0.4))
         text += f"""<link name="leg_{name}"><inertial><mass value="0.5"/>

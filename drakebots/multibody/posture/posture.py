@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy.optimize import nnls
 
-from drakebots.model import Model
+from drakebots.model import Model, standing_poses
 from drakebots.multibody.posture.equilibrium import equilibrium
 from drakebots.multibody.posture.search import STRETCHED, Found, leg_reaches, search
 from drakebots.multibody.posture.stance import Posture, Stance
@@ -28,9 +28,6 @@ UNHELD = 1e-2
 
 _GRAVE = ("its loops", "the feet", "the centre")
 """How grave faults begin."""
-
-NAMES = ("stand", "home", "half_sitting", "default", "neutral", "ready")
-"""Parts of the names of poses that a robot stands in, the best first."""
 
 
 def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Posture:
@@ -79,11 +76,9 @@ def _within_limits(stance: Stance, posture: Posture) -> Posture:
 def _named_poses(stance: Stance, model: Model):
     """Poses of the file whose names say that the robot stands, the best first."""
     known = {joint.name() for joint in stance.joints}
-    for part in NAMES:
-        for name, pose in model.poses.items():
-            if part in name.lower():
-                kept = {j: value for j, value in pose.items() if j in known}
-                yield name, stance.joint_positions(kept)
+    for name, pose in standing_poses(model.poses):
+        kept = {j: value for j, value in pose.items() if j in known}
+        yield name, stance.joint_positions(kept)
 
 
 def _as_posture(

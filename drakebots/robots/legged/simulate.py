@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.systems.framework import Context, DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots.core.checks import (
@@ -51,6 +51,12 @@ STANDING_HEIGHT = 0.8
 
 STANDING_TILT = np.radians(20)
 """Largest tilt of the base of a robot that stands, from its first [rad]."""
+
+STANDING_LOAD = 0.8
+"""Least share of its weight that a standing robot has on its feet in the end,"""
+
+STANDING_REACH = 0.15
+"""and how far from one the ground may push, as a share of its size."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,8 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
 
     The result is a success if the run reached its end and, unless it is passive, the
     robot still stands there: its centre of mass no lower than 0.8 of its first height,
-    its base tilted by no more than 20 degrees.
+    its base tilted by no more than 20 degrees, and in the end 0.8 of its weight on its
+    feet, if it has some.
 
     Args:
         problem: what to simulate.
@@ -154,7 +161,8 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     times = logged.sample_times()[keep]
     data = trajectory_dataset(robot, times, states[keep])
     data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
-    standing = _standing(robot, states[keep], data, stance)
+    borne = _borne_by_feet(robot, plant.GetMyContextFromRoot(context), stance)
+    standing = _standing(robot, states[keep], data, stance, borne)
     verdict, message = _judge(posture, held, end, times, standing)
     options = {f.name: getattr(problem, f.name) for f in fields(problem)}
     return Result(
@@ -209,12 +217,14 @@ class _Standing:
         drift: of its centre of mass, across the ground [m].
         tilt: of its base [rad].
         can_fall: whether its base is free, or slides along z.
+        borne: share of the ground's push near its feet, in the end.
     """
 
     height: np.ndarray
     drift: np.ndarray
     tilt: np.ndarray
     can_fall: bool
+    borne: float
 
     def fell(self) -> np.ndarray:
         """Whether it does not stand (T,)."""
@@ -223,7 +233,7 @@ class _Standing:
 
 
 def _standing(
-    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance
+    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance, borne: float
 ) -> _Standing:
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     names = {body.scoped_name().get_full() for body in stance.bodies}
@@ -246,7 +256,27 @@ def _standing(
         drift=np.linalg.norm(com[:, :2] - com[0, :2], axis=1),
         tilt=np.arccos(np.clip(up @ up[0], -1, 1)),
         can_fall=stance.can_be_lowered(),
+        borne=borne,
     )
+
+
+def _borne_by_feet(robot: Robot, context: Context, stance: Stance) -> float:
+    """The share of the ground's push that acts near the feet; 1 without any."""
+    feet = robot.feet_positions(context)
+    if not (len(feet) and stance.stands):
+        return 1.0
+    results = robot.plant.get_contact_results_output_port().Eval(context)
+    world = robot.plant.world_body().index()
+    near = total = 0.0
+    for k in range(results.num_point_pair_contacts()):
+        contact = results.point_pair_contact_info(k)
+        if world not in (contact.bodyA_index(), contact.bodyB_index()):
+            continue
+        push = abs(contact.contact_force()[2])
+        away = np.linalg.norm(feet - contact.contact_point(), axis=1).min()
+        near += push * (away < STANDING_REACH * stance.size)
+        total += push
+    return float(near / total) if total > 0 else 1.0
 
 
 def _torques(robot: Robot, values: np.ndarray) -> dict:
@@ -299,6 +329,9 @@ def _judge(
         up = np.flatnonzero(~fell)
         when = times[up[-1] + 1] if len(up) else times[0]
         return Verdict.FAILED, f"it fell at {when:.2g} s; {how}"
+    if standing.borne < STANDING_LOAD:
+        share = f"{standing.borne:.0%} of the ground's push is on its feet"
+        return Verdict.FAILED, f"it does not stand: {share}; {how}"
     return end.verdict, f"{end.message}; {how}"
 
 

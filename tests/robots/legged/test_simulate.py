@@ -9,6 +9,7 @@ from drakebots.model import load
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 from tests.helpers.standing_robots import quadruped
+from tests.model.test_upright import lying_quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
 
@@ -67,6 +68,25 @@ def test_weak_motors_let_it_fall(tmp_path):
     assert "nothing holds" in result.message
     assert "it fell at 0." in result.message
     assert np.abs(result.data.torque).max() <= 0.3 + 1e-9
+
+
+def test_lying_on_its_side_is_not_standing(tmp_path):
+    """Drawn with y up and taken with z up, it rests on its legs and its trunk."""
+    path = lying_quadruped(tmp_path, "y", trunk=True)
+    lying = simulate(Simulation(load(path, up="z"), duration=0.3))
+    assert lying.verdict is Verdict.FAILED
+    upright = simulate(Simulation(load(path), duration=0.3))
+    assert upright.ok, upright.message
+
+
+def test_resting_on_a_knee_is_not_standing(tmp_path):
+    """Sitting on its trunk, a robot stays where it is, and does not stand."""
+    sitting = {f"{leg}_flexion": 1.5 for leg in LEGS} | {
+        f"{leg}_knee": 0.2 for leg in LEGS
+    }
+    result = simulate(Simulation(quadruped(tmp_path), pose=sitting, duration=0.3))
+    assert result.verdict is Verdict.FAILED
+    assert "of the ground's push is on its feet" in result.message
 
 
 def test_links_drawn_into_one_another_do_not_push(tmp_path):
