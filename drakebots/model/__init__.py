@@ -27,8 +27,9 @@ if TYPE_CHECKING:
         package_root,
         skin_path,
     )
-    from drakebots.model.load import Model, load, robot_alone
+    from drakebots.model.load import load, robot_alone
     from drakebots.model.loops import Loop, LoopClosure, find_body
+    from drakebots.model.model import Model
     from drakebots.model.parameters import Parameters, parameters_of
     from drakebots.model.poses import standing_poses
     from drakebots.model.sdf import (

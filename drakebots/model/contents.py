@@ -11,7 +11,7 @@ from pydrake.multibody.tree import BodyIndex, FrameIndex
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.model.feet import Links, foot_candidates
-from drakebots.model.load import Model
+from drakebots.model.model import Model
 from drakebots.model.poses import standing
 
 

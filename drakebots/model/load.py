@@ -1,4 +1,4 @@
-"""Check and load a model file; what it contains, found by having Drake parse it.
+"""Check and load a model file.
 
 model = drakebots.load("hamr")            # by name, from the models folder
 model = drakebots.load("my_robot.urdf")   # or any URDF, SDF, MJCF, dmd.yaml
@@ -12,27 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from pydrake.geometry import SceneGraph
-from pydrake.multibody.parsing import Parser
-from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
-from pydrake.systems.framework import DiagramBuilder
-
-from drakebots.core.errors import (
-    DrakebotsError,
-    InvalidInput,
-    ModelProblem,
-    UnknownName,
-    one_line,
-)
+from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName, one_line
 from drakebots.core.units import SI, Scaling
-from drakebots.model.actuators import (
-    Actuator,
-    add_actuators,
-    choose_actuators,
-    unlimited_actuators,
-)
+from drakebots.model.actuators import choose_actuators, unlimited_actuators
 from drakebots.model.closing import settle_loops
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.feet import (
@@ -41,15 +23,11 @@ from drakebots.model.feet import (
     foot_candidates,
     named_feet,
     split_names,
+    upright_axis,
 )
-from drakebots.model.find import (
-    file_hashes,
-    find_model,
-    model_stem,
-    package_root,
-    sidecar_path,
-)
-from drakebots.model.loops import Loop, LoopClosure, add_ball_constraints, find_body
+from drakebots.model.find import file_hashes, find_model, model_stem, sidecar_path
+from drakebots.model.loops import Loop, LoopClosure
+from drakebots.model.model import Model
 from drakebots.model.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.model.poses import Poses, find_srdf, read_srdf, standing
 from drakebots.model.reading import (
@@ -58,13 +36,10 @@ from drakebots.model.reading import (
     Reading,
     check_model_file,
     file_loops,
-    heard,
     loose_bodies,
-    note_messages,
     read_model_file,
     read_tree,
     remove_bodies,
-    shortened,
     write_tree,
 )
 from drakebots.model.reading.urdf.joined_frames import (
@@ -74,180 +49,7 @@ from drakebots.model.reading.urdf.joined_frames import (
     with_joint_types,
     with_small_masses,
 )
-from drakebots.model.singular import moving_without_inertia
-from drakebots.model.upright import upright_axis
-
-# Drake's failed assertions reach Python as SystemExit.
-_DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a model contains; counts are those of the plant with a free base.
-
-    Attributes:
-        positions, velocities, actuators: names in Drake's order.
-        bodies: number of bodies without the world.
-        springs: number of force elements without gravity.
-        constraints: number of constraints that the file declares for SAP.
-        mass: total mass [kg].
-        loop_rows: number of rows of c(q).
-        independent_rows: how many of them are independent.
-        loop_gap: largest gap of a loop at the default positions [m].
-        joints: names of the joints of one degree of freedom.
-        driven: those of them with a motor in the file.
-        bases: number of free bodies, each with what its joints carry.
-    """
-
-    positions: tuple[str, ...]
-    velocities: tuple[str, ...]
-    actuators: tuple[str, ...]
-    bodies: int
-    springs: int
-    constraints: int
-    mass: float
-    loop_rows: int
-    independent_rows: int
-    loop_gap: float
-    joints: tuple[str, ...] = ()
-    driven: tuple[str, ...] = ()
-    bases: int = 1
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model file that has passed the checks, and what the YAML beside it adds.
-
-    Attributes:
-        name: the file's stem, or the name it was loaded by.
-        path: the model file.
-        loops, feet, points: from the file or the YAML beside it, in SI.
-        summary: what it contains.
-        notes: what was ignored or inferred, one line each.
-        text: what Drake parses in place of the file; None for the file itself.
-        ending: what `text` is: "sdf", "urdf" or "xml" (MJCF).
-        actuators: motors added to those of the file.
-        packages: folders of packages by name, for a file that Drake reads itself.
-        poses: joint positions by joint [rad, m], by the name that the file or one
-            beside it gives them ("home", "standing").
-        closed: default positions of joints that close the loops, where those of the
-            file leave them open, by joint [rad, m].
-        candidates: what could be feet, best first; empty where feet are given by the
-            file or the YAML beside it.
-        options: what :func:`load` was given besides the file, where it is not the
-            default, as plain values; `units` as its length, mass and time [SI].
-        files: hashes of the files that were read, by name; see
-            :func:`drakebots.model.find.file_hashes`.
-    """
-
-    name: str
-    path: Path
-    loops: tuple[Loop, ...]
-    feet: tuple[Point, ...]
-    points: tuple[Point, ...]
-    summary: Summary
-    notes: tuple[str, ...] = ()
-    text: str | None = field(default=None, repr=False)
-    ending: str = "sdf"
-    actuators: tuple[Actuator, ...] = ()
-    packages: Mapping[str, Path] = field(default_factory=dict)
-    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def add_to(
-        self, plant: MultibodyPlant, *, close_loops: bool = True
-    ) -> list[ModelInstanceIndex]:
-        """Parses the model into a plant (SI), before Finalize.
-
-        Args:
-            plant: to add to.
-            close_loops: whether to add SAP ball constraints for the loops that
-                the file does not close itself.
-
-        Returns:
-            The model instances that were added.
-        """
-        reading = Reading(self.text, self.ending, packages=self.packages)
-        instances = parse_model(plant, self.path, reading)
-        add_actuators(plant, self.actuators, instances)
-        for instance in instances:
-            for name, positions in self.closed.items():
-                if plant.HasJointNamed(name, instance):
-                    joint = plant.GetJointByName(name, instance)
-                    joint.set_default_positions(np.asarray(positions, float))
-        if close_loops:
-            self.close_loops(plant, [x for x in self.loops if not x.in_file])
-        return instances
-
-    def close_loops(
-        self,
-        plant: MultibodyPlant,
-        loops: Sequence[Loop] | None = None,
-        *,
-        length_unit: float = 1.0,
-    ) -> None:
-        """Adds SAP ball constraints for loops to a plant, before Finalize.
-
-        The two balls of a hinge are a tenth of the largest coordinate of the loops'
-        points apart, or of the joints' where those are all zero: of the order of a
-        link, so that they hold its direction well.
-
-        Args:
-            plant: with the model's bodies.
-            loops: to close; all by default.
-            length_unit: the plant's unit of length [m].
-        """
-        points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
-        reach = max((float(np.abs(p).max()) for p in points), default=0.0)
-        if reach == 0 and points:
-            joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-            places = [j.frame_on_parent().GetFixedPoseInBodyFrame() for j in joints]
-            reach = max(float(np.abs(X.translation()).max()) for X in places)
-            reach *= length_unit
-        add_ball_constraints(
-            plant,
-            self.loops if loops is None else loops,
-            half_length=reach / 20 or 1e-3,
-            length_unit=length_unit,
-        )
-
-    def report(self) -> dict[str, Any]:
-        """The contents as JSON-able values, lengths in m, mass in kg."""
-        s = self.summary
-        return {
-            "name": self.name,
-            "path": str(self.path),
-            "mass_kg": s.mass,
-            "bodies": s.bodies,
-            "free_bases": s.bases,
-            "num_positions": len(s.positions),
-            "num_velocities": len(s.velocities),
-            "positions": list(s.positions),
-            "velocities": list(s.velocities),
-            "actuators": list(s.actuators),
-            "springs_and_dampers": s.springs,
-            "sap_constraints_in_file": s.constraints,
-            "loops": [loop.name for loop in self.loops],
-            "loop_rows": s.loop_rows,
-            "independent_loop_rows": s.independent_rows,
-            "loop_gap_m": s.loop_gap,
-            "feet": {
-                foot.name: {
-                    "body": foot.body,
-                    "p_BF_m": foot.p_BF.tolist(),
-                    "radius_m": foot.radius,
-                }
-                for foot in self.feet
-            },
-            "points": [point.name for point in self.points],
-            "notes": list(self.notes),
-        }
-
-
-# --- loading ---
+from drakebots.model.summarize import inspect_model
 
 
 def load(
@@ -282,7 +84,7 @@ def load(
         free_base: whether a base that the file fixes to the world moves freely.
         up: the axis that points up in a URDF: "x", "y" or "z"; its root link, and
             what is said of points in it, is turned to make it z. None to find out;
-            see :mod:`drakebots.model.upright`.
+            see :mod:`drakebots.model.feet.upright`.
         alone: whether free bodies that no joint moves (a ball, a box of an MJCF's or
             SDF's scene) are left out, where joints move others.
 
@@ -293,131 +95,148 @@ def load(
     """
     if up is not None and up not in TURNS:
         raise UnknownName("axis", up, TURNS)
-    path, joined = find_model(name_or_path), Joined()
+    path = find_model(name_or_path)
+    options = {
+        "units": units,
+        "feet": feet,
+        "actuate": actuate,
+        "effort": effort,
+        "packages": packages,
+        "strict": strict or None,
+        "free_base": free_base or None,
+        "up": up,
+        "alone": alone or None,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
     hashes = file_hashes(path)
-    sidecar = read_sidecar(sidecar_path(path))
-    loops, found = sidecar.loops, sidecar.feet
-    is_old = path.suffix.lower() == ".urdf" and (units != SI or is_old_urdf(path))
-    if is_old:
-        if up not in (None, "z"):
-            raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
-        check_model_file(path)
-        old = read_old_urdf(path, units=units)
-        notes = ("read as an old-Drake URDF", *old.notes)
-        reading = Reading(old.sdf, "sdf", notes)
-        loops = loops or _fewest_rows(path, reading, old.loops)
-        found = found or tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
-    elif units == SI:
-        reading = read_model_file(
-            path,
-            packages=packages,
-            strict=strict,
-            free_base=free_base,
-            up=up or "z",
-        )
-        reading, joined = _with_joined_frames(path, reading)
-        if alone:
-            reading = _without_loose_bodies(path, reading)
-        loops = loops or (
-            *joined.loops,
-            *reading.loops,
-            *_closed_by_file(path, reading),
-        )
-    else:
-        raise InvalidInput(
-            f"{path}: units apply to URDFs in the old Drake format only; "
-            "this file is read in SI"
-        )
-    points, findings = sidecar.points + found, Findings()
+    source = _read(path, units, packages, strict, free_base, up, alone)
+    reading, findings = source.reading, Findings()
     try:
-        summary, links = inspect_model(path, reading, loops, points, findings)
+        summary, links = inspect_model(
+            path, reading, source.loops, source.points + source.feet, findings
+        )
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
     findings.check(path, strict=strict)
-    notes = [*reading.notes, *findings.notes]
-    if actuate is None and joined.motors:
-        actuate = joined.motors
-    choice = choose_actuators(
+    if actuate is None:
+        actuate = source.motors or None
+    motors = choose_actuators(
         summary.joints,
         summary.driven,
         reading.efforts,
         actuate=actuate,
         effort=effort,
     )
-    added = tuple(motor.joint for motor in choice.actuators)
-    summary = replace(summary, actuators=summary.actuators + added)
-    settled = settle_loops(
-        LoopClosure(links.plant, loops), links.context, (*summary.driven, *added)
-    )
-    notes += settled.notes
-    summary = replace(
-        summary,
-        loop_rows=sum(len(loop.row_numbers) for loop in loops),
-        independent_rows=sum(loop.num_rows for loop in settled.loops),
-        loop_gap=settled.gap,
-    )
-    srdf = find_srdf(path, links.model_names())
-    named = Poses() if srdf is None else read_srdf(srdf, summary.joints)
-    poses, notes = {**named.poses, **reading.poses}, [*notes, *named.notes]
-    links.pose(standing(poses))
-    candidates = () if found and feet is None else foot_candidates(links)
-    if up is None and reading.ending == "urdf" and not found:
+    driven = (*summary.driven, *(motor.joint for motor in motors.actuators))
+    closure = LoopClosure(links.plant, source.loops)
+    settled = settle_loops(closure, links.context, driven)
+    named = _home_poses(path, reading, links, summary.joints)
+    links.pose(standing(named.poses))
+    candidates = () if source.feet and feet is None else foot_candidates(links)
+    if up is None and reading.ending == "urdf" and not source.feet:
         axis = upright_axis(links, candidates)
         if axis != "z":
-            return load(
-                name_or_path,
-                feet=feet,
-                actuate=actuate,
-                effort=effort,
-                packages=packages,
-                strict=strict,
-                free_base=free_base,
-                up=axis,
-                alone=alone,
-            )
+            return load(name_or_path, **given | {"up": axis})
+    found, words_on_feet = _feet(source.feet, feet, candidates, links)
+    if source.is_ros and found and not (summary.actuators or driven or actuate):
+        motors = unlimited_actuators(summary.joints)
+    notes = [*reading.notes, *findings.notes, *settled.notes, *named.notes]
     if up in ("x", "y"):
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
-    if not found:
-        found = tuple(p for foot in candidates if foot.chosen for p in foot.points)
-        notes += _words_on_feet(candidates)
-    if feet is not None:
-        names = split_names(feet) if isinstance(feet, str) else list(feet)
-        known = (*found, *(point for foot in candidates for point in foot.points))
-        found = named_feet(names, known, links)
-    is_ros = path.suffix.lower() == ".urdf" and not is_old
-    if is_ros and found and not summary.actuators and actuate is None:
-        choice = unlimited_actuators(summary.joints)
-        added = tuple(motor.joint for motor in choice.actuators)
-        summary = replace(summary, actuators=added)
-    if is_ros or actuate is not None:
-        notes += choice.notes
+    notes += words_on_feet
+    if source.is_ros or actuate is not None:
+        notes += motors.notes
+    added = tuple(motor.joint for motor in motors.actuators)
     return Model(
         name=one_line(model_stem(path)) or "model",
         path=path,
         loops=settled.loops,
         feet=found,
-        points=sidecar.points,
-        summary=summary,
+        points=source.points,
+        summary=replace(
+            summary,
+            actuators=summary.actuators + added,
+            loop_rows=sum(len(loop.row_numbers) for loop in source.loops),
+            independent_rows=sum(loop.num_rows for loop in settled.loops),
+            loop_gap=settled.gap,
+        ),
         notes=tuple(notes),
         text=reading.text,
         ending=reading.ending,
         packages=reading.packages,
-        actuators=choice.actuators,
-        poses=poses,
+        actuators=motors.actuators,
+        poses=named.poses,
         closed=settled.positions,
         candidates=candidates,
         files=hashes,
-        options=_options(
-            units=units,
-            feet=feet,
-            actuate=actuate,
-            effort=effort,
-            packages=packages,
-            strict=strict or None,
-            free_base=free_base or None,
-            up=up,
-            alone=alone or None,
-        ),
+        options=_recorded(given),
+    )
+
+
+# --- what the files say -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A model file and those beside it, read.
+
+    Attributes:
+        reading: what Drake is to parse.
+        loops: loops of the files.
+        feet, points: of the YAML beside the model.
+        motors: joints with motors, of the YAML that joins frames.
+        is_ros: whether it is a URDF as ROS has them, not one of old Drake.
+    """
+
+    reading: Reading
+    loops: tuple[Loop, ...]
+    feet: tuple[Point, ...]
+    points: tuple[Point, ...]
+    motors: tuple[str, ...] = field(default=())
+    is_ros: bool = False
+
+
+def _read(
+    path: Path,
+    units: Scaling,
+    packages: Mapping[str, str | Path] | None,
+    strict: bool,
+    free_base: bool,
+    up: str | None,
+    alone: bool,
+) -> _Source:
+    """Reads a model file and those beside it; see :func:`load`."""
+    beside = read_sidecar(sidecar_path(path))
+    is_urdf = path.suffix.lower() == ".urdf"
+    if is_urdf and (units != SI or is_old_urdf(path)):
+        if up not in (None, "z"):
+            raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
+        check_model_file(path)
+        old = read_old_urdf(path, units=units)
+        notes = ("read as an old-Drake URDF", *old.notes)
+        reading = Reading(old.sdf, "sdf", notes)
+        loops = beside.loops or _fewest_rows(path, reading, old.loops)
+        feet = tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
+        return _Source(reading, loops, beside.feet or feet, beside.points)
+    if units != SI:
+        raise InvalidInput(
+            f"{path}: units apply to URDFs in the old Drake format only; "
+            "this file is read in SI"
+        )
+    reading = read_model_file(
+        path, packages=packages, strict=strict, free_base=free_base, up=up or "z"
+    )
+    reading, joined = _with_joined_frames(path, reading)
+    if alone:
+        reading = _without_loose_bodies(path, reading)
+    own = (*joined.loops, *reading.loops, *_closed_by_file(path, reading))
+    return _Source(
+        reading,
+        beside.loops or own,
+        beside.feet,
+        beside.points,
+        tuple(joined.motors),
+        is_urdf,
     )
 
 
@@ -467,6 +286,66 @@ def _without_loose_bodies(path: Path, reading: Reading) -> Reading:
     return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
 
 
+def _fewest_rows(
+    path: Path, reading: Reading, loops: tuple[Loop, ...]
+) -> tuple[Loop, ...]:
+    """Hinges as planar loops where the rows left out are satisfied by themselves.
+
+    In a mechanism with few degrees of freedom most rows of its hinges depend on
+    the others; programs and time stepping need independent ones.
+    """
+    planar = tuple(replace(loop, rows="planar") for loop in loops)
+    before, after = (
+        inspect_model(path, reading, rows, (), Findings())[0].independent_rows
+        for rows in (loops, planar)
+    )
+    return planar if before == after else loops
+
+
+# --- poses and feet ---------------------------------------------------------
+
+
+def _home_poses(
+    path: Path, reading: Reading, links: Links, joints: Sequence[str]
+) -> Poses:
+    """The poses that the file, or an SRDF beside it, gives names."""
+    srdf = find_srdf(path, links.model_names())
+    named = Poses() if srdf is None else read_srdf(srdf, joints)
+    return replace(named, poses={**named.poses, **reading.poses})
+
+
+def _feet(
+    beside: tuple[Point, ...],
+    wanted: str | Sequence[str] | None,
+    candidates: Sequence[FootCandidate],
+    links: Links,
+) -> tuple[tuple[Point, ...], list[str]]:
+    """The feet, and what to say of those that were found by shape.
+
+    Args:
+        beside: feet of the YAML beside the model.
+        wanted: feet that :func:`load` was asked for.
+        candidates: what could be feet.
+        links: of the model, in the pose it stands in.
+    """
+    feet, words = beside, []
+    if not feet:
+        chosen = [foot for foot in candidates if foot.chosen]
+        feet = tuple(point for foot in chosen for point in foot.points)
+        if chosen:
+            shown = ", ".join(foot.name for foot in chosen[:8])
+            more = " ..." if len(chosen) > 8 else ""
+            words = [f"feet found by shape: {shown}{more}"]
+    if wanted is not None:
+        names = split_names(wanted) if isinstance(wanted, str) else list(wanted)
+        known = (*feet, *(point for foot in candidates for point in foot.points))
+        feet = named_feet(names, known, links)
+    return feet, words
+
+
+# --- loading again ----------------------------------------------------------
+
+
 def robot_alone(model: Model) -> Model:
     """The model without other free bodies of its file; itself where it has none.
 
@@ -495,156 +374,15 @@ def load_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _options(*, units: Scaling, **others: Any) -> dict[str, Any]:
-    """The arguments of :func:`load` that are not the default, as plain values."""
-    if units != SI:
-        others["units"] = [units.length, units.mass, units.time]
-    return {name: _plain(value) for name, value in others.items() if value is not None}
+def _recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of :func:`load` as plain values, for a result to keep."""
+    units = given["units"]
+    plain = {} if units == SI else {"units": [units.length, units.mass, units.time]}
+    others = {name: value for name, value in given.items() if name != "units"}
+    return plain | {name: _plain(value) for name, value in others.items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: str(Path(folder).absolute()) for key, folder in value.items()}
     return value if isinstance(value, str | float | int) else list(value)
-
-
-def _fewest_rows(
-    path: Path, reading: Reading, loops: tuple[Loop, ...]
-) -> tuple[Loop, ...]:
-    """Hinges as planar loops where the rows left out are satisfied by themselves.
-
-    In a mechanism with few degrees of freedom most rows of its hinges depend on
-    the others; programs and time stepping need independent ones.
-    """
-    planar = tuple(replace(loop, rows="planar") for loop in loops)
-    before, after = (
-        inspect_model(path, reading, rows, (), Findings())[0].independent_rows
-        for rows in (loops, planar)
-    )
-    return planar if before == after else loops
-
-
-def _words_on_feet(candidates: Sequence[FootCandidate]) -> list[str]:
-    """Which feet were found, in one line."""
-    chosen = [foot.name for foot in candidates if foot.chosen]
-    if not chosen:
-        return []
-    shown = ", ".join(chosen[:8]) + (" ..." if len(chosen) > 8 else "")
-    return [f"feet found by shape: {shown}"]
-
-
-# --- what Drake says ---
-
-
-def parse_model(
-    plant: MultibodyPlant,
-    path: Path,
-    reading: Reading,
-    findings: Findings | None = None,
-) -> list[ModelInstanceIndex]:
-    """Adds a model to a plant before Finalize.
-
-    Args:
-        plant: to add to.
-        path: the model file.
-        reading: what Drake is to parse.
-        findings: what Drake warns of is added here.
-
-    Raises:
-        ModelProblem: for what Drake refuses, one line.
-    """
-    parser = Parser(plant)
-    own = package_root() / "package.xml"
-    if own.is_file():
-        parser.package_map().AddPackageXml(str(own))
-    for name, folder in reading.packages.items():
-        if parser.package_map().Contains(name):
-            parser.package_map().Remove(name)
-        parser.package_map().Add(name, str(folder))
-    try:
-        with heard() as warnings:
-            if reading.text is not None:
-                instances = parser.AddModelsFromString(reading.text, reading.ending)
-            else:
-                instances = parser.AddModels(str(path))
-    except _DRAKE_REFUSALS as error:
-        raise ModelProblem(path, _drake_message(error)) from error
-    if findings is not None:
-        note_messages(warnings, findings)
-    if not instances:
-        raise ModelProblem(path, "has no model")
-    return instances
-
-
-def _drake_message(error: BaseException) -> str:
-    return f"Drake's parser refuses it: {shortened(error)}"
-
-
-def inspect_model(
-    path: Path,
-    reading: Reading,
-    loops: Sequence[Loop],
-    points: Sequence[Point],
-    findings: Findings,
-) -> tuple[Summary, Links]:
-    """What a model contains, and its links in the pose to look for feet in.
-
-    Args:
-        path, reading, findings: as in :func:`parse_model`.
-        loops: its loops.
-        points: points whose bodies must exist.
-
-    Raises:
-        ModelProblem: for what Drake refuses, or masses that are not finite.
-        UnknownName: for a loop or a point of a body that does not exist.
-    """
-    builder = DiagramBuilder()
-    plant = builder.AddSystem(MultibodyPlant(1e-3))
-    scene_graph = builder.AddSystem(SceneGraph())
-    plant.RegisterAsSourceForSceneGraph(scene_graph)
-    parse_model(plant, path, reading, findings)
-    try:
-        plant.Finalize()
-        context = plant.CreateDefaultContext()
-        mass = plant.CalcTotalMass(context)
-        closure = LoopClosure(plant, loops)
-        gaps, C = closure.gaps(context), closure.jacobian(context)
-        M = plant.CalcMassMatrix(context)
-    except DrakebotsError:
-        raise
-    except _DRAKE_REFUSALS as error:
-        raise ModelProblem(path, _drake_message(error)) from error
-    if not np.isfinite(M).all() or not np.isfinite(mass):
-        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
-    if light := moving_without_inertia(plant, M):
-        message = f"nothing has inertia that moves with {', '.join(light)}"
-        raise ModelProblem(path, f"{message}; give it mass and inertia, or fix it")
-    for point in points:
-        find_body(plant, point.body)
-    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-    single = [j for j in joints if j.num_velocities() == 1]
-    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-    driven = {motor.joint().index() for motor in motors}
-    summary = Summary(
-        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
-        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
-        actuators=tuple(motor.name() for motor in motors),
-        bodies=plant.num_bodies() - 1,
-        springs=plant.num_force_elements() - 1,
-        constraints=plant.num_constraints(),
-        mass=float(mass),
-        loop_rows=closure.num_rows,
-        independent_rows=rank,
-        loop_gap=float(gaps.max()) if gaps.size else 0.0,
-        joints=tuple(joint.name() for joint in single),
-        driven=tuple(j.name() for j in single if j.index() in driven),
-        bases=sum(j.is_ephemeral() and "floating" in j.type_name() for j in joints),
-    )
-    return summary, Links(plant, scene_graph.model_inspector(), context, loops)
-
-
-def _normalised(C: np.ndarray) -> np.ndarray:
-    """Columns scaled, so that the rank does not depend on metres or radians."""
-    norms = np.linalg.norm(C, axis=0)
-    return C / np.where(norms > 0, norms, 1.0)

@@ -39,8 +39,9 @@ from drakebots.model.find import (
     model_stem,
     package_root,
 )
-from drakebots.model.load import Model, load, load_arguments
+from drakebots.model.load import load, load_arguments
 from drakebots.model.loops import Loop
+from drakebots.model.model import Model
 from drakebots.model.reading.limits import read_text
 from drakebots.model.reading.tree import read_tree, write_tree
 from drakebots.results import Result, provenance

@@ -9,7 +9,7 @@ import pytest
 
 from drakebots.cli import main
 from drakebots.cli import skin as skin_commands
-from drakebots.model.load import load, package_root
+from drakebots.model import load, package_root
 from drakebots.results import load_result
 from drakebots.skin import simulate
 

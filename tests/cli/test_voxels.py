@@ -11,7 +11,7 @@ from drakebots.cli import main
 from drakebots.lattice.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import load_lattice, save_lattice
 from drakebots.lattice.shape.lattice import block
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.results import load_result
 
 

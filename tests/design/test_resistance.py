@@ -10,7 +10,7 @@ from fold_experiment import FoldExperiment, ankle_skin, write_ankle
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.skin.file.description import read_skin
 from drakebots.skin.file.robot import load_skinned
 from tests.helpers.robot_fields import coarse_beetle

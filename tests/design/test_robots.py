@@ -11,7 +11,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.design.robots import JOINTS, VERTICES, WEIGHTS
 from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES
 from drakebots.fem.mesh.check import tet_quality
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.skin.file.robot import load_skinned
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from drakebots import load
-from drakebots.model.load import Model
+from drakebots.model.model import Model
 
 CROUCH = 0.5
 """Of thighs back from vertical and shanks forward at zero angles [rad]."""

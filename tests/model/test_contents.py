@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.model.feet.test_candidates import ball_end, quadruped
 
 from drakebots import load
 from drakebots.model import model_contents
 from tests.model.reading.urdf.test_joined_frames import five_bar
-from tests.model.test_feet import ball_end, quadruped
 
 
 def test_a_quadruped_in_tables(tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model.load import load, package_root
+from drakebots.model import load, package_root
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 

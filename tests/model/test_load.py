@@ -10,7 +10,7 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import DrakebotsError, UnknownName, available_models, load
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from tests.helpers.scripts import load_script
 
 COUNTS = {

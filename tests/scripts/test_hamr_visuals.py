@@ -14,7 +14,7 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 from drakebots.robots.hamr.model.parameters import LEGS, mirror, parameters
 from drakebots.robots.hamr.model.sdf import (
     hamr_sdf,

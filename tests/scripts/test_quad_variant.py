@@ -3,7 +3,7 @@
 from quad_variant import variant
 
 from drakebots import load
-from drakebots.model.load import package_root
+from drakebots.model import package_root
 
 
 def test_meshes_come_along(tmp_path):

@@ -12,7 +12,7 @@ from pydrake.multibody.plant import (
 )
 
 from drakebots.core.errors import FileProblem, InvalidInput, ModelProblem, UnknownName
-from drakebots.model.load import load, package_root
+from drakebots.model import load, package_root
 from drakebots.multibody.limbs import add_limbs, read_limbs, write_limbs
 from tests.helpers.limb_samples import limb, plant_with
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.fem.material.materials import Material
-from drakebots.model import skin_path
-from drakebots.model.load import package_root
+from drakebots.model import package_root, skin_path
 from drakebots.skin.file.description import (
     GlueRadius,
     Patches,

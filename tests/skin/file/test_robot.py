@@ -13,7 +13,7 @@ from drakebots.fem.mesh.io import write_mesh
 from drakebots.fem.mesh.mesh import TetMesh
 from drakebots.fem.solver.newton import Prescribed
 from drakebots.fem.statics import equilibrium
-from drakebots.model.load import load, package_root
+from drakebots.model import load, package_root
 from drakebots.skin.file.attach import attach
 from drakebots.skin.file.description import (
     GlueRadius,

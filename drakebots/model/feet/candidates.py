@@ -27,8 +27,8 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model.description import Point
+from drakebots.model.feet.soles import EMPTY, Cloud, cloud_of, far_end, sole
 from drakebots.model.loops import Loop, find_body
-from drakebots.model.soles import EMPTY, Cloud, cloud_of, far_end, sole
 
 _FOOT = re.compile(r"foot|feet|toe|ankle|sole|paw|hoof", re.IGNORECASE)
 _NO_FOOT = re.compile(

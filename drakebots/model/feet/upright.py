@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.math import RigidTransform
 
-from drakebots.model.feet import FootCandidate, Links, foot_candidates
+from drakebots.model.feet.candidates import FootCandidate, Links, foot_candidates
 from drakebots.model.reading import TURNS
 
 _LEVEL = 0.1

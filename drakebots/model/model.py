@@ -1,0 +1,185 @@
+"""A robot model as a value: what its file says, and what was found out about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import ModelInstanceIndex
+
+from drakebots.model.actuators import Actuator, add_actuators
+from drakebots.model.description import Point
+from drakebots.model.feet import FootCandidate
+from drakebots.model.loops import Loop, add_ball_constraints
+from drakebots.model.parse import parse_model
+from drakebots.model.reading import Reading
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a model contains; counts are those of the plant with a free base.
+
+    Attributes:
+        positions, velocities, actuators: names in Drake's order.
+        bodies: number of bodies without the world.
+        springs: number of force elements without gravity.
+        constraints: number of constraints that the file declares for SAP.
+        mass: total mass [kg].
+        loop_rows: number of rows of c(q).
+        independent_rows: how many of them are independent.
+        loop_gap: largest gap of a loop at the default positions [m].
+        joints: names of the joints of one degree of freedom.
+        driven: those of them with a motor in the file.
+        bases: number of free bodies, each with what its joints carry.
+    """
+
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    actuators: tuple[str, ...]
+    bodies: int
+    springs: int
+    constraints: int
+    mass: float
+    loop_rows: int
+    independent_rows: int
+    loop_gap: float
+    joints: tuple[str, ...] = ()
+    driven: tuple[str, ...] = ()
+    bases: int = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file that has passed the checks, and what the YAML beside it adds.
+
+    Attributes:
+        name: the file's stem, or the name it was loaded by.
+        path: the model file.
+        loops, feet, points: from the file or the YAML beside it, in SI.
+        summary: what it contains.
+        notes: what was ignored or inferred, one line each.
+        text: what Drake parses in place of the file; None for the file itself.
+        ending: what `text` is: "sdf", "urdf" or "xml" (MJCF).
+        actuators: motors added to those of the file.
+        packages: folders of packages by name, for a file that Drake reads itself.
+        poses: joint positions by joint [rad, m], by the name that the file or one
+            beside it gives them ("home", "standing").
+        closed: default positions of joints that close the loops, where those of the
+            file leave them open, by joint [rad, m].
+        candidates: what could be feet, best first; empty where feet are given by the
+            file or the YAML beside it.
+        options: what :func:`load` was given besides the file, where it is not the
+            default, as plain values; `units` as its length, mass and time [SI].
+        files: hashes of the files that were read, by name; see
+            :func:`drakebots.model.find.file_hashes`.
+    """
+
+    name: str
+    path: Path
+    loops: tuple[Loop, ...]
+    feet: tuple[Point, ...]
+    points: tuple[Point, ...]
+    summary: Summary
+    notes: tuple[str, ...] = ()
+    text: str | None = field(default=None, repr=False)
+    ending: str = "sdf"
+    actuators: tuple[Actuator, ...] = ()
+    packages: Mapping[str, Path] = field(default_factory=dict)
+    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def add_to(
+        self, plant: MultibodyPlant, *, close_loops: bool = True
+    ) -> list[ModelInstanceIndex]:
+        """Parses the model into a plant (SI), before Finalize.
+
+        Args:
+            plant: to add to.
+            close_loops: whether to add SAP ball constraints for the loops that
+                the file does not close itself.
+
+        Returns:
+            The model instances that were added.
+        """
+        reading = Reading(self.text, self.ending, packages=self.packages)
+        instances = parse_model(plant, self.path, reading)
+        add_actuators(plant, self.actuators, instances)
+        for instance in instances:
+            for name, positions in self.closed.items():
+                if plant.HasJointNamed(name, instance):
+                    joint = plant.GetJointByName(name, instance)
+                    joint.set_default_positions(np.asarray(positions, float))
+        if close_loops:
+            self.close_loops(plant, [x for x in self.loops if not x.in_file])
+        return instances
+
+    def close_loops(
+        self,
+        plant: MultibodyPlant,
+        loops: Sequence[Loop] | None = None,
+        *,
+        length_unit: float = 1.0,
+    ) -> None:
+        """Adds SAP ball constraints for loops to a plant, before Finalize.
+
+        The two balls of a hinge are a tenth of the largest coordinate of the loops'
+        points apart, or of the joints' where those are all zero: of the order of a
+        link, so that they hold its direction well.
+
+        Args:
+            plant: with the model's bodies.
+            loops: to close; all by default.
+            length_unit: the plant's unit of length [m].
+        """
+        points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
+        reach = max((float(np.abs(p).max()) for p in points), default=0.0)
+        if reach == 0 and points:
+            joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+            places = [j.frame_on_parent().GetFixedPoseInBodyFrame() for j in joints]
+            reach = max(float(np.abs(X.translation()).max()) for X in places)
+            reach *= length_unit
+        add_ball_constraints(
+            plant,
+            self.loops if loops is None else loops,
+            half_length=reach / 20 or 1e-3,
+            length_unit=length_unit,
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The contents as JSON-able values, lengths in m, mass in kg."""
+        s = self.summary
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "mass_kg": s.mass,
+            "bodies": s.bodies,
+            "free_bases": s.bases,
+            "num_positions": len(s.positions),
+            "num_velocities": len(s.velocities),
+            "positions": list(s.positions),
+            "velocities": list(s.velocities),
+            "actuators": list(s.actuators),
+            "springs_and_dampers": s.springs,
+            "sap_constraints_in_file": s.constraints,
+            "loops": [loop.name for loop in self.loops],
+            "loop_rows": s.loop_rows,
+            "independent_loop_rows": s.independent_rows,
+            "loop_gap_m": s.loop_gap,
+            "feet": {
+                foot.name: {
+                    "body": foot.body,
+                    "p_BF_m": foot.p_BF.tolist(),
+                    "radius_m": foot.radius,
+                }
+                for foot in self.feet
+            },
+            "points": [point.name for point in self.points],
+            "notes": list(self.notes),
+        }

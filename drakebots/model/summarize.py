@@ -1,0 +1,90 @@
+"""What a model contains, by having Drake parse it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pydrake.geometry import SceneGraph
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.core.errors import DrakebotsError, ModelProblem
+from drakebots.model.description import Point
+from drakebots.model.feet import Links
+from drakebots.model.loops import Loop, LoopClosure, find_body
+from drakebots.model.model import Summary
+from drakebots.model.parse import DRAKE_REFUSALS, drake_message, parse_model
+from drakebots.model.reading import Findings, Reading
+from drakebots.model.singular import moving_without_inertia
+
+
+def inspect_model(
+    path: Path,
+    reading: Reading,
+    loops: Sequence[Loop],
+    points: Sequence[Point],
+    findings: Findings,
+) -> tuple[Summary, Links]:
+    """What a model contains, and its links in the pose to look for feet in.
+
+    Args:
+        path, reading, findings: as in :func:`parse_model`.
+        loops: its loops.
+        points: points whose bodies must exist.
+
+    Raises:
+        ModelProblem: for what Drake refuses, or masses that are not finite.
+        UnknownName: for a loop or a point of a body that does not exist.
+    """
+    builder = DiagramBuilder()
+    plant = builder.AddSystem(MultibodyPlant(1e-3))
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    parse_model(plant, path, reading, findings)
+    try:
+        plant.Finalize()
+        context = plant.CreateDefaultContext()
+        mass = plant.CalcTotalMass(context)
+        closure = LoopClosure(plant, loops)
+        gaps, C = closure.gaps(context), closure.jacobian(context)
+        M = plant.CalcMassMatrix(context)
+    except DrakebotsError:
+        raise
+    except DRAKE_REFUSALS as error:
+        raise ModelProblem(path, drake_message(error)) from error
+    if not np.isfinite(M).all() or not np.isfinite(mass):
+        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
+    if light := moving_without_inertia(plant, M):
+        message = f"nothing has inertia that moves with {', '.join(light)}"
+        raise ModelProblem(path, f"{message}; give it mass and inertia, or fix it")
+    for point in points:
+        find_body(plant, point.body)
+    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    single = [j for j in joints if j.num_velocities() == 1]
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    driven = {motor.joint().index() for motor in motors}
+    summary = Summary(
+        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
+        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
+        actuators=tuple(motor.name() for motor in motors),
+        bodies=plant.num_bodies() - 1,
+        springs=plant.num_force_elements() - 1,
+        constraints=plant.num_constraints(),
+        mass=float(mass),
+        loop_rows=closure.num_rows,
+        independent_rows=rank,
+        loop_gap=float(gaps.max()) if gaps.size else 0.0,
+        joints=tuple(joint.name() for joint in single),
+        driven=tuple(j.name() for j in single if j.index() in driven),
+        bases=sum(j.is_ephemeral() and "floating" in j.type_name() for j in joints),
+    )
+    return summary, Links(plant, scene_graph.model_inspector(), context, loops)
+
+
+def _normalised(C: np.ndarray) -> np.ndarray:
+    """Columns scaled, so that the rank does not depend on metres or radians."""
+    norms = np.linalg.norm(C, axis=0)
+    return C / np.where(norms > 0, norms, 1.0)
