@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.model.feet.test_candidates import ball_end, quadruped
 
 from drakebots import load
 from drakebots.model import model_contents
+from tests.model.feet.test_candidates import ball_end, quadruped
 from tests.model.reading.urdf.test_joined_frames import five_bar
 
 

@@ -9,7 +9,7 @@ from drakebots.model import load
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 from tests.helpers.standing_robots import quadruped
-from tests.model.test_upright import lying_quadruped
+from tests.model.feet.test_upright import lying_quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
 
