@@ -250,7 +250,8 @@ def build_robot(
     if scaling.is_si:
         model.add_to(plant, close_loops=close_loops and time_step > 0)
     else:
-        _add_scaled(model, plant, scaling, close_loops and time_step > 0)
+        closed = close_loops and time_step > 0
+        _add_scaled(model, plant, scene_graph, scaling, closed)
     attach_base(plant, base)
     if ground is not None and scene_graph is not None:
         ground.add_to(plant, scaling)
@@ -261,7 +262,7 @@ def build_robot(
     return Robot(model, plant, scene_graph, scaling, closure)
 
 
-def _add_scaled(model, plant, scaling, close_loops) -> None:
+def _add_scaled(model, plant, scene_graph, scaling, close_loops) -> None:
     # A second diagram owns the original in SI while it is copied.
     original_builder = DiagramBuilder()
     original, geometry = AddMultibodyPlant(
@@ -275,6 +276,6 @@ def _add_scaled(model, plant, scaling, close_loops) -> None:
             f"{model.path}: declares {original.num_constraints()} constraints that "
             "cannot be copied to other units; list them as loops in the YAML beside it"
         )
-    copy_scaled(original, geometry, plant, scaling)
+    copy_scaled(original, geometry, plant, scaling, scene_graph)
     if close_loops:
         model.close_loops(plant, length_unit=scaling.length)

@@ -12,13 +12,17 @@ import numpy as np
 from pydrake.geometry import (
     Box,
     Capsule,
+    CollisionFilterDeclaration,
     Convex,
     Cylinder,
     Ellipsoid,
+    GeometryId,
+    GeometrySet,
     HalfSpace,
     Mesh,
     ProximityProperties,
     SceneGraph,
+    SceneGraphInspector,
     Sphere,
 )
 from pydrake.math import RigidTransform
@@ -52,13 +56,14 @@ def copy_scaled(
     source_geometry: SceneGraph | None,
     target: MultibodyPlant,
     scaling: Scaling,
+    target_geometry: SceneGraph | None = None,
 ) -> None:
     """Adds all of `source` to `target`, in scaled units; does not finalize it.
 
     Bodies, joints with damping, limits and default positions, springs, dampers
     and bushings, actuators with rotor inertia and gear ratio, gravity, and
-    collision geometry are copied; visual geometry and multibody constraints
-    are not (constraints cannot be read back from Drake: close loops with
+    collision geometry with its filters are copied; visual geometry and multibody
+    constraints are not (constraints cannot be read back from Drake: close loops with
     :meth:`drakebots.model.Model.close_loops`).
 
     Args:
@@ -66,6 +71,8 @@ def copy_scaled(
         source_geometry: its scene graph, or None to copy no geometry.
         target: the plant to add to.
         scaling: the units of the target.
+        target_geometry: the scene graph of the target; without it the filters of
+            collisions are not copied.
 
     Raises:
         InvalidInput: for a joint, force element or shape that cannot be copied.
@@ -79,7 +86,30 @@ def copy_scaled(
         source.gravity_field().gravity_vector() / scaling.acceleration
     )
     if source_geometry is not None and target.geometry_source_is_registered():
-        copier.collisions(source_geometry.model_inspector())
+        copies = copier.collisions(source_geometry.model_inspector())
+        if target_geometry is not None:
+            _copy_filters(source_geometry.model_inspector(), target_geometry, copies)
+
+
+def _copy_filters(
+    inspector: SceneGraphInspector,
+    target: SceneGraph,
+    copies: dict[GeometryId, GeometryId],
+) -> None:
+    """Excludes the pairs of geometries that the source excludes.
+
+    Drake cannot list a file's filter groups, but says of each pair what came of them.
+    """
+    filters = target.collision_filter_manager()
+    for index, first in enumerate(copies):
+        others = [
+            copies[second]
+            for second in list(copies)[index + 1 :]
+            if inspector.CollisionFiltered(first, second)
+        ]
+        if others:
+            pairs = GeometrySet(copies[first]), GeometrySet(others)
+            filters.Apply(CollisionFilterDeclaration().ExcludeBetween(*pairs))
 
 
 # --- joints by kind: made from the source, frames F and M, and scaled damping ---
@@ -249,11 +279,15 @@ class _Copier:
                 actuator.default_gear_ratio() * (unit.length if linear else 1.0)
             )
 
-    def collisions(self, inspector) -> None:
+    def collisions(
+        self, inspector: SceneGraphInspector
+    ) -> dict[GeometryId, GeometryId]:
+        """Copies the collision geometries; returns the copy of each."""
+        copies = {}
         for index, copy in self.body.items():
             body = self.source.get_body(index)
             for geometry in self.source.GetCollisionGeometriesForBody(body):
-                self.target.RegisterCollisionGeometry(
+                copies[geometry] = self.target.RegisterCollisionGeometry(
                     copy,
                     self._pose(inspector.GetPoseInFrame(geometry)),
                     scaled_shape(inspector.GetShape(geometry), self.unit.length),
@@ -262,6 +296,7 @@ class _Copier:
                         inspector.GetProximityProperties(geometry), self.unit
                     ),
                 )
+        return copies
 
 
 def scaled_shape(shape, length: float):

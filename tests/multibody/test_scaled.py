@@ -262,6 +262,36 @@ def test_collision_geometry_is_copied(zoo):
     assert shapes["slide"].length() == pytest.approx(100)
 
 
+def test_filters_of_collisions_are_copied(tmp_path):
+    """Links that a file keeps from touching pass through one another in any units."""
+    ball = "<sphere><radius>0.05</radius></sphere>"
+    links = "".join(link(name, collision(name, ball)) for name in "abcd")
+    joints = "".join(
+        f"""<joint name="to_{name}" type="revolute"><parent>a</parent>
+          <child>{name}</child><axis><xyz>0 0 1</xyz></axis></joint>"""
+        for name in "bcd"
+    )
+    sdf = f"""<sdf version="1.9" xmlns:drake="http://drake.mit.edu"><model name="m">
+      {links}{joints}<drake:collision_filter_group name="g">
+      <drake:member>b</drake:member><drake:member>c</drake:member>
+      <drake:ignored_collision_filter_group>g</drake:ignored_collision_filter_group>
+      </drake:collision_filter_group></model></sdf>"""
+    path = tmp_path / "m.sdf"
+    path.write_text(sdf)
+
+    def candidates(scaling):
+        builder = DiagramBuilder()
+        robot = build_robot(drakebots.load(path), builder, scaling=scaling)
+        inspector = robot.scene_graph.model_inspector()
+        return {
+            frozenset(inspector.GetName(g).rpartition("::")[2] for g in pair)
+            for pair in inspector.GetCollisionCandidates()
+        }
+
+    left = {frozenset("bd"), frozenset("cd")}
+    assert candidates(SI) == candidates(MM_G_MS) == left
+
+
 def test_a_point_of_mass_is_copied():
     """Rounding to other units may not make its inertia one that no body has."""
     source = MultibodyPlant(0.0)
