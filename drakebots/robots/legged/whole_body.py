@@ -54,6 +54,8 @@ class Gains:
         lead: largest error of the centre of mass along the ground that counts [l].
         weight_body, weight_feet, weight_stance, weight_joints: of the accelerations
             of tasks [1/g^2].
+        weight_path: of the horizontal acceleration of the centre of mass, beside
+            weight_body.
         weight_height: of the vertical acceleration of the centre of mass, beside
             weight_body: a robot that sinks cannot step any more.
         weight_force: of forces about the plan's [1/(m g)^2].
@@ -62,14 +64,15 @@ class Gains:
     """
 
     body: float = 2.0
-    feet: float = 5.0
+    feet: float = 8.0
     joints: float = 3.0
     capture: float = 1.2
-    foresight: float = 0.5
+    foresight: float = 0.8
     reach: float = 0.7
     clearance: float = 0.05
     lead: float = 0.5
     weight_body: float = 1.0
+    weight_path: float = 1.0
     weight_height: float = 10.0
     weight_feet: float = 1.0
     weight_stance: float = 10.0
@@ -158,8 +161,6 @@ class WholeBodyControl:
         least = gains.clearance * self._height
         planned = (plan.feet[:, :, 2] - self._radii).max(axis=0)
         self._lift = np.maximum(least - planned, 0.0)
-        # Where feet left the ground, seen from the plan.
-        self._left = np.zeros((len(self._feet), 2))
 
     def inputs(
         self, time: float, q: np.ndarray, v: np.ndarray, touching: np.ndarray
@@ -267,7 +268,7 @@ class WholeBodyControl:
         wanted = ref.com_acceleration + k**2 * e + 2 * k * (ref.com_velocity - J @ v)
         rest, weight = wanted - bias, w.weight_body / self._g**2
         tasks = [
-            _Task(J[:2], rest[:2], weight),
+            _Task(J[:2], rest[:2], w.weight_path * weight),
             _Task(J[2:], rest[2:], w.weight_height * weight),
         ]
         for index, gain, weight in (
@@ -282,20 +283,25 @@ class WholeBodyControl:
     def _foot_task(
         self, i: int, ref: Sample, v: np.ndarray, feet: _Feet, shift: np.ndarray
     ) -> _Task:
-        """A foot in the air: to its place on the plan's path, displaced."""
-        k, p = self._gains.feet * self._rate, feet.p[i]
-        goal, rate = ref.feet[i].copy(), ref.feet_velocity[i].copy()
-        # From where it left the ground to where it shall land.
-        s = 1.0 if self._never[i] else ref.swing[i]
-        share = s * s * (3 - 2 * s)
-        goal[:2] += (1 - share) * self._left[i] + share * shift
+        """A foot in the air: to its place on the plan's path, displaced.
+
+        Along the ground it goes the way of least squared acceleration that lands it
+        there on time, at the plan's velocity (e its distance from there, t the time
+        left): e'' = -6 e/t^2 - 4 e'/t.
+        """
+        k, p, s = self._gains.feet * self._rate, feet.p[i], ref.swing[i]
+        goal, speed = ref.feet[i].copy(), ref.feet_velocity[i].copy()
+        goal[:2] += shift
         goal[2] += self._lift[i] * 16 * (s * (1 - s)) ** 2
         if ref.loaded[i]:
             # It should be on the ground: straight down until it is.
             goal = np.r_[p[:2], min(goal[2], p[2])]
-            rate[2] -= LATE * np.sqrt(self._g * self._height)
-        wanted = ref.feet_acceleration[i] + k**2 * (goal - p)
-        wanted = wanted + 2 * k * (rate - feet.J[i] @ v)
+            speed[2] -= LATE * np.sqrt(self._g * self._height)
+        left = max(ref.landing[i], np.sqrt(6) / k)
+        stiffness = np.array([6 / left**2, 6 / left**2, k**2])
+        damping = np.array([4 / left, 4 / left, 2 * k])
+        wanted = ref.feet_acceleration[i] + stiffness * (goal - p)
+        wanted = wanted + damping * (speed - feet.J[i] @ v)
         weight = self._gains.weight_feet / self._g**2
         return _Task(feet.J[i], wanted - feet.bias[i], weight)
 
@@ -304,7 +310,6 @@ class WholeBodyControl:
         stop = -2 * self._gains.feet * self._rate
         for i, stands in enumerate(down):
             if stands:
-                self._left[i] = (feet.p[i] - ref.feet[i])[:2]
                 still = stop * (feet.J[i] @ v) - feet.bias[i]
                 weight = self._gains.weight_stance / self._g**2
                 tasks.append(_Task(feet.J[i], still, weight))

@@ -8,8 +8,8 @@ every leg a share of the cycle at which it lifts:
     crawl         one leg after the other, hind before fore, one side after the
                   other: the robot always stands on all legs but one
 
-A crawl needs legs that place their feet sideways, since the body shifts over the legs
-that carry it.
+A crawl needs legs that move their feet along and up: the body shifts over the legs that
+carry it, sideways where they can, else lengthwise.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def _centres(standing: Standing, legs: list[list[int]]) -> np.ndarray:
 def choose_gait(problem: LocomotionProblem, standing: Standing) -> str:
     """The problem's gait, or the calmest that the legs allow.
 
-    A crawl needs four legs or more with three actuators each and a base that is free
-    to move sideways.
+    A crawl needs four legs or more with two actuators each and a base that is free to
+    move sideways.
     """
     if problem.gait is not None:
         return problem.gait
     legs = len(legs_of(standing))
-    sideways = "y" in standing.base and standing.system.nu >= 3 * legs
+    sideways = "y" in standing.base and standing.system.nu >= 2 * legs
     given = problem.phases is not None
     return "crawl" if legs >= 4 and sideways and not given else "alternating"
 

@@ -40,6 +40,7 @@ from drakebots.trajopt.locomotion.attempts import (
     by_gait,
     whole_motion,
 )
+from drakebots.trajopt.locomotion.footfall import choose_gait
 from drakebots.trajopt.locomotion.gait import gait_program, plan_gait
 from drakebots.trajopt.locomotion.kinematic_guess import holding, kinematic_guess
 from drakebots.trajopt.locomotion.problem import LocomotionProblem
@@ -94,21 +95,19 @@ def plan_locomotion(
     run = partial(solve, solver=solver, progress=progress, checkpoint=checkpoint)
     attempts = []
     ours = solver == "exact"
-    if has_gait(problem):
+    for tried in _by_gaits(problem, standing):
+        if attempts and not _goes_on(attempts, clock):
+            break
         attempt = by_gait(
-            plan_gait(problem, standing),
+            plan_gait(tried, standing),
             standing,
             run,
             clock,
             resume=resume,
             options=(GAIT_OPTIONS if ours else {}) | dict(options or {}),
         )
-        attempts += [] if attempt is None else [_of_use(attempt, problem, standing)]
-    if not attempts or (
-        problem.contacts is None
-        and not (attempts[0].solution.ok or attempts[0].stopped)
-        and (clock.left is None or clock.left > 0)
-    ):
+        attempts += [] if attempt is None else [_of_use(attempt, tried, standing)]
+    if not attempts or (problem.contacts is None and _goes_on(attempts, clock)):
         attempt = by_freedom(
             problem,
             standing,
@@ -141,6 +140,29 @@ def plan_locomotion(
 def has_gait(problem: LocomotionProblem) -> bool:
     """Whether a motion by a gait is tried."""
     return problem.contacts != "free" and problem.phases != {}
+
+
+def _by_gaits(
+    problem: LocomotionProblem, standing: Standing
+) -> list[LocomotionProblem]:
+    """The problem with each gait that is tried for it, in turn."""
+    if not has_gait(problem):
+        return []
+    if problem.kind == "hop":
+        return [problem]
+    first = choose_gait(problem, standing)
+    gaits = [first]
+    if problem.gait is None and first == "crawl":
+        gaits.append("alternating")
+    return [replace(problem, gait=gait) for gait in gaits]
+
+
+def _goes_on(attempts: list[Attempt], clock: Clock) -> bool:
+    """Whether there is reason and time for another attempt."""
+    last = attempts[-1]
+    return not (last.solution.ok or last.stopped) and (
+        clock.left is None or clock.left > 0
+    )
 
 
 def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:

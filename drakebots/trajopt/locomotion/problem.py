@@ -90,7 +90,8 @@ class LocomotionProblem:
         knots: number of knots; with contacts by a gait, of one step of all legs.
         gait: "crawl" (one leg after the other) or "alternating" (every other leg
             around the robot at once: a trot on four); by default a crawl for robots
-            of four legs or more with three actuators each, else alternating.
+            of four legs or more with two actuators each, and alternating where there
+            is no such motion or for other robots.
         contacts: "gait" (the gait's footfall is kept: fast, and every foot lifts and
             carries in its turn) or "free" (the program decides which foot touches
             when). By default the gait's, and free where there is no such motion.

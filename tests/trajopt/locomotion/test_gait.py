@@ -10,7 +10,7 @@ import pytest
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.trajopt.contact_implicit.schedule import Schedule, independent_rows
-from drakebots.trajopt.locomotion.footfall import REACH, legs_of
+from drakebots.trajopt.locomotion.footfall import REACH, choose_gait, legs_of
 from drakebots.trajopt.locomotion.gait import gait_program, plan_gait
 from drakebots.trajopt.locomotion.kinematic_guess import kinematic_guess
 from drakebots.trajopt.locomotion.plan import first_iterate, plan_locomotion
@@ -31,8 +31,8 @@ def standing(quadruped):
     return stand(quadruped)
 
 
-def trot(model, **more) -> LocomotionProblem:
-    return LocomotionProblem(model, forward=0.1, knots=17, **more)
+def trot(model, gait="alternating", **more) -> LocomotionProblem:
+    return LocomotionProblem(model, forward=0.1, knots=17, gait=gait, **more)
 
 
 def test_trot_lifts_diagonals(quadruped, standing):
@@ -45,6 +45,14 @@ def test_trot_lifts_diagonals(quadruped, standing):
     assert (loaded[:, fl] == loaded[:, rr]).all()
     landed = grounded & ~loaded
     assert (landed.sum(axis=0) == 1).all()
+
+
+def test_legs_of_two_motors_crawl(quadruped, standing):
+    """A robot that cannot step sideways falls over in a trot, and not in a crawl."""
+    assert standing.system.nu == 2 * len(legs_of(standing))
+    assert choose_gait(LocomotionProblem(quadruped), standing) == "crawl"
+    fewer = LocomotionProblem(quadruped, phases={"fl_shank": 0.0})
+    assert choose_gait(fewer, standing) == "alternating"
 
 
 def test_crawl_stands_on_three(quadruped, standing):
