@@ -13,7 +13,7 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.model.loops import Loop
-from drakebots.model.reading.cuts import cut_loops
+from drakebots.model.reading.cuts import cut_loops, link_at
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.inertias import MOMENTS, repair_inertia
 from drakebots.model.reading.messages import heard
@@ -22,6 +22,7 @@ from drakebots.model.reading.shapes import Shapes
 from drakebots.model.reading.tags import SDF_ATTRIBUTES, SDF_TAGS, note_ignored_tags
 from drakebots.model.reading.tree import remove, write_tree
 from drakebots.model.reading.urdf.joints import free_name
+from drakebots.model.reading.urdf.numbers import floats
 from drakebots.model.reading.weightless import WORLD, fix_weightless
 
 
@@ -43,6 +44,7 @@ def repair_sdf(
     loops = cut_loops(root, findings, urdf=False)
     for model in root.iter("model"):
         _fix_weightless(model, findings)
+        _free_lifts(model, findings)
     _drop_unknown(root, findings)
     shapes = _shapes(packages, findings)
     for link in root.iter("link"):
@@ -79,6 +81,27 @@ def _fix_weightless(model: ET.Element, findings: Findings) -> None:
         joint.set("type", "fixed")
         ET.SubElement(joint, "parent").text = WORLD
         ET.SubElement(joint, "child").text = link
+
+
+def _free_lifts(model: ET.Element, findings: Findings) -> None:
+    """Slides up from the world, without a word on effort, get no motor.
+
+    Authors hang legged robots on them. Drake reads a missing effort as one without a
+    limit, and such a motor would carry the robot.
+    """
+    for joint in model.findall("joint"):
+        axis = joint.find("axis")
+        if joint.get("type") != "prismatic" or link_at(joint, "parent") != WORLD:
+            continue
+        if axis is None or axis.find("limit/effort") is not None:
+            continue
+        if floats(axis.findtext("xyz", "0 0 1")) != [0, 0, 1]:
+            continue
+        limit = axis.find("limit")
+        limit = ET.SubElement(axis, "limit") if limit is None else limit
+        ET.SubElement(limit, "effort").text = "0"
+        line = "a slide up from the world that states no effort gets no motor"
+        findings.note(line, joint.get("name", ""))
 
 
 _UNKNOWN = re.compile(

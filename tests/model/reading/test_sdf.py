@@ -123,3 +123,21 @@ def test_directives_name_a_package_above_their_folder(read, tmp_path):
     model, plant = read(text, "my_robot/scene.dmd.yaml")
     assert plant.num_bodies() == 2
     assert model.packages == {"my_robot": folder}
+
+
+@pytest.mark.parametrize(
+    "axis, motors",
+    [
+        ("<xyz>0 0 1</xyz>", ()),
+        ("<xyz>0 0 1</xyz><limit><lower>0</lower><upper>0.2</upper></limit>", ()),
+        ("<xyz>0 0 1</xyz><limit><effort>50</effort></limit>", ("lift",)),
+        ("<xyz>1 0 0</xyz>", ("lift",)),  # as a cart's
+    ],
+)
+def test_a_lift_without_an_effort_has_no_motor(tmp_path, axis, motors):
+    text = f"""<sdf version="1.9"><model name="m"><link name="base"/>
+      <joint name="lift" type="prismatic"><parent>world</parent><child>base</child>
+      <axis>{axis}</axis></joint></model></sdf>"""
+    model = load(write(tmp_path, text, "m.sdf"))
+    assert model.summary.actuators == motors
+    assert any("slide up" in note for note in model.notes) == (not motors)
