@@ -68,8 +68,8 @@ class Standing:
         if axis not in self.base:
             raise InvalidInput(
                 f"{self.system.robot.model.name} has no base coordinate for {axis} (it "
-                f"has {', '.join(self.base) or 'none'}); give it a free base, or a "
-                "joint to the world along that axis"
+                f"has {', '.join(self.base) or 'none'}); give it a free base "
+                "(--free-base), or a joint to the world along that axis"
             )
         return self.system.coordinates.index(self.base[axis])
 
