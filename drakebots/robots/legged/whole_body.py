@@ -54,8 +54,6 @@ class Gains:
         lead: largest error of the centre of mass along the ground that counts [l].
         weight_body, weight_feet, weight_stance, weight_joints: of the accelerations
             of tasks [1/g^2].
-        weight_path: of the horizontal acceleration of the centre of mass, beside
-            weight_body.
         weight_height: of the vertical acceleration of the centre of mass, beside
             weight_body: a robot that sinks cannot step any more.
         weight_force: of forces about the plan's [1/(m g)^2].
@@ -72,7 +70,6 @@ class Gains:
     clearance: float = 0.05
     lead: float = 0.5
     weight_body: float = 1.0
-    weight_path: float = 1.0
     weight_height: float = 10.0
     weight_feet: float = 1.0
     weight_stance: float = 10.0
@@ -268,7 +265,7 @@ class WholeBodyControl:
         wanted = ref.com_acceleration + k**2 * e + 2 * k * (ref.com_velocity - J @ v)
         rest, weight = wanted - bias, w.weight_body / self._g**2
         tasks = [
-            _Task(J[:2], rest[:2], w.weight_path * weight),
+            _Task(J[:2], rest[:2], weight),
             _Task(J[2:], rest[2:], w.weight_height * weight),
         ]
         for index, gain, weight in (
