@@ -121,6 +121,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan(args: argparse.Namespace) -> int:
     options = solver_options(args)
+    locomotion_problem(args, args.model)  # bad numbers before a long load
     model = robot_alone(load_model(args, notes=False))
     print_notes(model.name, model.notes)
     problem = locomotion_problem(args, model)
@@ -131,7 +132,9 @@ def _plan(args: argparse.Namespace) -> int:
     return finish(args, result, model)
 
 
-def locomotion_problem(args: argparse.Namespace, model: Model) -> LocomotionProblem:
+def locomotion_problem(
+    args: argparse.Namespace, model: Model | str
+) -> LocomotionProblem:
     """The problem that the options describe.
 
     Raises:

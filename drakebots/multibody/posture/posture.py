@@ -155,7 +155,12 @@ def _faults(
     if residuals["unheld [weight]"] > UNHELD:
         yield f"nothing holds {equilibrium(stance).weakest} at rest"
     lengths = [0.0 if p is None else np.linalg.norm(p) for p in stance.hips()]
-    if any(r and d > STRETCHED * r for d, r in zip(lengths, reaches)):
+    # A leg with a knee that nothing drives can stand only straight.
+    driven = [stance.is_driven(leg) for leg in stance.legs]
+    if any(
+        r and d > STRETCHED * r and bends
+        for d, r, bends in zip(lengths, reaches, driven)
+    ):
         yield "its legs are stretched"
 
 

@@ -294,6 +294,17 @@ class Stance:
             found.append(p_WF[list(leg.feet)].mean(axis=0) - p_WH)
         return found
 
+    def is_driven(self, leg: Leg) -> bool:
+        """Whether all joints of a leg that can move have motors."""
+        plant = self.robot.plant
+        motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
+        driven = {motor.joint().index() for motor in motors}
+        return all(
+            self.joints[j].index() in driven
+            for j in leg.joints
+            if self.upper[j] > self.lower[j]
+        )
+
     def joint_positions(self, pose: Mapping[str, float]) -> np.ndarray:
         """The defaults, replaced by those of a pose (len(joints),) [rad, m].
 
