@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.plots.file import COLOURS, check_ending, literal, save, write_figure
+    from drakebots.plots.file import (
+        COLOURS,
+        check_ending,
+        legend_below,
+        literal,
+        save,
+        write_figure,
+    )
     from drakebots.plots.lattice import (
         MM,
         draw_nodes,

@@ -9,7 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import COLOURS, check_ending, literal, write_figure
+from drakebots.plots import (
+    COLOURS,
+    check_ending,
+    legend_below,
+    literal,
+    write_figure,
+)
 from drakebots.results import Result
 
 PLANNED = "0.6"
@@ -62,7 +68,7 @@ def _strides(panel: Axes, run: Result) -> None:
     panel.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0], label="run")
     panel.axhline(facts["planned_stride_m"], color=PLANNED, label="plan")
     panel.set(xlabel="cycle", ylabel="stride [m]", title="strides")
-    panel.legend(fontsize=7, loc="lower right")
+    legend_below(panel)
 
 
 def _height(panel: Axes, run: Result) -> None:
@@ -71,7 +77,7 @@ def _height(panel: Axes, run: Result) -> None:
     panel.plot(time, planned, color=PLANNED, label="plan")
     panel.plot(time, data.base_position.values[:, 2], color=COLOURS[0], label="run")
     panel.set(xlabel="time [s]", ylabel="z [m]", title="height of the base")
-    panel.legend(fontsize=7, frameon=False)
+    legend_below(panel)
 
 
 def _angles(panel: Axes, run: Result) -> None:
@@ -79,7 +85,7 @@ def _angles(panel: Axes, run: Result) -> None:
     for i, name in enumerate(("roll", "pitch", "yaw")):
         panel.plot(run.data.time.values, angles[:, i], color=COLOURS[i], label=name)
     panel.set(xlabel="time [s]", ylabel="angle [deg]", title="angles of the base")
-    panel.legend(fontsize=7, frameon=False)
+    legend_below(panel)
 
 
 def _path(panel: Axes, run: Result) -> None:
@@ -92,7 +98,7 @@ def _path(panel: Axes, run: Result) -> None:
         panel.plot(x, y, color=colour, label=label)
     panel.set(xlabel="x [m]", ylabel="y [m]", title="path of the base")
     panel.set_aspect("equal", adjustable="datalim")
-    panel.legend(fontsize=7, frameon=False)
+    legend_below(panel)
 
 
 def _inputs(panel: Axes, run: Result) -> None:
@@ -118,6 +124,4 @@ def _loads(panel: Axes, run: Result) -> None:
         panel.plot(time, drawn, color=COLOURS[i % len(COLOURS)], lw=0.8)
     names = [literal(str(name)) for name in data.foot.values]
     panel.set_yticks(step * np.arange(len(names)), names, fontsize=7)
-    panel.set(
-        xlabel="time [s]", title=f"load on the feet, plan grey (row {step:.3g} N)"
-    )
+    panel.set(xlabel="time [s]", title=f"loads, plan grey, rows of {step:.3g} N")
