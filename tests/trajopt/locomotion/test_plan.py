@@ -20,7 +20,14 @@ from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.terrain import Slope
 from tests.helpers import program_robots as robots
 
-WALK = partial(LocomotionProblem, kind="walk", forward=0.16, knots=17, friction=0.7)
+WALK = partial(
+    LocomotionProblem,
+    kind="walk",
+    gait="alternating",
+    forward=0.16,
+    knots=17,
+    friction=0.7,
+)
 TURN = partial(LocomotionProblem, kind="turn", turn=0.2, knots=17)
 HOP = partial(LocomotionProblem, kind="hop", height=0.08, knots=17)
 
