@@ -265,6 +265,11 @@ def _borne_by_feet(robot: Robot, context: Context, stance: Stance) -> float:
     feet = robot.feet_positions(context)
     if not (len(feet) and stance.stands):
         return 1.0
+    # Points of one link are corners of a sole, which may carry anywhere between.
+    links = [foot.body for foot in robot.model.feet]
+    soles = [feet[[name == link for link in links]] for name in dict.fromkeys(links)]
+    low = np.array([sole.min(axis=0) for sole in soles])
+    high = np.array([sole.max(axis=0) for sole in soles])
     results = robot.plant.get_contact_results_output_port().Eval(context)
     world = robot.plant.world_body().index()
     near = total = 0.0
@@ -273,7 +278,9 @@ def _borne_by_feet(robot: Robot, context: Context, stance: Stance) -> float:
         if world not in (contact.bodyA_index(), contact.bodyB_index()):
             continue
         push = abs(contact.contact_force()[2])
-        away = np.linalg.norm(feet - contact.contact_point(), axis=1).min()
+        p_WC = contact.contact_point()
+        outside = np.maximum(np.maximum(low - p_WC, p_WC - high), 0.0)
+        away = np.linalg.norm(outside, axis=1).min()
         near += push * (away < STANDING_REACH * stance.size)
         total += push
     return float(near / total) if total > 0 else 1.0
