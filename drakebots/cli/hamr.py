@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from typing import Any
 
 from drakebots.cli.command import Variant
-from drakebots.cli.inputs import load_model, model_argument, stored
+from drakebots.cli.inputs import (
+    length,
+    load_model,
+    model_argument,
+    named_numbers,
+    number,
+    numbers,
+    stored,
+)
 from drakebots.cli.options import (
     attribute_texts,
     field_options,
@@ -21,6 +31,7 @@ from drakebots.cli.progress import progress_bar
 from drakebots.model import load
 from drakebots.robots.hamr import (
     GaitProblem,
+    GaitWeights,
     JumpProblem,
     Simulation,
     export_voltages,
@@ -31,14 +42,27 @@ from drakebots.robots.hamr import (
 _SIMULATE = attribute_texts(Simulation, but=("model",))
 
 
+def _phases_argument(parser, texts: dict[str, str]) -> None:
+    parser.add_argument("--phases", metavar="FL=0.5,...", help=texts["phases"])
+
+
+def _phases(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with phases parsed, if there are any."""
+    if "phases" not in options:
+        return options
+    phases = named_numbers(options["phases"], "--phases", number)
+    return options | {"phases": phases}
+
+
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     field_options(parser, Simulation, _SIMULATE)
+    _phases_argument(parser, _SIMULATE)
     output_arguments(parser)
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    options = given(args, _SIMULATE)
+    options = _phases(given(args, _SIMULATE))
     Simulation(**options)  # bad numbers before a long load
     model = load_model(args)
     with progress_bar(model.name) as progress:
@@ -57,7 +81,10 @@ SIMULATE = Variant(
 _SOLVER = ("time_limit", "checkpoint", "resume")
 _GAIT = attribute_texts(GaitProblem, but=_SOLVER)
 _JUMP = attribute_texts(JumpProblem, but=_SOLVER)
-_BOTH = ("surface", "friction", "knots")
+_BOTH = ("surface", "friction", "knots", "tilt")
+_GAIT_WEIGHTS = attribute_texts(GaitWeights)
+_WEIGHTS = ("pose", "rates")
+"""Weights of a gait's cost that have an option."""
 
 
 def _only(texts: dict[str, str]) -> dict[str, str]:
@@ -67,23 +94,49 @@ def _only(texts: dict[str, str]) -> dict[str, str]:
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="hamr")
     gait = parser.add_argument_group("a gait")
-    field_options(gait, GaitProblem, _only(_GAIT))
+    texts = _only(_GAIT)
+    clearance = texts.pop("clearance")
+    gait.add_argument("--clearance", metavar="0.3mm", help=clearance)
+    _phases_argument(gait, texts)
+    field_options(gait, GaitProblem, texts)
+    chosen = {name: _GAIT_WEIGHTS[name] for name in _WEIGHTS}
+    field_options(gait, GaitWeights, chosen)
     jump = parser.add_argument_group("the jump")
     switch(jump, "--jump", "jump", "plan the jump instead of a gait")
     field_options(jump, JumpProblem, _only(_JUMP))
     both = parser.add_argument_group("both")
     field_options(both, GaitProblem, {name: _GAIT[name] for name in _BOTH})
+    shown = ",".join(f"{w:g}" for w in GaitWeights().slack)
+    both.add_argument("--slack-weights", metavar=shown, help=_GAIT_WEIGHTS["slack"])
     solver_arguments(parser)
 
 
-def _plan(args: argparse.Namespace) -> int:
-    kind, other, what = GaitProblem, _only(_JUMP), "a gait"
+def plan_problem(args: argparse.Namespace) -> GaitProblem | JumpProblem:
+    """The problem that the options describe.
+
+    Raises:
+        InvalidInput: for options of the other problem, and for bad values.
+    """
+    kind: Any = GaitProblem
+    other, what = _only(_JUMP), "a gait"
     if args.jump:
         kind, other, what = JumpProblem, _only(_GAIT), "a jump"
     own = _JUMP if args.jump else _GAIT
     refuse(args, [n for n in other if n not in own and hasattr(args, n)], what)
-    options = given(args, [name for name in own if hasattr(args, name)])
-    problem = kind(**solver_options(args), **options)
+    if args.jump:
+        refuse(args, _WEIGHTS, what)
+    options = _phases(given(args, [name for name in own if hasattr(args, name)]))
+    if "clearance" in options:
+        options["clearance"] = length(options["clearance"], "--clearance")
+    weights = given(args, _WEIGHTS)
+    if args.slack_weights is not None:
+        weights["slack"] = numbers(args.slack_weights, "--slack-weights")
+    options["weights"] = replace(kind.weights, **weights)
+    return kind(**solver_options(args), **options)
+
+
+def _plan(args: argparse.Namespace) -> int:
+    problem = plan_problem(args)
     with progress_bar(f"hamr {problem.name}") as progress:
         result = plan(problem, progress=progress)
     return finish(args, result, load("hamr"))

@@ -7,10 +7,13 @@ import json
 import numpy as np
 import pytest
 
+from drakebots.cli import hamr as cli_hamr
 from drakebots.cli import main
 from drakebots.cli import plan as cli_plan
 from drakebots.core.errors import InvalidInput
 from drakebots.results import load_result
+from drakebots.robots.hamr import GaitProblem, GaitWeights
+from drakebots.robots.hamr.plan import JumpWeights
 from drakebots.trajopt.locomotion import LocomotionWeights
 from tests.helpers.scripts import is_picture
 
@@ -76,6 +79,16 @@ def walker(tmp_path):
         (["plan", "hamr", "--forward", "0.3"], "--forward does not apply"),
         (["plan", "hamr", "--jump", "--frequency", "10"], "--frequency does not apply"),
         (["plan", "hamr", "--knots", "2"], "knots"),
+        (["plan", "hamr", "--clearance", "3"], "clearance"),
+        (["plan", "hamr", "--clearance", "high"], "--clearance"),
+        (["plan", "hamr", "--tilt", "0"], "tilt"),
+        (["plan", "hamr", "--rates", "-1"], "rates"),
+        (["plan", "hamr", "--phases", "FL"], "--phases"),
+        (["plan", "hamr", "--phases", "XL=0.5"], "FL"),
+        (["plan", "hamr", "--slack-weights", "1,x"], "--slack-weights"),
+        (["plan", "hamr", "--slack-weights", "0"], "slack"),
+        (["plan", "hamr", "--jump", "--pose", "2"], "--pose does not apply"),
+        (["plan", "hamr", "--jump", "--clearance", "1mm"], "does not apply"),
         (["plan", "hamr", "-o", "/nowhere/plan.nc"], "no folder"),
         (["plan", "hamr", "--resume", "none.npz"], "no such checkpoint"),
         (["plan", "WALKER", "--feet", "paw", "--forward", "0.3"], "paw"),
@@ -149,6 +162,38 @@ def test_options_make_a_problem(words, fields, monkeypatch, tmp_path):
     for name, value in fields.items():
         same = value if name in nested else pytest.approx(value)
         assert values[name] == same, name
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ([], vars(GaitProblem())),
+        (["--clearance", "0.3mm", "--tilt", "0.03"], {"clearance": 3e-4, "tilt": 0.03}),
+        (["--phases", "FL=0.25,RR=0"], {"phases": {"FL": 0.25, "RR": 0.0}}),
+        (["--pose", "2", "--rates", "5"], {"weights": GaitWeights(pose=2, rates=5)}),
+        (
+            ["--slack-weights", "10,1e5"],
+            {"weights": GaitWeights(slack=(10.0, 1e5))},
+        ),
+        (
+            ["--jump", "--slack-weights", "9", "--tilt", "0.1"],
+            {"weights": JumpWeights(slack=(9.0,)), "tilt": 0.1},
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_make_a_problem_of_hamr(words, fields, monkeypatch):
+    found = []
+
+    def keep(problem, **more):
+        found.append(problem)
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(cli_hamr, "plan", keep)
+    assert main(["plan", "hamr", *words]) == InvalidInput.exit_code
+    (problem,) = found
+    values = {name: getattr(problem, name) for name in fields}
+    assert values == fields
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
     from drakebots.robots.hamr.model import MODEL
-    from drakebots.robots.hamr.plan import GaitProblem, JumpProblem, plan
+    from drakebots.robots.hamr.plan import GaitProblem, GaitWeights, JumpProblem, plan
     from drakebots.robots.hamr.plots import plot_track
     from drakebots.robots.hamr.reference import Reference, export_voltages
     from drakebots.robots.hamr.simulate import HamrSimulation as Simulation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,7 +10,7 @@ import numpy as np
 import yaml
 from pydrake.systems.framework import LeafSystem
 
-from drakebots.core.checks import between, check_value, one_of, positive
+from drakebots.core.checks import between, check_value, finite, one_of, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.model import package_root
 from drakebots.robots.hamr.model import BIAS, FORWARD, LEGS, MODEL, UP, hamr_benders
@@ -89,6 +90,7 @@ def make_waveform(
     *,
     swing_voltage: float | None = None,
     lift_voltage: float | None = None,
+    phases: Mapping[str, float] | None = None,
 ) -> Waveform:
     """The waveform of a gait or move from its table.
 
@@ -97,9 +99,11 @@ def make_waveform(
         frequency: stride frequency [Hz], 10 by default; moves have their own.
         swing_voltage, lift_voltage: amplitudes about half the bias [V] instead of the
             table's.
+        phases: shares of the cycle at which legs lift, by leg, instead of the
+            table's: 0.5 is the table's 180 degrees.
 
     Raises:
-        UnknownName: for an unknown gait.
+        UnknownName: for an unknown gait or leg.
         InvalidInput: for a frequency that is not > 0, or an amplitude that is not
             within 0 and half the bias.
     """
@@ -122,6 +126,11 @@ def make_waveform(
     check_value("swing_voltage", swing_voltage, between(0, BIAS / 2, "V"))
     check_value("lift_voltage", lift_voltage, between(0, BIAS / 2, "V"))
     phase = row.get("phase", dict.fromkeys(LEGS, 0.0))
+    for leg, share in (phases or {}).items():
+        check_value("phase of a leg", leg, one_of("leg", LEGS))
+        check_value(f"phase of {leg}", share, finite())
+        # z = sin(w t + phase) rises through 0 at the share -phase/360 of the cycle.
+        phase = phase | {leg: -360.0 * share}
     return Waveform(
         name=gait,
         frequency=float(frequency),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -56,19 +58,54 @@ def slip(times: np.ndarray, foot_velocity_x: np.ndarray, distance: float) -> flo
     return float(travelled.sum() / (foot_velocity_x.shape[1] * distance))
 
 
+def loaded_slip(
+    foot_position: np.ndarray, normal: np.ndarray, weight: float, distance: float
+) -> float:
+    """Normalised slip of loaded feet, in any horizontal direction.
+
+    s = 1/(n d) sum_i sum_k |p_i,k+1 - p_i,k| over the intervals k at whose end foot i
+    carries more than :data:`LOADED` of the weight, with p_i the horizontal position
+    of foot i of n and d the forward distance of the body. Unlike :func:`slip` it
+    counts forward and sideways sliding, and only where a foot presses on the ground.
+
+    Args:
+        foot_position: (T, n, 3) [m].
+        normal: normal forces (T, n) [N]; of a plan, those of the interval before.
+        weight: of the robot [N].
+        distance: d [m]; the slip is NaN when it is <= 0.
+    """
+    if distance <= 0:
+        return float("nan")
+    moved = np.hypot(*np.moveaxis(np.diff(foot_position[..., :2], axis=0), -1, 0))
+    slid = np.where(normal[1:] > LOADED * weight, moved, 0.0)
+    return float(slid.sum() / (normal.shape[1] * distance))
+
+
+def clearance_mm(foot_height: np.ndarray, cycles: Sequence[int]) -> float:
+    """Least over cycles and feet of the largest height in a cycle [mm].
+
+    Args:
+        foot_height: heights above the ground (T, n) [m].
+        cycles: samples at which cycles start, and at which the last one ends.
+    """
+    highest = [foot_height[a : b + 1].max(axis=0) for a, b in pairwise(cycles)]
+    return 1e3 * float(np.min(highest))
+
+
 def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> dict:
     """Metrics over the whole cycles after the ramp.
 
     Args:
-        data: with time, base_position, base_rpy, foot_velocity, foot_force,
-            actuator_force, actuator_velocity, voltage, loop_gap.
+        data: with time, base_position, base_rpy, foot_position, foot_velocity,
+            foot_force, actuator_force, actuator_velocity, voltage, loop_gap.
         rhythm: of the motion, or the waveform that was played.
         mass: of the robot [kg].
 
     Returns:
         stride_mm_per_cycle (mean forward distance in the heading each cycle
-        starts with) and its deviation, x/y/yaw/z per cycle, slip, duty
-        factors by foot, mechanical power [mW], peak voltage, cycles.
+        starts with) and its deviation, x/y/yaw/z per cycle, slip, loaded_slip,
+        clearance_min_mm, duty factors by foot, mechanical power [mW], peak voltage,
+        cycles.
     """
     time = data.time.values
     base, rpy = data.base_position.values, data.base_rpy.values
@@ -104,6 +141,10 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
         "yaw_deg_per_cycle": float(np.degrees(np.diff(rpy[cycles, 2]).mean())),
         "height_mean_mm": 1e3 * float(base[span, 2].mean()),
         "slip": slip(time[span], data.foot_velocity.values[span, :, 0], distance),
+        "loaded_slip": loaded_slip(
+            data.foot_position.values[span], normal, mass * GRAVITY, distance
+        ),
+        "clearance_min_mm": clearance_mm(data.foot_position.values[..., 2], cycles),
         "duty_factor": dict(
             zip(data.foot.values.tolist(), standing.mean(axis=0).tolist())
         ),

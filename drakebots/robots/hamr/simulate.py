@@ -124,6 +124,8 @@ class HamrSimulation(HamrRun, OnSurface):
             the gait's.
         lift_voltage: amplitude of the lift voltages about 112.5 V [V] instead of the
             gait's.
+        phases: shares of the cycle at which legs lift, by leg (FL, RL, FR, RR),
+            instead of the gait's.
         model: HAMR-VI, or a variant of it with the same actuators: a name, a path or
             a loaded model.
     """
@@ -132,6 +134,7 @@ class HamrSimulation(HamrRun, OnSurface):
     frequency: float | None = None
     swing_voltage: float | None = None
     lift_voltage: float | None = None
+    phases: Mapping[str, float] | None = None
     model: str | Path | Model = MODEL
 
     def __post_init__(self):
@@ -150,6 +153,7 @@ class HamrSimulation(HamrRun, OnSurface):
             self.frequency,
             swing_voltage=self.swing_voltage,
             lift_voltage=self.lift_voltage,
+            phases=self.phases,
         )
 
     @property

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         cost_friction_power,
         cost_input_steps,
         cost_loop_forces,
+        cost_rates,
         cost_velocity_steps,
     )
     from drakebots.trajopt.contact_implicit.result import (

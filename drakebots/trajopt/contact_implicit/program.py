@@ -268,6 +268,22 @@ class ContactImplicitBuilder(ProgramBuilder):
             h[1:], h[:-1], self._equalities("equal_steps", len(h) - 1, [""])
         )
 
+    def raise_feet(self, height: np.ndarray) -> None:
+        """Keeps feet at least `height` (K, num_feet) above the ground at the ends of
+        the intervals, plant units; 0 asks for no more than no penetration.
+
+        Raises:
+            InvalidInput: for another shape, or heights that are not >= 0.
+        """
+        lower = self._rows["distance"].lower
+        height = np.asarray(height, float)
+        if height.shape != lower.shape or not (height >= 0).all():
+            raise InvalidInput(
+                f"heights of feet must be {lower.shape} numbers >= 0, one for each "
+                "interval and foot"
+            )
+        lower[:] = height
+
     def _slack_cost(self) -> None:
         weight = self.problem.slack_weight
         self.cost("slack", {"s": self["s"].indices}, lambda s: weight * s)
@@ -322,6 +338,18 @@ def cost_velocity_steps(b: ContactImplicitBuilder, weight: float) -> None:
         "smooth",
         {"q0": q[:-2], "q1": q[1:-1], "q2": q[2:], "h": h[1:]},
         lambda q0, q1, q2, h: weight * ca.sumsqr((q0 - 2 * q1 + q2) / h),
+    )
+
+
+def cost_rates(
+    b: ContactImplicitBuilder, weight: float, coordinates: Sequence[int]
+) -> None:
+    """`rates`: w sum h |(q_k+1 - q_k)/h|^2 over some coordinates."""
+    q, h = b["q"].indices[:, list(coordinates)], b["h"].indices
+    b.cost(
+        "rates",
+        {"q0": q[:-1], "q1": q[1:], "h": h},
+        lambda q0, q1, h: weight * ca.sumsqr(q1 - q0) / h,
     )
 
 

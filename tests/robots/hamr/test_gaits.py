@@ -169,3 +169,17 @@ def test_source_plays_the_waveform_in_its_clock():
         context.SetTime(1e3 * time)
         played = source.GetOutputPort("voltages").Eval(context)
         assert played == pytest.approx(wave.voltages(time), abs=1e-9)
+
+
+def test_legs_lift_at_the_shares_that_are_given():
+    wave = make_waveform("trot", 10.0, phases={"RL": 0.25, "FR": 0.5})
+    assert np.allclose(np.degrees(wave.phase), [0, -90, -180, 0])
+    _, height = wave.commands(0.225 + 1e-9)  # a quarter of the cycle, after the ramp
+    assert height[1] == pytest.approx(0.0, abs=1e-6)
+    assert wave.commands(0.23)[1][1] > 0.0
+    same = make_waveform("trot", 10.0, phases={"RL": 0.5})
+    assert np.allclose(
+        same.voltages(0.337), make_waveform("trot", 10.0).voltages(0.337)
+    )
+    with pytest.raises(UnknownName, match="FL"):
+        make_waveform("trot", phases={"left": 0.0})

@@ -14,6 +14,7 @@ from drakebots.robots.hamr.metrics import (
     cycle_poses,
     cycle_starts,
     gait_metrics,
+    loaded_slip,
     slip,
 )
 
@@ -35,6 +36,15 @@ def made_up(turn=TURN, cycles=7, samples=200):
     foot_velocity[:, 0, 0] = 0.05 * wave
     foot_velocity[:, 1, 0] = -0.02
     foot_velocity[:, 2, 0] = 0.3
+    # FL as above, RL sideways too, FR up to 1 mm and RR to 0.2 mm in every cycle.
+    foot_position = np.zeros((time.size, 4, 3))
+    foot_position[:, 0, 0] = (
+        -0.05 / (2 * np.pi * FREQUENCY) * np.cos(2 * np.pi * FREQUENCY * time)
+    )
+    foot_position[:, 1] = np.outer(time, [-0.02, 0.015, 0.0])
+    foot_position[:, :2, 2] = 2e-3
+    foot_position[:, 2, 2] = 1e-3 * np.maximum(wave, 0)
+    foot_position[:, 3, 2] = 2e-4 * np.maximum(wave, 0)
     force = np.zeros((time.size, 4, 3))
     force[wave > 0, 0, 2] = 0.02 * MASS * GRAVITY
     force[wave < 0, 3, 2] = 0.02 * MASS * GRAVITY
@@ -47,6 +57,7 @@ def made_up(turn=TURN, cycles=7, samples=200):
         {
             "base_position": (("time", "axis"), np.c_[x, y, 0.0125 + 1e-4 * wave]),
             "base_rpy": (("time", "angle"), np.c_[zero, zero, angle]),
+            "foot_position": (("time", "foot", "axis"), foot_position),
             "foot_velocity": (("time", "foot", "axis"), foot_velocity),
             "foot_force": (("time", "foot", "axis"), force),
             "actuator_force": (("time", "actuator"), drive),
@@ -66,6 +77,16 @@ def test_slip_has_a_closed_form():
     ]
     backward = 2 * 0.3 / math.pi + 0.05 * 2
     assert slip(time, velocity, 0.5) == pytest.approx(backward / (3 * 0.5), rel=1e-6)
+
+
+def test_slip_of_loaded_feet_is_the_way_they_slide():
+    # One foot slides (3, 4) mm while loaded and 5 mm unloaded; one never carries.
+    where = 1e-3 * np.array([[0, 0, 0], [3, 4, 1], [3, 9, 0]], float)
+    position = np.stack([where, 2 * where], axis=1)
+    normal = np.array([[0.0, 0], [0.2, 0], [0, 0]])
+    assert loaded_slip(position, normal, 1.0, 0.05) == pytest.approx(0.05)
+    assert loaded_slip(position, 0.0 * normal, 1.0, 0.05) == 0.0
+    assert math.isnan(loaded_slip(position, normal, 1.0, 0.0))
 
 
 def test_slip_without_backward_motion_or_progress():
@@ -97,6 +118,10 @@ def test_other_metrics_of_a_steady_run():
     # Five cycles, 0.5 s, 50 mm; per cycle FL slides back 0.05 / (10 pi) m.
     backward = 5 * 0.05 / (FREQUENCY * math.pi) + 0.02 * 0.5
     assert found["slip"] == pytest.approx(backward / (4 * 0.05), rel=1e-3)
+    # Loaded, FL slides forward by 0.05 / (10 pi) m a cycle and RL at 0.025 m/s.
+    loaded = 5 * 0.05 / (FREQUENCY * math.pi) + 0.025 * 0.5
+    assert found["loaded_slip"] == pytest.approx(loaded / (4 * 0.05), rel=0.01)
+    assert found["clearance_min_mm"] == pytest.approx(0.2)
     duty = found["duty_factor"]
     assert duty["FL"] == pytest.approx(0.5, abs=0.01)
     assert duty["RR"] == pytest.approx(0.5, abs=0.01)

@@ -15,13 +15,21 @@ import xarray as xr
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict
 from drakebots.results import Result
-from drakebots.robots.hamr.metrics import GRAVITY, LOADED, slip
+from drakebots.robots.hamr.metrics import (
+    GRAVITY,
+    LOADED,
+    clearance_mm,
+    loaded_slip,
+    slip,
+)
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
     JumpProblem,
     gait_program,
+    hamr_system,
     jump_program,
+    swings,
 )
 from drakebots.robots.hamr.plan.warm_start import (
     Guess,
@@ -88,11 +96,19 @@ def plan(
     clock = Clock(problem.time_limit)
     guess = simulated_gait(problem) if gait else simulated_jump(problem)
     clock.add({"warm start": clock.elapsed})
-    build = partial(gait_program, problem, guess.q[-1])
+    start = _start(problem, guess)
+    if gait:
+        build = partial(gait_program, problem, guess.q[-1])
+        if problem.clearance:
+            # Steps stay where the search starts; bare rows, as that needs no more.
+            q = _positions(gait_program(problem, guess.q[-1])[1], start)
+            build = partial(build, swinging=swings(q))
+    else:
+        build = partial(jump_program, problem)
     contact, solution = _solve_stages(
-        build if gait else partial(jump_program, problem),
+        build,
         problem.weights.slack,
-        _start(problem, guess),
+        start,
         partial(solve, progress=progress, checkpoint=problem.checkpoint),
         clock,
     )
@@ -134,6 +150,11 @@ def _start(problem: GaitProblem | JumpProblem, guess: Guess):
     if resume.kind != "hamr.plan":
         raise InvalidInput(f"cannot resume from a {resume.kind}; give a plan of HAMR")
     return lambda program: resume.data.decision.values
+
+
+def _positions(program: Program, start) -> np.ndarray:
+    """q (N, 38) of what the search starts from, in plant units."""
+    return program.view(start(program))["q"]
 
 
 def _options(program: Program, x: np.ndarray, later: bool) -> dict:
@@ -190,11 +211,15 @@ def _dataset(contact: ContactImplicit, solution: Solution) -> xr.Dataset:
 
 def _gait_metrics(problem: GaitProblem, data: xr.Dataset, guess: Guess) -> dict:
     stride = float(data.base_position.values[-1, 0] - data.base_position.values[0, 0])
+    feet, normal = data.foot_position.values, data.foot_force.values[..., 2]
+    weight = GRAVITY * hamr_system().robot.model.summary.mass
     return {
         "gait": problem.gait,
         "frequency_hz": problem.frequency,
         "stride_mm": 1e3 * stride,
         "slip": slip(data.time.values, data.foot_velocity.values[..., 0], stride),
+        "loaded_slip": loaded_slip(feet, normal, weight, stride),
+        "clearance_min_mm": clearance_mm(feet[..., 2], [0, len(feet) - 1]),
         "warm_start_stride_mm": 1e3 * guess.stride,
         "periodic": True,
     }

@@ -10,7 +10,10 @@ the next and v the difference quotients of q,
 
 All but the friction term are the authors'. Without it the cheapest gaits shuffle:
 feet slide forward under little load, which a plan times to the millisecond and no
-execution repeats (docs/hamr.md).
+execution repeats (docs/hamr.md). Nothing feeds back the body, so a gait must also be
+an orbit that holds by itself. Calm bodies hold better, and can be asked for: by
+bounds of the tilt, by w_rates int roll'^2 + pitch'^2 dt, and by feet that pass
+`clearance` above the ground in the middle of their swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
 crouching, and leaves the ground; the last knot is the apex. The terms at the end of
@@ -23,6 +26,7 @@ with q_s the swing actuators.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -53,6 +57,7 @@ from drakebots.trajopt.contact_implicit import (
     cost_friction_power,
     cost_input_steps,
     cost_loop_forces,
+    cost_rates,
     cost_velocity_steps,
 )
 from drakebots.trajopt.program import Program
@@ -72,8 +77,11 @@ SCALES = Scales(
 SLACK = (1e-7, 1.0)
 """Bounds of the complementarity slack [mm N]."""
 
-MAX_TILT = 0.15
+TILT = 0.15
 """Bound of roll, pitch and yaw [rad], so that gaits walk straight ahead."""
+
+SWING = 0.1
+"""Share of a cycle, about a foot's highest knot, in which `clearance` is kept."""
 
 SLACK_WEIGHTS = (50.0, 500.0, 5e3, 5e4)
 
@@ -106,6 +114,7 @@ class GaitWeights(_Weights):
         smooth: weight of the changes of the velocities.
         friction: weight of the power lost in friction.
         loops: weight of the loop forces.
+        rates: weight of the squared rates of roll and pitch, in time.
         slack: weights of the complementarity slack (exact penalties): each after
             the first starts from the last answer; those after the second are used
             only while the slack is not at its bound.
@@ -117,6 +126,7 @@ class GaitWeights(_Weights):
     smooth: float = 20.0
     friction: float = 20.0
     loops: float = 1e-3
+    rates: float = 0.0
     slack: tuple[float, ...] = SLACK_WEIGHTS
 
 
@@ -147,19 +157,27 @@ class _PlanProblem(OnSurface):
 
     Attributes:
         knots: number of knots; the last knot of a gait repeats the first.
+        tilt: bound of the chassis' roll, pitch and yaw [rad].
         time_limit: limit of the wall time, warm start included [s].
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint file, or a plan with as many knots, to start from.
     """
 
     knots: int = 51
+    tilt: float = TILT
     time_limit: float | None = None
     checkpoint: str | Path | None = None
     resume: str | Path | Result | None = None
 
     def __post_init__(self):
         super().__post_init__()
-        check(self, "", knots=whole(5), time_limit=optional(positive("s")))
+        check(
+            self,
+            "",
+            knots=whole(5),
+            tilt=between(0, np.pi / 2, "rad", open_ends=True),
+            time_limit=optional(positive("s")),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,10 +188,15 @@ class GaitProblem(_PlanProblem):
         gait: name of the open-loop gait that starts the search.
         frequency: stride frequency [Hz].
         stride: desired forward distance per cycle [m].
+        clearance: least height of every foot above the ground in the middle of its
+            swing [m]: for a tenth of the cycle about the knot at which the foot
+            is highest in what the search starts from. 0 asks for none.
         free_period: fraction by which the period may change, 0 for a fixed period.
         symmetric: whether the right legs are driven as the mirror image of
             the left legs (a laterally symmetric gait: bound, pronk).
         weights: weights of the cost.
+        phases: shares of the warm start's cycle at which legs lift, by leg (FL, RL,
+            FR, RR), instead of the gait's.
         warm_voltage: voltage amplitude of the warm start [V] instead of the gait's.
         seed: seed of a random perturbation of the warm start, 0 for none.
     """
@@ -181,9 +204,11 @@ class GaitProblem(_PlanProblem):
     gait: str = "trot"
     frequency: float = 10.0
     stride: float = 10e-3
+    clearance: float = 0.0
     free_period: float = 0.0
     symmetric: bool = False
     weights: GaitWeights = GaitWeights()
+    phases: Mapping[str, float] | None = None
     warm_voltage: float | None = None
     seed: int = 0
 
@@ -192,12 +217,14 @@ class GaitProblem(_PlanProblem):
             raise InvalidInput(
                 f"{self.gait} is not periodic; plan a JumpProblem (--jump) instead"
             )
+        make_waveform(self.gait, phases=self.phases)
         super().__post_init__()
         check(
             self,
             "",
             frequency=positive("Hz"),
             stride=between(0, 0.05, "m", open_ends=True),
+            clearance=between(0, 0.01, "m"),
             free_period=between(0, 0.5),
             symmetric=flag(),
             warm_voltage=optional(between(0, BIAS / 2, "V")),
@@ -266,14 +293,34 @@ def _base_coordinates() -> dict[str, str]:
 # --- programs ---------------------------------------------------------------
 
 
+def swings(q: np.ndarray) -> np.ndarray:
+    """At which intervals' ends each foot is in the middle of its swing (N-1, 4).
+
+    That is for :data:`SWING` of the cycle about the knot at which it is highest.
+
+    Args:
+        q: positions of one cycle (N, 38), in plant units; the last repeats the first.
+    """
+    height = hamr_system().foot_positions(q[1:])[..., 2]
+    count, half = len(height), int(SWING * len(height) / 2)
+    away = np.arange(count)[:, None] - height.argmax(axis=0)
+    return np.minimum(away % count, -away % count) <= half
+
+
 def gait_program(
-    problem: GaitProblem, pose: np.ndarray, *, slack_weight: float | None = None
+    problem: GaitProblem,
+    pose: np.ndarray,
+    *,
+    swinging: np.ndarray | None = None,
+    slack_weight: float | None = None,
 ) -> tuple[ContactImplicit, Program]:
     """The program of a gait.
 
     Args:
         problem: the gait.
         pose: q_g (38,), in plant units; its x and y are ignored.
+        swinging: where feet are in the middle of their swings (N-1, 4), see
+            :func:`swings`; None for no foot, without a clearance.
         slack_weight: weight of the slack; None for the first of the problem's.
     """
     weights, base = problem.weights, _base_coordinates()
@@ -297,7 +344,10 @@ def gait_program(
     if free:
         b.equal_steps()
     b.bound("q", 0, 0.0, 0.0, labels=[base["x"], base["y"]])
-    _bound_tilt(b, base)
+    _bound_tilt(b, base, problem.tilt)
+    if swinging is not None:
+        height = problem.clearance / system.robot.scaling.length
+        b.raise_feet(np.where(swinging, height, 0.0))
     if problem.symmetric:
         _mirror_inputs(b)
     q = b["q"].indices
@@ -309,6 +359,9 @@ def gait_program(
         {"q": q[-1:, 2:]},
         lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
     )
+    if weights.rates:
+        tilts = [system.coordinates.index(base[name]) for name in ("roll", "pitch")]
+        cost_rates(b, weights.rates, tilts)
     _shared_costs(b, weights)
     return contact, b.build()
 
@@ -336,7 +389,7 @@ def jump_program(
     b.equal_steps()
     b.bound("v0", 0, 0.0, 0.0)
     b.bound("q", 0, 0.0, 0.0, labels=[base[n] for n in ("x", "y", "yaw")])
-    _bound_tilt(b, base)
+    _bound_tilt(b, base, problem.tilt)
     q, h = b["q"].indices, b["h"].indices
     # At rest for an interval with the actuators in the middle, so that the first
     # knot is the equilibrium of standing and no energy is stored yet.
@@ -363,9 +416,9 @@ def jump_program(
     return contact, b.build()
 
 
-def _bound_tilt(b: ContactImplicitBuilder, base: dict[str, str]) -> None:
+def _bound_tilt(b: ContactImplicitBuilder, base: dict[str, str], tilt: float) -> None:
     turns = [base[name] for name in ("yaw", "pitch", "roll")]
-    b.bound("q", slice(None), -MAX_TILT, MAX_TILT, labels=turns)
+    b.bound("q", slice(None), -tilt, tilt, labels=turns)
 
 
 def _shared_costs(b: ContactImplicitBuilder, weights: GaitWeights | JumpWeights):

@@ -50,6 +50,7 @@ def simulated_gait(problem: GaitProblem) -> Guess:
             gait=problem.gait,
             frequency=problem.frequency,
             friction=problem.mu,
+            phases=problem.phases,
             cycles=_CYCLES,
             swing_voltage=problem.warm_voltage,
             lift_voltage=problem.warm_voltage,

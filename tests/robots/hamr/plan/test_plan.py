@@ -13,10 +13,12 @@ from drakebots.robots.hamr.model.piezo import hamr_benders
 from drakebots.robots.hamr.plan.plan import plan
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
+    GaitWeights,
     JumpProblem,
     gait_program,
     hamr_system,
     jump_program,
+    swings,
 )
 from drakebots.robots.hamr.plan.warm_start import packed, simulated_gait
 from drakebots.robots.hamr.reference import (
@@ -25,6 +27,7 @@ from drakebots.robots.hamr.reference import (
     sampled_voltages,
 )
 from drakebots.robots.hamr.track.track import Tracking, track
+from drakebots.trajopt.program import load_checkpoint
 from tests.helpers.hamr_plans import stored_plan
 
 pytestmark = pytest.mark.long
@@ -66,6 +69,44 @@ def test_rows_have_exact_jacobians():
         step = 1e-5 * np.eye(len(x))[i]
         slope = (program.values(x + step) - program.values(x - step)) / 2e-5
         assert np.allclose(J[:, [i]].toarray().ravel(), slope, atol=1e-6)
+
+
+def test_the_weight_of_rates_is_their_integral():
+    """w int roll'^2 + pitch'^2 dt of straight lines."""
+    weights = GaitWeights(rates=7.0)
+    problem = GaitProblem(knots=5, weights=weights)
+    _, program = gait_program(problem, POSE)
+    q, _ = np.zeros((2, 5, 38))
+    q[:, 4] = [0.0, 0.01, 0.03, 0.02, 0.0]
+    q[:, 5] = 2 * q[:, 4]
+    x = program.pack({"h": 25.0, "q": q})
+    expected = 7.0 * 5.0 * (np.diff(q[:, 4]) ** 2).sum() / 25.0
+    assert program.cost_table(x)["rates"] == pytest.approx(expected, rel=1e-12)
+    assert "rates" not in gait_program(GaitProblem(knots=5), POSE)[1].cost_table(x)
+
+
+def test_swings_are_about_each_foots_highest_knot():
+    _, program = gait_program(GaitProblem(), POSE)
+    q = program.view(load_checkpoint(stored_plan("10hz_card"), program))["q"]
+    swinging = swings(q)
+    height = hamr_system().foot_positions(q[1:])[..., 2]
+    assert swinging.shape == (50, 4)
+    assert (swinging.sum(axis=0) == 5).all()
+    assert swinging[height.argmax(axis=0), range(4)].all()
+    # A cycle that starts elsewhere has the same swings there.
+    later = np.vstack([q[13:], q[1:14]])
+    assert (swings(later) == np.roll(swinging, -13, axis=0)).all()
+
+
+def test_feet_are_raised_by_the_bounds_of_their_distance():
+    gait = GaitProblem(knots=9, clearance=3e-4)
+    swinging = np.zeros((8, 4), bool)
+    swinging[3, 1] = True
+    problem, program = gait_program(gait, POSE, swinging=swinging)
+    lower = program.rows["distance"].lower
+    assert (lower == np.where(swinging, 0.3, 0.0)).all()
+    with pytest.raises(InvalidInput, match="heights"):
+        problem.builder().raise_feet(-lower)
 
 
 def test_a_plan_satisfies_its_physics(coarse):
@@ -153,6 +194,10 @@ def test_the_warm_start_is_periodic_and_straight():
         ({"friction": float("nan")}, InvalidInput, "friction"),
         ({"knots": 3}, InvalidInput, "knots"),
         ({"stride": 9.5}, InvalidInput, "stride"),
+        ({"tilt": 0.0}, InvalidInput, "tilt"),
+        ({"clearance": -1e-3}, InvalidInput, "clearance"),
+        ({"phases": {"front": 0.5}}, UnknownName, "FL"),
+        ({"phases": {"FL": float("nan")}}, InvalidInput, "phase of FL"),
         ({"frequency": 0.0}, InvalidInput, "frequency"),
     ],
 )
