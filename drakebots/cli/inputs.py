@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots import results
 from drakebots.cli.options import given
 from drakebots.cli.output import SYSTEMS
 from drakebots.cli.progress import print_notes
@@ -20,7 +21,6 @@ from drakebots.core.units import si_factor
 from drakebots.lattice.shape import ENDINGS as LATTICES
 from drakebots.model import ENDINGS as MODELS
 from drakebots.model import Model, find_model, load, package_root, skin_path
-from drakebots.results import Result, load_result
 from drakebots.robots import robots
 
 # Numbers on the command line: "5mm" as 0.005, "30deg", lists, points.
@@ -279,7 +279,7 @@ def names_skinned(word: str) -> bool:
 # --- results ----------------------------------------------------------------
 
 
-def stored(path: str | Path) -> Result:
+def stored(path: str | Path) -> results.Result:
     """Loads a result; its file is read once, though its kind decides the options first.
 
     Raises:
@@ -288,13 +288,13 @@ def stored(path: str | Path) -> Result:
     try:
         state = os.stat(path)
     except (OSError, ValueError):
-        return load_result(path)  # says what is wrong
+        return results.load_result(path)  # says what is wrong
     return _stored(str(path), state.st_ino, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=1)
-def _stored(path: str, *state: int) -> Result:
-    return load_result(path)
+def _stored(path: str, *state: int) -> results.Result:
+    return results.load_result(path)
 
 
 def kind_of(word: str) -> str:

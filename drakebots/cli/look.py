@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from drakebots import view
 from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import (
     find_input,
@@ -33,7 +34,6 @@ from drakebots.cli.output import (
 from drakebots.core.errors import InvalidInput
 from drakebots.model import available_models, load, model_contents
 from drakebots.robots import plot, record, resolve
-from drakebots.view import make_scene, serve
 
 # --- models, show -----------------------------------------------------------
 
@@ -109,12 +109,12 @@ def _view(args: argparse.Namespace) -> int:
             raise InvalidInput("--colour is for the skin of a result (.nc)")
         refuse(args, ["slow"], "a model; it is for a result (.nc)")
         args.model = args.what
-        scene = drawn(make_scene, load_model(args), port=args.port)
+        scene = drawn(view.make_scene, load_model(args), port=args.port)
     if args.html is None:
         url = scene.meshcat.web_url()
         print(f"{url} (Ctrl-C ends)", flush=True)
         tell(args, {"url": url})
-        serve(scene, seconds=args.seconds)
+        view.serve(scene, seconds=args.seconds)
         return 0
     path = drawn(scene.save, args.html)
     return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)

@@ -6,7 +6,8 @@ The `__init__.py` of a package lists its public names as plain imports under
     __all__, __getattr__, __dir__ = lazy_face(__name__)
 
 so that `import drakebots` and `drakebots --help` do not load Drake, CasADi, numba
-and matplotlib (PEP 562).
+and matplotlib (PEP 562). :func:`late` does the same for a package of others that few
+calls need.
 """
 
 from __future__ import annotations
@@ -48,6 +49,25 @@ def lazy_face(
     module.__class__ = _Face
     vars(module)["_public"] = frozenset(public)
     return public, __getattr__, lambda: sorted({*vars(module), *public})
+
+
+def late(name: str) -> Any:
+    """A stand-in for a package of others, imported when something of it is used.
+
+        trimesh = late("trimesh")
+
+    For packages that take long to import and that most calls do not need. scipy needs
+    no stand-in: `import scipy` leaves its parts for later.
+    """
+    return _Late(name)
+
+
+class _Late:
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
 
 
 def _load(home: str, name: str, package: str) -> Any:

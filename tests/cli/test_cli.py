@@ -208,15 +208,17 @@ def test_help_has_an_example_that_parses(name, title, capsys, monkeypatch):
     assert parse(shlex.split(form.example)[1:]).command == name
 
 
-HEAVY = ("pydrake", "casadi", "numba", "matplotlib", "scipy", "trimesh", "xarray")
+HEAVY = ("casadi", "numba", "matplotlib", "trimesh", "xarray", "pydrake", "scipy")
 
 
-def test_help_imports_no_robot():
-    """`drakebots --help` loads neither Drake nor another heavy library."""
+@pytest.mark.parametrize("words, needed", [("--help", ()), ("show hamr", HEAVY[-2:])])
+def test_commands_import_what_they_need(words, needed):
+    """`--help` loads neither Drake nor another heavy library, `show` no more."""
     code = (
         "import sys\nfrom drakebots.cli import main\n"
-        "try: main(['--help'])\n"
-        f"except SystemExit: print(sorted({{*{HEAVY!r}}} & set(sys.modules)))"
+        f"try: main({words.split()!r})\n"
+        "except SystemExit: pass\n"
+        f"print(sorted({{*{HEAVY!r}}} - {{*{needed!r}}} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -105,7 +105,7 @@ def test_a_result_is_read_once(files, monkeypatch, tmp_path):
         read.append(path)
         return load_result(path)
 
-    monkeypatch.setattr(inputs, "load_result", load)
+    monkeypatch.setattr(inputs.results, "load_result", load)
     assert inputs.kind_of(str(run)) == "legged.simulation"
     assert inputs.stored(run).ok
     assert len(read) == 1

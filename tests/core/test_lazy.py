@@ -5,6 +5,8 @@ import types
 
 import pytest
 
+from drakebots.core.lazy import late
+
 FACE = '''"""A robot."""
 
 from typing import TYPE_CHECKING
@@ -95,3 +97,11 @@ def test_only_imports_from_modules(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(TypeError, match="from module import name"):
         import odd  # noqa: F401
+
+
+def test_a_package_of_others_is_imported_when_it_is_used(robot):
+    tools = late("robot.tools")
+    assert "robot.tools" not in sys.modules
+    assert tools.HAMMER == 1
+    with pytest.raises(AttributeError, match="SAW"):
+        _ = tools.SAW

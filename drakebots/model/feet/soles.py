@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from pydrake.geometry import (
     Box,
     Capsule,
@@ -21,8 +22,6 @@ from pydrake.geometry import (
     Sphere,
 )
 from pydrake.math import RigidTransform
-from scipy.optimize import least_squares
-from scipy.spatial import ConvexHull, QhullError
 
 _FACING = np.cos(np.radians(40))
 """A sole may be this far from level in the pose that is looked at."""
@@ -188,8 +187,8 @@ def _bottom(low, up, layer) -> tuple[np.ndarray, np.ndarray]:
         run = np.linalg.norm(from_lowest - np.outer(rise, up), axis=1)
         return up, rise <= np.maximum(layer, _LEVEL * run)
     try:
-        hull = ConvexHull(low, qhull_options="QJ Pp")
-    except (QhullError, ValueError):
+        hull = scipy.spatial.ConvexHull(low, qhull_options="QJ Pp")
+    except (scipy.spatial.QhullError, ValueError):
         return lowest
     facing = hull.equations[:, :3] @ -up > _FACING
     if not facing.any():
@@ -257,7 +256,7 @@ def _ball(p, up, leg) -> tuple[np.ndarray, float] | None:
         if len(low) < 12:
             continue
         start = np.r_[low.mean(axis=0), np.linalg.norm(np.ptp(low, axis=0)) / 3]
-        fit = least_squares(
+        fit = scipy.optimize.least_squares(
             lambda x, low=low: np.linalg.norm(low - x[:3], axis=1) - x[3], start
         )
         centre, radius = fit.x[:3], fit.x[3]

@@ -22,12 +22,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import trimesh
+import scipy
 from pydrake.geometry import Mesh
-from scipy.spatial import QhullError
 
 from drakebots.core.errors import ModelProblem, one_line
 from drakebots.core.files import replacing
+from drakebots.core.lazy import late
+
+trimesh = late("trimesh")
 
 MAX_BYTES = 200_000_000
 """A larger mesh is refused before it is read."""
@@ -256,7 +258,7 @@ def join(parts: Sequence[Part], *, hull: bool) -> Part:
     if hull:
         try:
             convex = trimesh.convex.convex_hull(vertices)
-        except (QhullError, ValueError):
+        except (scipy.spatial.QhullError, ValueError):
             return Part(vertices, faces)  # flat
         return Part(np.asarray(convex.vertices), np.asarray(convex.faces))
     return Part(vertices, faces)

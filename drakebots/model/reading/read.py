@@ -11,10 +11,10 @@ from drakebots.core.errors import InvalidInput
 from drakebots.model.actuators import effort_limits
 from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
+from drakebots.model.reading import mjcf
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
-from drakebots.model.reading.mjcf import read_mjcf
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.sdf import make_sdf_absolute, repair_sdf
 from drakebots.model.reading.tree import fixed_to_world, read_tree, remove, write_tree
@@ -76,10 +76,10 @@ def read_model_file(
         raise InvalidInput(f"{path}: only the base of a URDF is turned; leave out up")
     if ending in ("xml", "mjcf"):
         findings.check(path)
-        mjcf = read_mjcf(path, free_base=free_base)
-        for note in mjcf.notes:
+        read = mjcf.read_mjcf(path, free_base=free_base)
+        for note in read.notes:
             findings.note(note)
-        reading = Reading(mjcf.sdf, "sdf", loops=mjcf.loops, poses=mjcf.poses)
+        reading = Reading(read.sdf, "sdf", loops=read.loops, poses=read.poses)
     elif ending in ("urdf", "sdf"):
         reading = _repaired(path, source, ending, places, findings, free_base, up)
     else:

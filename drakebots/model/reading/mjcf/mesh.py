@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import trimesh
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput, ModelProblem
@@ -89,7 +88,8 @@ class Mesh:
         # The volume of pyramids from one point to all triangles: first from the middle
         # of the surface, then from the centre of mass that this gives. Legacy takes
         # all volumes as positive, which counts some of a mesh with hollows twice.
-        middle = _areas(triangles) @ triangles.mean(axis=1) / _areas(triangles).sum()
+        areas = _areas(triangles)
+        middle = areas @ triangles.mean(axis=1) / (areas.sum() or 1.0)
         _, center, _ = _pyramids(triangles, middle, is_signed)
         mass, _, moment = _pyramids(triangles, center, is_signed)
         mirror = np.sign(np.prod(self.scale)) if is_signed else 1.0
@@ -186,8 +186,8 @@ def _read_mesh(element: Element, compiler: Compiler, folder: Path) -> Mesh:
         vertices = vertices.reshape(-1, 3)
         faces = np.array(element.numbers("face"), dtype=int)
         if not faces.size:
-            faces = trimesh.Trimesh(vertices).convex_hull
-            vertices, faces = faces.vertices, faces.faces
+            hull = join([Part(vertices, np.zeros((0, 3), int))], hull=True)
+            vertices, faces = hull.vertices, hull.faces
         given = Part(vertices, np.reshape(faces, (-1, 3)))
     quat = Element("refquat", {"quat": element.get("refquat", "1 0 0 0")})
     return Mesh(

@@ -82,3 +82,10 @@ def test_a_flat_mesh_can_be_drawn(tmp_path):
     text = model(f'vertex="{flat}" face="0 1 2" inertia="shell"')
     path = write(tmp_path, text.replace("<geom", '<geom size=".1"/><geom'), "m.xml")
     assert load(path).summary.mass > 0
+
+
+@pytest.mark.parametrize("vertices", ["0 0 0 1 0 0 0 1 0 1 1 0", "0 0 0 1 0 0"])
+def test_vertices_without_a_hull_have_no_volume(tmp_path, vertices):
+    path = write(tmp_path, model(f'vertex="{vertices}"'), "m.xml")
+    with pytest.raises(ModelProblem, match="has no volume"):
+        load(path)
