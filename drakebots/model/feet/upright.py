@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.math import RigidTransform
 
-from drakebots.model.feet.candidates import FootCandidate, Links, foot_candidates
+from drakebots.model.feet.candidates import FootCandidate, foot_candidates
+from drakebots.model.feet.links import Links
 from drakebots.model.reading import TURNS
 
 _LEVEL = 0.1
