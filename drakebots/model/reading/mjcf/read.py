@@ -15,10 +15,8 @@ from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf.bodies import Tree, read_bodies
 from drakebots.model.reading.mjcf.compiler import read_compiler
-from drakebots.model.reading.mjcf.loops import read_loops
 from drakebots.model.reading.mjcf.mesh import read_meshes
-from drakebots.model.reading.mjcf.motors import read_motors
-from drakebots.model.reading.mjcf.poses import read_poses
+from drakebots.model.reading.mjcf.sections import read_loops, read_motors, read_poses
 from drakebots.model.reading.mjcf.tree import Element, read_elements
 from drakebots.model.reading.mjcf.write import mjcf_sdf
 
