@@ -11,13 +11,19 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsError, ModelProblem
+from drakebots.model.closing import independent_rows
 from drakebots.model.description import Point
 from drakebots.model.feet import Links
 from drakebots.model.loops import Loop, LoopClosure, find_body
 from drakebots.model.model import Summary
 from drakebots.model.parse import DRAKE_REFUSALS, drake_message, parse_model
 from drakebots.model.reading import Findings, Reading
-from drakebots.model.singular import moving_without_inertia
+
+SINGULAR = 1e-13
+"""Smallest eigenvalue of a regular mass matrix whose diagonal is scaled to 1."""
+
+PART = 0.1
+"""A coordinate belongs to a singular direction with at least this part of it."""
 
 
 def inspect_model(
@@ -61,7 +67,7 @@ def inspect_model(
         raise ModelProblem(path, f"{message}; give it mass and inertia, or fix it")
     for point in points:
         find_body(plant, point.body)
-    rank = int(np.linalg.matrix_rank(_normalised(C))) if C.size else 0
+    rank = len(independent_rows(C)) if C.size else 0
     joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
     single = [j for j in joints if j.num_velocities() == 1]
     motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
@@ -84,7 +90,29 @@ def inspect_model(
     return summary, Links(plant, scene_graph.model_inspector(), context, loops)
 
 
-def _normalised(C: np.ndarray) -> np.ndarray:
-    """Columns scaled, so that the rank does not depend on metres or radians."""
-    norms = np.linalg.norm(C, axis=0)
-    return C / np.where(norms > 0, norms, 1.0)
+def moving_without_inertia(plant: MultibodyPlant, M: np.ndarray) -> tuple[str, ...]:
+    """The joints that move without inertia, "link 'toe' on joint 'ankle'" each.
+
+    Args:
+        plant: finalized.
+        M: its mass matrix (nv, nv).
+
+    Returns:
+        One text for every joint with a coordinate in the null space of M; none for a
+        regular matrix.
+    """
+    if not M.size:
+        return ()
+    diagonal = np.maximum(np.diag(M), 0.0)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    null = np.abs(vectors[:, values < SINGULAR]).max(axis=1, initial=0.0) > PART
+    found = []
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        start = joint.velocity_start()
+        if null[start : start + joint.num_velocities()].any():
+            link = f"link {joint.child_body().name()!r}"
+            is_floating = "floating" in joint.type_name()
+            found.append(link + ("" if is_floating else f" on joint {joint.name()!r}"))
+    return tuple(found)

@@ -11,7 +11,7 @@ from pydrake.multibody.tree import (
     UnitInertia,
 )
 
-from drakebots.model.singular import moving_without_inertia
+from drakebots.model.summarize import moving_without_inertia
 
 
 def pendulum(inertia: SpatialInertia) -> tuple[MultibodyPlant, np.ndarray]:
