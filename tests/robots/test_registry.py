@@ -9,7 +9,7 @@ import pytest
 
 import drakebots
 from drakebots.cli.command import Variant
-from drakebots.cli.generic import attribute_texts
+from drakebots.cli.options import attribute_texts
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots import (
     Kind,
