@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from drakebots.cli.command import Variant
@@ -28,6 +29,7 @@ from drakebots.cli.options import (
 from drakebots.cli.output import finish, tell
 from drakebots.cli.plan import solver_arguments, solver_options
 from drakebots.cli.progress import progress_bar
+from drakebots.core.errors import InvalidInput
 from drakebots.model import load
 from drakebots.robots.hamr import (
     GaitProblem,
@@ -79,7 +81,7 @@ SIMULATE = Variant(
 )
 
 _SOLVER = ("time_limit", "checkpoint", "resume")
-_GAIT = attribute_texts(GaitProblem, but=_SOLVER)
+_GAIT = attribute_texts(GaitProblem, but=(*_SOLVER, "from_run"))
 _JUMP = attribute_texts(JumpProblem, but=_SOLVER)
 _BOTH = ("surface", "friction", "knots", "tilt")
 _GAIT_WEIGHTS = attribute_texts(GaitWeights)
@@ -101,6 +103,13 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     field_options(gait, GaitProblem, texts)
     chosen = {name: _GAIT_WEIGHTS[name] for name in _WEIGHTS}
     field_options(gait, GaitWeights, chosen)
+    gait.add_argument(
+        "--from",
+        dest="from_run",
+        type=Path,
+        metavar="RUN",
+        help="executed or simulated gait (.nc) whose settled cycle starts the search",
+    )
     jump = parser.add_argument_group("the jump")
     switch(jump, "--jump", "jump", "plan the jump instead of a gait")
     field_options(jump, JumpProblem, _only(_JUMP))
@@ -128,6 +137,10 @@ def plan_problem(args: argparse.Namespace) -> GaitProblem | JumpProblem:
     options = _phases(given(args, [name for name in own if hasattr(args, name)]))
     if "clearance" in options:
         options["clearance"] = length(options["clearance"], "--clearance")
+    if args.from_run is not None:
+        if args.jump:
+            raise InvalidInput("--from does not apply to a jump; leave it out")
+        options["from_run"] = stored(args.from_run)
     weights = given(args, _WEIGHTS)
     if args.slack_weights is not None:
         weights["slack"] = numbers(args.slack_weights, "--slack-weights")

@@ -91,6 +91,7 @@ def walker(tmp_path):
         (["plan", "hamr", "--jump", "--clearance", "1mm"], "does not apply"),
         (["plan", "hamr", "-o", "/nowhere/plan.nc"], "no folder"),
         (["plan", "hamr", "--resume", "none.npz"], "no such checkpoint"),
+        (["plan", "hamr", "--from", "none.nc"], "none.nc"),
         (["plan", "WALKER", "--feet", "paw", "--forward", "0.3"], "paw"),
         (["plan", "WALKER", "--forward", "0.3", "--jump"], "--jump does not apply"),
         (["plan", "WALKER", "--feet", "leg"], "--forward"),

@@ -224,7 +224,7 @@ def recorded_reference(
     """A part of a simulation as a reference.
 
     Args:
-        data: dataset of a HAMR simulation with the base "quaternion".
+        data: dataset of a HAMR simulation, or of an executed plan.
         start, end: first and last time of the part [s], rounded to samples.
         periodic: whether the part is a cycle.
         friction: friction coefficient of the simulated ground.
@@ -245,16 +245,14 @@ def recorded_reference(
     index = np.unique(np.r_[np.arange(first, last, every), last])
     names = coordinate_names()
     part = data.isel(time=index)
-    rpy, rates = part.base_rpy.values, part.velocity.values
-    q, v = np.zeros((2, len(index), len(names)))
-    q[:, :3], q[:, 3:_BASE] = part.base_position.values, rpy[:, ::-1]
-    q[:, _BASE:] = part.position.sel(coordinate=names[_BASE:]).values
-    # A free base in Drake has angular, then linear velocities, in the world frame.
-    v[:, :3] = rates[:, 3:6]
-    for k, (angles, w_WB) in enumerate(zip(rpy, rates[:, :3])):
-        turn = RollPitchYaw(angles)
-        v[k, 3:_BASE] = turn.CalcRpyDtFromAngularVelocityInParent(w_WB)[::-1]
-    v[:, _BASE:] = rates[:, 6:]
+    if names[3] in part.coordinate.values:
+        # An executed plan has a reference's base, "euler"; a variant of the model
+        # may have more coordinates.
+        place = [part.coordinate.values.tolist().index(name) for name in names]
+        q, v = part.position.values[:, place], part.velocity.values[:, place]
+        q[:, 3] = np.unwrap(q[:, 3])
+    else:
+        q, v = _from_quaternion(part, names)
     return Reference(
         time=part.time.values - part.time.values[0],
         q=q,
@@ -264,6 +262,23 @@ def recorded_reference(
         friction=friction,
         name=name,
     )
+
+
+def _from_quaternion(
+    part: xr.Dataset, names: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and rates (N, 38) of a simulation, whose base is "quaternion"."""
+    rpy, rates = part.base_rpy.values, part.velocity.values
+    q, v = np.zeros((2, part.sizes["time"], len(names)))
+    q[:, :3], q[:, 3:_BASE] = part.base_position.values, rpy[:, ::-1]
+    q[:, _BASE:] = part.position.sel(coordinate=names[_BASE:]).values
+    # A free base in Drake has angular, then linear velocities, in the world frame.
+    v[:, :3] = rates[:, 3:6]
+    for k, (angles, w_WB) in enumerate(zip(rpy, rates[:, :3])):
+        turn = RollPitchYaw(angles)
+        v[k, 3:_BASE] = turn.CalcRpyDtFromAngularVelocityInParent(w_WB)[::-1]
+    v[:, _BASE:] = rates[:, 6:]
+    return q, v
 
 
 # --- voltages for a real drive ----------------------------------------------

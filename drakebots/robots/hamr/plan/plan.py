@@ -33,8 +33,8 @@ from drakebots.robots.hamr.plan.programs import (
 )
 from drakebots.robots.hamr.plan.warm_start import (
     Guess,
+    first_gait,
     packed,
-    simulated_gait,
     simulated_jump,
 )
 from drakebots.trajopt.contact_implicit import (
@@ -94,7 +94,7 @@ def plan(
     """
     gait = isinstance(problem, GaitProblem)
     clock = Clock(problem.time_limit)
-    guess = simulated_gait(problem) if gait else simulated_jump(problem)
+    guess = first_gait(problem) if gait else simulated_jump(problem)
     clock.add({"warm start": clock.elapsed})
     start = _start(problem, guess)
     if gait:
@@ -133,10 +133,14 @@ def plan(
 
 def _recorded(problem: GaitProblem | JumpProblem) -> dict:
     """The problem as plain values for the result's provenance."""
-    resume = problem.resume
-    name = resume.kind if isinstance(resume, Result) else resume and str(resume)
-    checkpoint = problem.checkpoint and str(problem.checkpoint)
-    return asdict(replace(problem, resume=name, checkpoint=checkpoint))
+    files = ("checkpoint", "resume", "from_run")
+    given = {name: getattr(problem, name, None) for name in files}
+    names = {
+        name: value.kind if isinstance(value, Result) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return asdict(replace(problem, **names))
 
 
 # --- the solver -------------------------------------------------------------

@@ -199,6 +199,8 @@ class GaitProblem(_PlanProblem):
             FR, RR), instead of the gait's.
         warm_voltage: voltage amplitude of the warm start [V] instead of the gait's.
         seed: seed of a random perturbation of the warm start, 0 for none.
+        from_run: an executed or simulated gait of this frequency, a result or its
+            file, whose settled cycle starts the search instead of an open-loop gait.
     """
 
     gait: str = "trot"
@@ -211,6 +213,7 @@ class GaitProblem(_PlanProblem):
     phases: Mapping[str, float] | None = None
     warm_voltage: float | None = None
     seed: int = 0
+    from_run: str | Path | Result | None = None
 
     def __post_init__(self):
         if not make_waveform(self.gait).periodic:

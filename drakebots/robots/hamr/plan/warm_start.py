@@ -1,13 +1,13 @@
-"""First guesses of HAMR's programs, from simulated open-loop gaits."""
+"""First guesses of HAMR's programs, from simulated open-loop gaits or executed runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.results import Result
+from drakebots.results import Result, load_result
 from drakebots.robots.hamr.metrics import GRAVITY
 from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
@@ -17,6 +17,9 @@ from drakebots.trajopt.program import Program
 
 _CYCLES = 3
 """Cycles simulated after the ramp, of which the last one is taken."""
+
+_SETTLED = 5
+"""Cycles at the end of a run among which the most nearly periodic one is taken."""
 
 _SLACK = 1e-2
 """Complementarity slack of the guess [mm N]."""
@@ -37,6 +40,74 @@ class Guess:
     q: np.ndarray
     u: np.ndarray
     stride: float
+
+
+def first_gait(problem: GaitProblem) -> Guess:
+    """The guess of a gait: of the problem's run, or else of its open-loop gait.
+
+    Raises:
+        InvalidInput: for a run of another frequency or with no whole cycle, and when
+            a simulation ends early.
+        FileProblem: for a run that cannot be read.
+    """
+    guess = executed_gait(problem) if problem.from_run else simulated_gait(problem)
+    if problem.seed:
+        random = np.random.default_rng(problem.seed)
+        guess.u[:] = np.clip(
+            guess.u + 5.0 * random.standard_normal(guess.u.shape), 0.0, BIAS
+        )
+        guess.q[:, 6:] += 0.01 * random.standard_normal((1, guess.q.shape[1] - 6))
+    return guess
+
+
+def executed_gait(problem: GaitProblem) -> Guess:
+    """A settled cycle of the problem's run, made periodic and straight.
+
+    Of the last cycles, the one whose end is nearest to its start: a limit cycle, or
+    what the run comes closest to. Its voltages are those that drove the robot, with
+    the controller's corrections.
+
+    Raises:
+        InvalidInput, FileProblem: as :func:`first_gait`.
+    """
+    run = problem.from_run
+    run = run if isinstance(run, Result) else load_result(run)
+    if run.kind not in ("hamr.track", "hamr.simulation"):
+        raise InvalidInput(f"cannot start from a {run.kind}; give an executed gait")
+    metrics, end = run.metrics, float(run.data.time.values[-1])
+    frequency = metrics.get("frequency_hz") or 1 / metrics.get("period_s", np.inf)
+    # The period of an executed plan may have been free.
+    off = abs(frequency / problem.frequency - 1)
+    if off > problem.free_period + 0.01 or not metrics.get("cycles"):
+        raise InvalidInput(
+            f"the run holds no whole cycle at {problem.frequency:g} Hz, only "
+            f"{metrics.get('cycles', 0)} at {frequency:.4g} Hz; give another"
+        )
+    ends = [end - k / frequency for k in range(min(_SETTLED, metrics["cycles"]))]
+    cycles = [
+        recorded_reference(
+            run.data, last - 1 / frequency, last, periodic=False, friction=problem.mu
+        )
+        for last in ends
+    ]
+    best = min(cycles, key=_gap)
+    return _straightened(_resampled(_ahead(best), problem.knots))
+
+
+def _gap(cycle: Reference) -> float:
+    """How far a cycle is from periodic: rms of its joints' and base's gaps [mm, rad],
+    x, y and yaw left out."""
+    gap = (cycle.q[-1] - cycle.q[0]) / hamr_system().robot.position_units()
+    return float(np.sqrt(np.mean(np.square(np.delete(gap, (0, 1, 3))))))
+
+
+def _ahead(cycle: Reference) -> Reference:
+    """A cycle turned about the vertical so that its mean yaw is 0."""
+    q, yaw = cycle.q.copy(), cycle.q[:, 3].mean()
+    c, s = np.cos(yaw), np.sin(yaw)
+    q[:, :2] = (q[:, :2] - q[0, :2]) @ np.array([[c, -s], [s, c]])
+    q[:, 3] -= yaw
+    return replace(cycle, q=q)
 
 
 def simulated_gait(problem: GaitProblem) -> Guess:
@@ -60,14 +131,7 @@ def simulated_gait(problem: GaitProblem) -> Guess:
     reference = recorded_reference(
         walk.data, end - period, end, periodic=False, friction=problem.mu
     )
-    guess = _straightened(_resampled(reference, problem.knots))
-    if problem.seed:
-        random = np.random.default_rng(problem.seed)
-        guess.u[:] = np.clip(
-            guess.u + 5.0 * random.standard_normal(guess.u.shape), 0.0, BIAS
-        )
-        guess.q[:, 6:] += 0.01 * random.standard_normal((1, guess.q.shape[1] - 6))
-    return guess
+    return _straightened(_resampled(reference, problem.knots))
 
 
 def simulated_jump(problem: JumpProblem) -> Guess:

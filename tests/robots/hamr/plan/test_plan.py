@@ -20,7 +20,7 @@ from drakebots.robots.hamr.plan.programs import (
     jump_program,
     swings,
 )
-from drakebots.robots.hamr.plan.warm_start import packed, simulated_gait
+from drakebots.robots.hamr.plan.warm_start import executed_gait, packed, simulated_gait
 from drakebots.robots.hamr.reference import (
     as_reference,
     export_voltages,
@@ -153,6 +153,36 @@ def test_a_plan_starts_another(coarse):
     again = plan(GaitProblem(knots=17, weights=weights, resume=coarse))
     assert again.ok
     assert again.metrics["iterations"] < 60
+
+
+def test_an_executed_run_starts_another(coarse, tmp_path):
+    """The guess is the run's own cycle, periodic and straight; a file does as well."""
+    run = track(Tracking(coarse, cycles=3))
+    guess = executed_gait(GaitProblem(knots=17, from_run=run))
+    drift = guess.q[-1] - guess.q[0]
+    assert np.abs(drift[1:]).max() < 1e-12
+    assert 1e3 * guess.stride == pytest.approx(drift[0])
+    strides = run.metrics["stride_mm"]
+    assert min(strides) - 0.1 < drift[0] < max(strides) + 0.1
+    legs = as_reference(coarse).q[:, 6:]
+    assert (
+        np.abs(guess.q[:, 6:] - legs / hamr_system().robot.position_units()[6:]).max()
+        < 0.15
+    )
+    again = plan(GaitProblem(knots=17, from_run=run.save(tmp_path / "run.nc")))
+    assert again.ok, again.message
+    assert again.metrics["warm_start_stride_mm"] == pytest.approx(1e3 * guess.stride)
+    assert again.metrics["momentum_defect"] <= 1e-8
+
+
+def test_runs_that_start_no_gait(coarse):
+    run = track(Tracking(coarse, cycles=1))
+    for problem in (
+        GaitProblem(from_run=coarse),
+        GaitProblem(frequency=2, from_run=run),
+    ):
+        with pytest.raises(InvalidInput, match="give a"):
+            plan(problem)
 
 
 def test_a_time_limit_returns_the_best_iterate():
