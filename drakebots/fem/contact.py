@@ -229,32 +229,6 @@ def stable_penalty(model: FemModel, dt: float, friction: float = 0.0) -> Penalty
     return Penalty(mass / dt**2 / 4, mass / dt / 2, friction)
 
 
-def ground_forces(
-    x: np.ndarray,
-    v: np.ndarray,
-    penalty: Penalty,
-    *,
-    height: float = 0.0,
-    nodes: np.ndarray | None = None,
-) -> np.ndarray:
-    """Forces of the plane z = height on the nodes (N, 3) [N].
-
-    Args:
-        x: positions (N, 3) [m].
-        v: velocities (N, 3) [m/s].
-        penalty: parameters of the contact.
-        height: height of the ground [m].
-        nodes: nodes that may touch the ground; all by default.
-    """
-    forces = np.zeros_like(x)
-    ids = np.flatnonzero(x[:, 2] < height)
-    if nodes is not None:
-        ids = np.intersect1d(ids, nodes)
-    up = np.tile([0.0, 0.0, 1.0], (len(ids), 1))
-    forces[ids] = penalty.forces(height - x[ids, 2], up, v[ids])
-    return forces
-
-
 @dataclass(frozen=True)
 class Contacts:
     """Points in contact with triangles.

@@ -12,9 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydrake.geometry import Meshcat, MeshcatParams
 from pydrake.math import RotationMatrix
-from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import DiagramBuilder
-from pydrake.systems.primitives import ConstantVectorSource
 
 from drakebots import record
 from drakebots.cli import main
@@ -23,7 +20,7 @@ from drakebots.fem.mesh.mesh import surface_triangles
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
 from drakebots.view.motion import serve
 from drakebots.view.skin.colour import colour_scale, linear_rgb, round_up, skin_values
-from drakebots.view.skin.live import SKIN, SkinView, SkinVisualizer, draw_scale
+from drakebots.view.skin.live import SKIN, SkinView, draw_scale
 from drakebots.view.skin.page import decode, drawn_surface, encode, legend
 from drakebots.view.skin.record import SkinScene, record_skin
 from tests.helpers.skin_runs import skinned
@@ -136,23 +133,16 @@ def test_bad_colours(result):
         colour_scale("stress", np.array([1.0, np.nan]))
 
 
-def test_live_skin_is_drawn_by_a_diagram():
-    """A system draws vertices it is given; the scale stands in the scene."""
+def test_live_skin_is_drawn_anew():
+    """Each time with the vertices that it is given."""
     mesh = box_mesh((0.1, 0.1, 0.2), (2, 2, 4))
     meshcat = Meshcat(MeshcatParams(show_stats_plot=False))
     values = np.linspace(0, 2e3, len(mesh.vertices))
     view = SkinView(
         meshcat, mesh.vertices, surface_triangles(mesh), colour_scale("stress", values)
     )
-    builder = DiagramBuilder()
-    shown = builder.AddSystem(SkinVisualizer(view, period=0.1))
-    moved = builder.AddSystem(ConstantVectorSource((mesh.vertices + 1).ravel()))
-    stress = builder.AddSystem(ConstantVectorSource(values))
-    builder.Connect(moved.get_output_port(), shown.GetInputPort("vertices"))
-    builder.Connect(stress.get_output_port(), shown.GetInputPort("values"))
-    simulator = Simulator(builder.Build())
     before = meshcat.StaticHtml()
-    simulator.AdvanceTo(0.05)
+    view.show(mesh.vertices + 1, values)
     assert meshcat.HasPath(SKIN)
     assert meshcat.StaticHtml() != before
 
@@ -170,7 +160,7 @@ def test_served_scene_plays(result):
 
 
 def test_bad_live_input():
-    """Vertices of another mesh, NaN, an opacity or period that is none."""
+    """Vertices of another mesh, NaN, an opacity that is none."""
     mesh = box_mesh((1, 1, 1), (1, 1, 1))
     triangles, scale = surface_triangles(mesh), colour_scale("stress", np.ones(2))
     meshcat = Meshcat(MeshcatParams(show_stats_plot=False))
@@ -181,8 +171,6 @@ def test_bad_live_input():
         view.show(mesh.vertices * np.nan, np.zeros(8))
     with pytest.raises(InvalidInput, match="opacity"):
         SkinView(meshcat, mesh.vertices, triangles, scale, opacity=2.0)
-    with pytest.raises(InvalidInput, match="period"):
-        SkinVisualizer(view, period=0.0)
 
 
 def test_bad_requests(result):

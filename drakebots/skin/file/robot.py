@@ -143,11 +143,6 @@ class SkinnedRobot:
         }
 
 
-def has_skin(model: Model) -> bool:
-    """Whether there is a `.skin.yaml` beside the model's file."""
-    return skin_path(model.path).is_file()
-
-
 def load_skinned(
     name_or_path: str | Path | Model,
     skin: SkinDescription | str | Path | None = None,

@@ -1,4 +1,4 @@
-"""A deforming skin live in Meshcat, drawn on request or by a system of a diagram.
+"""A deforming skin live in Meshcat, drawn on request.
 
 view = SkinView(stage.meshcat, triangles, colour_scale("stress", values))
 view.show(positions, stress)
@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from pydrake.common import MemoryFile
 from pydrake.geometry import InMemoryMesh, Mesh, Meshcat
 from pydrake.math import RigidTransform, RotationMatrix
-from pydrake.systems.framework import BasicVector, Context, LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.view.scene import ROOT, VIEW, Stage
@@ -99,39 +98,6 @@ class SkinView:
         )
         for name, value in _LOOK.items():
             self.meshcat.SetProperty(f"{self.path}/<object>", name, value)
-
-
-class SkinVisualizer(LeafSystem):
-    """Draws a skin at a fixed rate while its diagram is simulated.
-
-    Input ports: "vertices", positions (3 N,), x, y, z of each vertex in turn [m];
-    "values", what to colour by (N,) in SI, zeros when not connected.
-
-    Args:
-        view: where to draw.
-        period: between drawings [s].
-
-    Raises:
-        InvalidInput: for a period that is not > 0.
-    """
-
-    def __init__(self, view: SkinView, period: float = 1 / 32):
-        super().__init__()
-        if not (np.isfinite(period) and period > 0):
-            raise InvalidInput(f"the skin's period must be > 0, got {period}")
-        self.view = view
-        self._vertices = self.DeclareVectorInputPort(
-            "vertices", BasicVector(3 * view.count)
-        )
-        self._values = self.DeclareVectorInputPort("values", BasicVector(view.count))
-        self.DeclarePeriodicPublishEvent(period, 0.0, self._draw)
-        self.DeclareForcedPublishEvent(self._draw)
-
-    def _draw(self, context: Context) -> None:
-        positions = self._vertices.Eval(context).reshape(-1, 3)
-        connected = self._values.HasValue(context)
-        values = self._values.Eval(context) if connected else np.zeros(len(positions))
-        self.view.show(positions, values)
 
 
 def draw_scale(
