@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         quads,
         record,
         simulate,
+        stored_plan,
         track,
         voxels,
     )

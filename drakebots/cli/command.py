@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 
-from drakebots.cli.inputs import kind_of, stored
+from drakebots.cli.inputs import kind_of, stored_motion
 from drakebots.cli.options import (
     attribute_texts,
     field_options,
@@ -192,7 +192,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
 
     def run(args: argparse.Namespace) -> int:
         chosen = given(args, [key for key in options if hasattr(args, key)])
-        first = (stored(args.plan),) if command == "track" else ()
+        first = (stored_motion(args.plan),) if command == "track" else ()
         posed = problem(*first, **chosen)
         with progress_bar(f"{command} {name}") as progress:
             result = resolve(task.run)(posed, progress=progress)

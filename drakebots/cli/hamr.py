@@ -16,6 +16,7 @@ from drakebots.cli.inputs import (
     number,
     numbers,
     stored,
+    stored_motion,
 )
 from drakebots.cli.options import (
     attribute_texts,
@@ -164,7 +165,7 @@ PLAN = Variant(
 
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", help="a plan of HAMR (.nc)")
+    parser.add_argument("plan", help="a plan of HAMR (.nc), or hamr:10hz_card")
     output_argument(
         parser, "--voltages", required=True, help="table of waveforms to write (.csv)"
     )
@@ -181,7 +182,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _export(args: argparse.Namespace) -> int:
     path = export_voltages(
-        stored(args.plan),
+        stored_motion(args.plan),
         args.voltages,
         rate=args.rate,
         cycles=args.cycles,

@@ -21,7 +21,7 @@ from drakebots.core.units import si_factor
 from drakebots.lattice.shape import ENDINGS as LATTICES
 from drakebots.model import ENDINGS as MODELS
 from drakebots.model import Model, find_model, load, package_root, skin_path
-from drakebots.robots import robots
+from drakebots.robots import names_stored_plan, robots, stored_plan, warn_if_failed
 
 # Numbers on the command line: "5mm" as 0.005, "30deg", lists, points.
 
@@ -279,27 +279,43 @@ def names_skinned(word: str) -> bool:
 # --- results ----------------------------------------------------------------
 
 
+def names_result(word: str) -> bool:
+    """Whether a word of a command line names a result, in a file or a stored plan."""
+    return word.lower().endswith(".nc") or names_stored_plan(word)
+
+
 def stored(path: str | Path) -> results.Result:
-    """Loads a result; its file is read once, though its kind decides the options first.
+    """Loads a result, or a robot's stored plan (ROBOT:NAME).
+
+    It is read once, though its kind decides the options first.
 
     Raises:
         ResultProblem: as :func:`drakebots.results.load_result`.
+        UnknownName, FileProblem: as :func:`drakebots.robots.stored_plan`.
     """
     try:
         state = os.stat(path)
     except (OSError, ValueError):
-        return results.load_result(path)  # says what is wrong
+        return _stored(str(path))
     return _stored(str(path), state.st_ino, state.st_mtime_ns, state.st_size)
+
+
+def stored_motion(path: str | Path) -> results.Result:
+    """As :func:`stored`, to be executed or exported: warns first if it failed."""
+    result = stored(path)
+    warn_if_failed(result)
+    return result
 
 
 @lru_cache(maxsize=1)
 def _stored(path: str, *state: int) -> results.Result:
-    return results.load_result(path)
+    # Without a file's state it names a plan, or nothing, which the reader will say.
+    return stored_plan(path) if names_stored_plan(path) else results.load_result(path)
 
 
 def kind_of(word: str) -> str:
-    """The kind of the result's file that a word names; "" for any other word."""
-    if not word.lower().endswith(".nc"):
+    """The kind of the result that a word names; "" for any other word."""
+    if not names_result(word):
         return ""
     try:
         return stored(word).kind

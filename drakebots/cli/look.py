@@ -11,6 +11,7 @@ from drakebots.cli.inputs import (
     is_lattice,
     load_model,
     model_argument,
+    names_result,
     names_skinned,
     stored,
 )
@@ -73,7 +74,9 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", help="a result (.nc), or a model as in show")
+    parser.add_argument(
+        "what", help="a result (.nc), a stored plan (hamr:jump), or a model"
+    )
     model_argument(parser, word="")
     output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
     parser.add_argument(
@@ -97,7 +100,7 @@ def _view(args: argparse.Namespace) -> int:
         raise InvalidInput(f"port must be within 1024..65535, got {args.port}")
     if args.seconds is not None and not args.seconds > 0:
         raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
-    if args.what.lower().endswith(".nc"):
+    if names_result(args.what):
         about_models = ("feet", "actuate", "effort", "package", "strict")
         about_models += ("free_base", "up")
         refuse(args, about_models, "a result; it is for a model")
@@ -121,7 +124,7 @@ def _view(args: argparse.Namespace) -> int:
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("result", help="a result (.nc)")
+    parser.add_argument("result", help="a result (.nc) or a stored plan (hamr:jump)")
     picture_argument(parser, "--plot", plot, "write a summary (.png, .pdf, .svg)")
     table_argument(parser, "write the time series")
 

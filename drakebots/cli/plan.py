@@ -211,7 +211,9 @@ PLAN = Command(
 
 
 def _plan_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", help="a plan (.nc); its kind decides the options")
+    parser.add_argument(
+        "plan", help="a plan (.nc, hamr:10hz_card); its kind decides the options"
+    )
 
 
 def _check(path: str, what: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from drakebots.cli.command import Variant
-from drakebots.cli.inputs import numbers, skinned_argument, stored
+from drakebots.cli.inputs import numbers, skinned_argument, stored_motion
 from drakebots.cli.options import (
     attribute_texts,
     field_options,
@@ -82,7 +82,7 @@ def _track_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _track(args: argparse.Namespace) -> int:
-    plan = stored(args.plan)
+    plan = stored_motion(args.plan)
     options = given(args, ("model", *_BOTH))
     if args.sap:
         refuse(args, _COUPLED, "--sap")
@@ -134,7 +134,7 @@ def _export(args: argparse.Namespace) -> int:
     if len(pulse) != 2:
         raise InvalidInput(f"--pulse {args.pulse!r}: write two widths, 500,2500")
     path = quads.export_servos(
-        stored(args.plan),
+        stored_motion(args.plan),
         args.servos,
         servo_map=args.map,
         rate=args.rate,

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
         resolve,
         robots,
     )
-    from drakebots.robots.show import plan, plot, record, simulate, track
+    from drakebots.robots.show import (
+        names_stored_plan,
+        plan,
+        plot,
+        record,
+        simulate,
+        stored_plan,
+        track,
+        warn_if_failed,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

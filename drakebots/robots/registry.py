@@ -71,6 +71,9 @@ class Robot:
         name: as typed; usually the name of its model folder.
         about: one line.
         simulate, plan: its tasks.
+        stored_plan: "module:function", called as stored_plan(name) for the plans that
+            come with it, or with the path of a file (.npz) of one; it returns a result
+            without solving, or raises UnknownName with the names that there are.
         matches: "module:function" that says whether a word of a command line names this
             robot; by default the word is its name. For families: models with a skin,
             files of lattices.
@@ -80,6 +83,7 @@ class Robot:
     about: str
     simulate: Task | None = None
     plan: Task | None = None
+    stored_plan: str = ""
     matches: str = ""
 
     def is_named(self, word: str) -> bool:
@@ -229,6 +233,7 @@ ROBOTS = (
             options="drakebots.cli.hamr:PLAN",
             also=(f"{_HAMR}:JumpProblem",),
         ),
+        stored_plan=f"{_HAMR}:stored_plan",
     ),
     Robot(
         "gecko",

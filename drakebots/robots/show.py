@@ -8,11 +8,17 @@ record(result).save("trot.html")
 from __future__ import annotations
 
 import inspect
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drakebots.core.errors import InvalidInput
-from drakebots.robots.registry import find_kind, find_task, resolve
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    FileProblem,
+    InvalidInput,
+    UnknownName,
+)
+from drakebots.robots.registry import find_kind, find_task, resolve, robots
 
 if TYPE_CHECKING:
     from drakebots.core.run import Progress
@@ -55,12 +61,61 @@ def track(problem: Any, *, progress: Progress | None = None, **options: Any) -> 
         task = find_kind(kind).track
         if task is None:
             raise InvalidInput(f"nothing tracks a result of kind {kind!r}")
+        warn_if_failed(problem)
         problem = resolve(task.problem)(problem, **options)
     elif options:
         raise InvalidInput("options are fields of the problem; set them there")
     else:
         task = find_task(problem, ["track"])
     return resolve(task.run)(problem, progress=progress)
+
+
+def warn_if_failed(plan: Result) -> None:
+    """Warns of a plan that is no solution, which can be executed all the same."""
+    if not plan.ok:
+        warnings.warn(
+            DrakebotsWarning(
+                f"this plan is no solution: {plan.verdict}: {plan.message}"
+            ),
+            stacklevel=3,
+        )
+
+
+def names_stored_plan(word: str) -> bool:
+    """Whether a word names a stored plan: ROBOT:NAME, or a file (.npz)."""
+    name, colon, _ = word.partition(":")
+    robot = robots().get(name.replace("-", "_"))
+    if colon and robot is not None and robot.stored_plan:
+        return True
+    return word.lower().endswith(".npz")
+
+
+def stored_plan(word: str) -> Result:
+    """A plan that came with a robot, as it is: evaluated, and not solved again.
+
+    Args:
+        word: ROBOT:NAME, e.g. "hamr:30hz_card"; or a file (.npz) of a stored plan.
+
+    Raises:
+        UnknownName: for a robot without stored plans, and for the name of no plan; it
+            lists those that there are.
+        FileProblem: for a file that is missing, damaged, or no stored plan.
+    """
+    able = {name: robot for name, robot in robots().items() if robot.stored_plan}
+    name, colon, of = word.partition(":")
+    if colon and name.replace("-", "_") in able:
+        return resolve(able[name.replace("-", "_")].stored_plan)(of)
+    if not word.lower().endswith(".npz"):
+        raise UnknownName("robot with stored plans", name, able)
+    # The name of a checkpoint's program begins with its robot's.
+    program = resolve("drakebots.trajopt.program:program_name")(word)
+    if program.split(" ")[0] not in able:
+        raise FileProblem(
+            word,
+            f"is a checkpoint of {program!r}, no stored plan; go on from it with "
+            "`drakebots plan --resume`",
+        )
+    return resolve(able[program.split(" ")[0]].stored_plan)(word)
 
 
 def plot(result: Result, path: str | Path) -> Path:

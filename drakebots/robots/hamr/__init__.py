@@ -4,6 +4,7 @@
 
     walk = hamr.simulate(hamr.Simulation(gait="trot", frequency=10, surface="card"))
     plan = hamr.plan(hamr.GaitProblem(frequency=10, surface="card"))
+    plan = hamr.stored_plan("10hz_card")  # or one that came with drakebots
     run = hamr.track(hamr.Tracking(plan, cycles=15))
     hamr.export_voltages(plan, "gait.csv", rate=2500)
     hamr.plot_track(run, "run.png")
@@ -21,7 +22,15 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
     from drakebots.robots.hamr.model import MODEL
-    from drakebots.robots.hamr.plan import GaitProblem, GaitWeights, JumpProblem, plan
+    from drakebots.robots.hamr.plan import (
+        GaitProblem,
+        GaitWeights,
+        JumpProblem,
+        plan,
+        store_plan,
+        stored_plan,
+        stored_plans,
+    )
     from drakebots.robots.hamr.plots import plot_track
     from drakebots.robots.hamr.reference import Reference, export_voltages
     from drakebots.robots.hamr.simulate import HamrSimulation as Simulation

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from drakebots.trajopt.program.checkpoint import (
         belongs,
         load_checkpoint,
+        program_name,
+        read_arrays,
         read_checkpoint,
         save_checkpoint,
     )

@@ -17,14 +17,22 @@ def _signature(program: Program) -> str:
     return json.dumps({"name": program.name, "variables": groups})
 
 
-def save_checkpoint(path: str | Path, program: Program, x: np.ndarray) -> None:
+def save_checkpoint(
+    path: str | Path, program: Program, x: np.ndarray, **more: np.ndarray | str
+) -> None:
     """Writes an iterate atomically (NumPy .npz).
+
+    Args:
+        path: of the file.
+        program: that x is an iterate of.
+        x: the iterate (num_variables,).
+        more: what else the file is to hold, by name; see :func:`read_arrays`.
 
     Raises:
         FileProblem: when the file cannot be written.
     """
     with replacing(path) as part, open(part, "wb") as file:
-        np.savez(file, x=np.asarray(x), program=_signature(program))
+        np.savez(file, x=np.asarray(x), program=_signature(program), **more)
 
 
 def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
@@ -33,9 +41,24 @@ def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
     Raises:
         FileProblem: for a file that is missing, damaged or not a checkpoint.
     """
+    arrays = read_arrays(path)
+    return arrays["x"], str(arrays["program"])
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Everything a checkpoint holds, by name: "x", "program" (the program's signature,
+    a JSON text), and what was saved with them.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged or not a checkpoint.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
-            return np.array(file["x"], float), str(file["program"])
+            arrays = {name: np.array(file[name]) for name in file.files}
+            return arrays | {
+                "x": arrays["x"].astype(float),
+                "program": arrays["program"],
+            }
     except FileNotFoundError:
         raise FileProblem(path, "no such checkpoint; check the name") from None
     except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
@@ -45,6 +68,20 @@ def read_checkpoint(path: str | Path) -> tuple[np.ndarray, str]:
     except Exception as error:  # zipfile.BadZipFile and its kin
         raise FileProblem(
             path, f"is damaged ({one_line(error)}); start without --resume"
+        ) from error
+
+
+def program_name(path: str | Path) -> str:
+    """The name of a checkpoint's program.
+
+    Raises:
+        FileProblem: for a file that is missing, damaged or not a checkpoint.
+    """
+    try:
+        return str(json.loads(read_checkpoint(path)[1])["name"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileProblem(
+            path, "is not a checkpoint; its program has no name"
         ) from error
 
 

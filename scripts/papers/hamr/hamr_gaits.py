@@ -22,8 +22,7 @@ from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.robots.hamr import GaitProblem, Tracking, plan, plot_track, track
-from drakebots.robots.hamr.plan import gait_program
-from drakebots.trajopt.program import save_checkpoint
+from drakebots.robots.hamr.plan import store_plan
 
 FREQUENCIES = (2.0, 10.0, 30.0)
 SURFACES = ("teflon", "card", "sandpaper")
@@ -90,8 +89,7 @@ def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
     name = f"{frequency:g}hz_{surface}"
     if folder is not None:
         planned.save(folder / f"plan_{name}.nc")
-        program = gait_program(problem, np.zeros(38))[1]
-        save_checkpoint(folder / f"{name}.npz", program, planned.data.decision.values)
+        store_plan(planned, folder / f"{name}.npz")
     for contact in contacts:
         done = track(Tracking(planned, cycles=cycles, contact=contact))
         key = "executed" if contact == "sap" else "stepped"

@@ -21,8 +21,7 @@ from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.results import Result
 from drakebots.robots.hamr import JumpProblem, Tracking, plan, track
-from drakebots.robots.hamr.plan import jump_program
-from drakebots.trajopt.program import save_checkpoint
+from drakebots.robots.hamr.plan import store_plan
 
 
 def run(
@@ -50,8 +49,7 @@ def run(
         facts[f"{key}_apex_rise_mm"] = runs[contact].metrics["apex_rise_mm"]
     if folder is not None:
         result.save(folder / "plan_jump.nc")
-        program = jump_program(problem)[1]
-        save_checkpoint(folder / "jump.npz", program, result.data.decision.values)
+        store_plan(result, folder / "jump.npz")
         for contact, done in runs.items():
             done.save(folder / f"run_jump_{contact}.nc")
         plot_jump(result, runs, folder / "jump.png")

@@ -5,7 +5,8 @@ plan(JumpProblem(rise=0.012))
 
 `programs` writes the problems as programs with voltages as inputs, `warm_start`
 makes their first guess from an open-loop simulation, and `plan` solves them with
-growing penalties on soft contact.
+growing penalties on soft contact. `stored` keeps plans as files, which are evaluated
+and not solved again: `stored_plan("30hz_card")`.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
         JumpWeights,
         gait_program,
         jump_program,
+    )
+    from drakebots.robots.hamr.plan.stored import (
+        open_plan,
+        store_plan,
+        stored_plan,
+        stored_plans,
     )
     from drakebots.robots.hamr.plan.warm_start import Guess, packed, simulated_gait
 

@@ -5,9 +5,10 @@ result = plan(GaitProblem(frequency=10, surface="card"))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -113,9 +114,31 @@ def plan(
         clock,
     )
     timings = clock.timings()
-    data = _dataset(contact, solution)
+    facts = {"seconds": timings["total"]}
     if gait:
-        metrics = _gait_metrics(problem, data, guess)
+        facts["warm_start_stride_mm"] = 1e3 * guess.stride
+    return described(problem, contact, solution, timings=timings, facts=facts)
+
+
+def described(
+    problem: GaitProblem | JumpProblem,
+    contact: ContactImplicit,
+    solution: Solution,
+    *,
+    timings: Mapping[str, float],
+    facts: Mapping[str, Any],
+) -> Result:
+    """The result of an answer to a problem, however it was found.
+
+    Args:
+        problem: what was planned.
+        contact, solution: its program and the answer.
+        timings: wall time by phase [s].
+        facts: metrics that the answer alone does not tell; they override others.
+    """
+    data, gait = _dataset(contact, solution), isinstance(problem, GaitProblem)
+    if gait:
+        metrics = _gait_metrics(problem, data)
     else:
         metrics = _jump_metrics(contact, solution, data)
     metrics |= problem.ground_metrics | _metrics(contact, solution, data)
@@ -123,7 +146,7 @@ def plan(
         contact,
         solution,
         kind="hamr.plan",
-        metrics=metrics | {"seconds": timings["total"]},
+        metrics=metrics | facts,
         options=_recorded(problem),
         data=data,
         seed=problem.seed if gait else None,
@@ -213,7 +236,7 @@ def _dataset(contact: ContactImplicit, solution: Solution) -> xr.Dataset:
     return data.assign_coords(actuator=list(ACTUATORS))
 
 
-def _gait_metrics(problem: GaitProblem, data: xr.Dataset, guess: Guess) -> dict:
+def _gait_metrics(problem: GaitProblem, data: xr.Dataset) -> dict:
     stride = float(data.base_position.values[-1, 0] - data.base_position.values[0, 0])
     feet, normal = data.foot_position.values, data.foot_force.values[..., 2]
     weight = GRAVITY * hamr_system().robot.model.summary.mass
@@ -224,7 +247,6 @@ def _gait_metrics(problem: GaitProblem, data: xr.Dataset, guess: Guess) -> dict:
         "slip": slip(data.time.values, data.foot_velocity.values[..., 0], stride),
         "loaded_slip": loaded_slip(feet, normal, weight, stride),
         "clearance_min_mm": clearance_mm(feet[..., 2], [0, len(feet) - 1]),
-        "warm_start_stride_mm": 1e3 * guess.stride,
         "periodic": True,
     }
 

@@ -20,6 +20,7 @@ from drakebots.robots.hamr.plan.programs import (
     jump_program,
     swings,
 )
+from drakebots.robots.hamr.plan.stored import plan_path
 from drakebots.robots.hamr.plan.warm_start import executed_gait, packed, simulated_gait
 from drakebots.robots.hamr.reference import (
     as_reference,
@@ -28,7 +29,6 @@ from drakebots.robots.hamr.reference import (
 )
 from drakebots.robots.hamr.track.track import Tracking, track
 from drakebots.trajopt.program import load_checkpoint
-from tests.helpers.hamr_plans import stored_plan
 
 pytestmark = pytest.mark.long
 
@@ -87,7 +87,7 @@ def test_the_weight_of_rates_is_their_integral():
 
 def test_swings_are_about_each_foots_highest_knot():
     _, program = gait_program(GaitProblem(), POSE)
-    q = program.view(load_checkpoint(stored_plan("10hz_card"), program))["q"]
+    q = program.view(load_checkpoint(plan_path("10hz_card"), program))["q"]
     swinging = swings(q)
     height = hamr_system().foot_positions(q[1:])[..., 2]
     assert swinging.shape == (50, 4)
@@ -267,4 +267,4 @@ def test_a_coarse_jump_leaves_the_ground(coarse_jump):
 
 def test_a_jump_starts_from_a_stored_plan():
     with pytest.raises(InvalidInput, match="time limit"):
-        plan(JumpProblem(resume=stored_plan("jump"), time_limit=1e-6))
+        plan(JumpProblem(resume=plan_path("jump"), time_limit=1e-6))
