@@ -264,6 +264,12 @@ class VariationalStepper:
                     "smaller step",
                     error.worst,
                 ) from error
+            if not np.isfinite(last.p).all():
+                # Rows of any size are met to a share of it, up to infinity.
+                raise NoSolution(
+                    f"interval {k} of {steps}, {self.h:g} long, diverged; try a "
+                    "smaller step"
+                )
             results.append(last)
             q, p = last.q, last.p
         worst = {name: max(r.residual[name] for r in results) for name in last.residual}
