@@ -19,6 +19,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.model.contents import model_contents
     from drakebots.model.description import Point
+    from drakebots.model.feet.soles import shape_points
     from drakebots.model.find import (
         ENDINGS,
         available_models,

@@ -13,24 +13,14 @@ cylinders and ellipsoids.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
-from pydrake.geometry import (
-    Box,
-    Capsule,
-    Convex,
-    Cylinder,
-    Ellipsoid,
-    Mesh,
-    SceneGraph,
-    Sphere,
-)
+from pydrake.geometry import SceneGraph
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
-_AROUND = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+from drakebots.model import shape_points
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,7 @@ def covers(
         for body in bodies:
             for shape in shapes_of(body):
                 X_BG = inspector.GetPoseInFrame(shape)
-                points, radius = _cover(inspector.GetShape(shape))
+                points, radius = shape_points(inspector.GetShape(shape))
                 if len(points):
                     p_BP = X_BG.rotation().matrix() @ points.T
                     p_BP = p_BP.T + X_BG.translation()
@@ -90,40 +80,3 @@ def lowest_points(
         z = X_WB.translation()[2] + shape.points @ down
         lowest[k] = z.min() - shape.radius
     return lowest
-
-
-def _cover(shape) -> tuple[np.ndarray, float]:
-    """Points (n, 3) in the shape's frame, and their radius."""
-    if isinstance(shape, Sphere):
-        return np.zeros((1, 3)), shape.radius()
-    if isinstance(shape, Capsule):
-        half = shape.length() / 2
-        return np.array([[0, 0, -half], [0, 0, half]]), shape.radius()
-    if isinstance(shape, Box):
-        return np.array(list(product((-0.5, 0.5), repeat=3))) * shape.size(), 0.0
-    if isinstance(shape, Cylinder):
-        rim = np.stack([np.cos(_AROUND), np.sin(_AROUND)], 1) * shape.radius()
-        half = np.full((len(rim), 1), shape.length() / 2)
-        return np.vstack([np.hstack([rim, half]), np.hstack([rim, -half])]), 0.0
-    if isinstance(shape, Ellipsoid):
-        tilt = np.linspace(-np.pi / 2, np.pi / 2, 25)[:, None]
-        ball = np.stack(
-            [
-                np.cos(tilt) * np.cos(_AROUND),
-                np.cos(tilt) * np.sin(_AROUND),
-                np.sin(tilt) * np.ones_like(_AROUND),
-            ],
-            -1,
-        )
-        return ball.reshape(-1, 3) * [shape.a(), shape.b(), shape.c()], 0.0
-    if isinstance(shape, Convex | Mesh):
-        return _hull(shape), 0.0
-    return np.zeros((0, 3)), 0.0  # half spaces have no lowest point
-
-
-def _hull(shape: Convex | Mesh) -> np.ndarray:
-    try:
-        hull = shape.GetConvexHull()
-    except (RuntimeError, ValueError):
-        return np.zeros((0, 3))
-    return np.array([hull.vertex(i) for i in range(hull.num_vertices())])

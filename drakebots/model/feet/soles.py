@@ -8,6 +8,7 @@ What of it is lowest is a sole of four corners, an edge of two ends, or one poin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import scipy
@@ -23,6 +24,7 @@ from pydrake.geometry import (
 )
 from pydrake.math import RigidTransform
 
+_AROUND = np.linspace(0, 2 * np.pi, 48, endpoint=False)
 _FACING = np.cos(np.radians(40))
 """A sole may be this far from level in the pose that is looked at."""
 _LEVEL = np.tan(np.radians(25))
@@ -79,41 +81,54 @@ def cloud_of(shape: Shape, X_BG: RigidTransform, up_B: np.ndarray) -> Cloud:
         up_B: the direction up in the body, a unit vector; a cylinder on its side is
             a capsule, one that stands is its two rims.
     """
-    if isinstance(shape, Sphere):
-        p, radius = np.zeros((1, 3)), shape.radius()
-    elif isinstance(shape, Box):
-        signs = np.array(np.meshgrid(*3 * [[1, -1]])).reshape(3, -1).T
-        p, radius = signs * shape.size() / 2, 0.0
-    elif isinstance(shape, Capsule | Cylinder):
-        ends = np.outer([1, -1], [0, 0, shape.length() / 2])
-        standing = abs(X_BG.rotation().col(2) @ up_B) > np.sqrt(0.5)
-        p, radius = ends, shape.radius()
-        if isinstance(shape, Cylinder) and standing:
-            t = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-            rim = radius * np.c_[np.cos(t), np.sin(t), 0 * t]
-            p, radius = np.vstack([rim + end for end in ends]), 0.0
-    elif isinstance(shape, Ellipsoid):
-        axes = np.array([shape.a(), shape.b(), shape.c()])
-        p, radius = _directions(120) * axes, 0.0
-    elif isinstance(shape, Mesh | Convex):
-        try:
-            hull = shape.GetConvexHull()
-        except (RuntimeError, SystemExit):
-            return EMPTY  # a file that Drake cannot read or a flat one
-        p = np.array([hull.vertex(i) for i in range(hull.num_vertices())])
-        radius = 0.0
-    else:
+    points, radius = shape_points(shape)
+    standing = abs(X_BG.rotation().col(2) @ up_B) > np.sqrt(0.5)
+    if isinstance(shape, Cylinder) and not standing:
+        points, radius = shape_points(Capsule(shape.radius(), shape.length()))
+    if not len(points):
         return EMPTY
     name = type(shape).__name__.lower()
-    return Cloud(p, np.full(len(p), float(radius)), (name,)).moved(X_BG)
+    return Cloud(points, np.full(len(points), radius), (name,)).moved(X_BG)
 
 
-def _directions(number: int) -> np.ndarray:
-    """Unit vectors spread evenly over the sphere (number, 3): a Fibonacci lattice."""
-    k = np.arange(number) + 0.5
-    z, turn = 1 - 2 * k / number, np.pi * (1 + np.sqrt(5)) * k
-    across = np.sqrt(1 - z**2)
-    return np.c_[across * np.cos(turn), across * np.sin(turn), z]
+def shape_points(shape: Shape) -> tuple[np.ndarray, float]:
+    """A shape as points (n, 3) in its frame with one radius around them [m].
+
+    None for shapes without an end, and for meshes that Drake cannot read.
+    """
+    if isinstance(shape, Sphere):
+        return np.zeros((1, 3)), shape.radius()
+    if isinstance(shape, Capsule):
+        half = shape.length() / 2
+        return np.array([[0, 0, -half], [0, 0, half]]), shape.radius()
+    if isinstance(shape, Box):
+        return np.array(list(product((-0.5, 0.5), repeat=3))) * shape.size(), 0.0
+    if isinstance(shape, Cylinder):
+        rim = np.stack([np.cos(_AROUND), np.sin(_AROUND)], 1) * shape.radius()
+        half = np.full((len(rim), 1), shape.length() / 2)
+        return np.vstack([np.hstack([rim, half]), np.hstack([rim, -half])]), 0.0
+    if isinstance(shape, Ellipsoid):
+        tilt = np.linspace(-np.pi / 2, np.pi / 2, 25)[:, None]
+        ball = np.stack(
+            [
+                np.cos(tilt) * np.cos(_AROUND),
+                np.cos(tilt) * np.sin(_AROUND),
+                np.sin(tilt) * np.ones_like(_AROUND),
+            ],
+            -1,
+        )
+        return ball.reshape(-1, 3) * [shape.a(), shape.b(), shape.c()], 0.0
+    if isinstance(shape, Convex | Mesh):
+        return _hull(shape), 0.0
+    return np.zeros((0, 3)), 0.0
+
+
+def _hull(shape: Convex | Mesh) -> np.ndarray:
+    try:
+        hull = shape.GetConvexHull()
+    except (RuntimeError, ValueError, SystemExit):
+        return np.zeros((0, 3))
+    return np.array([hull.vertex(i) for i in range(hull.num_vertices())])
 
 
 def far_end(cloud: Cloud, p_J: np.ndarray) -> np.ndarray | None:
