@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,7 @@ def length(text: str, what: str = "length") -> float:
     Raises:
         InvalidInput: naming what is no length.
     """
-    found = _NUMBER.fullmatch(text)
-    try:
-        value, unit = float(found[1]), (found[2] or "m").strip()
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what}: {text!r} is no length; write 5mm, say") from None
-    if unit not in ("m", "cm", "mm", "um"):
-        raise InvalidInput(f"{what}: {unit!r} is no unit of length; use m, cm, mm, um")
+    value, unit = _quantity(text, what, "length", ("m", "cm", "mm", "um"), "5mm")
     return value * si_factor(unit)
 
 
@@ -52,14 +46,26 @@ def angle(text: str, what: str = "angle") -> float:
     Raises:
         InvalidInput: naming what is no angle.
     """
+    value, unit = _quantity(text, what, "angle", ("rad", "deg"), "30deg")
+    return value if unit == "rad" else float(np.deg2rad(value))
+
+
+def _quantity(
+    text: str, what: str, kind: str, units: Sequence[str], example: str
+) -> tuple[float, str]:
+    """A number and its unit; the first of the units where none is given."""
     found = _NUMBER.fullmatch(text)
     try:
-        value, unit = float(found[1]), (found[2] or "rad").strip()
+        value, unit = float(found[1]), (found[2] or units[0]).strip()
     except (TypeError, ValueError):
-        raise InvalidInput(f"{what}: {text!r} is no angle; write 30deg, say") from None
-    if unit not in ("rad", "deg"):
-        raise InvalidInput(f"{what}: {unit!r} is no unit of angle; use rad, deg")
-    return value if unit == "rad" else float(np.deg2rad(value))
+        raise InvalidInput(
+            f"{what}: {text!r} is no {kind}; write {example}, say"
+        ) from None
+    if unit not in units:
+        raise InvalidInput(
+            f"{what}: {unit!r} is no unit of {kind}; use {', '.join(units)}"
+        )
+    return value, unit
 
 
 def joint_position(text: str, what: str) -> float:
