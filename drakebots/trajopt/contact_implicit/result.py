@@ -138,10 +138,7 @@ def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
     system = problem.system
     h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
     K, nc = gam.shape
-    symbols = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
-    motion = ca.Function("motion", symbols, list(system.contact_motion(*symbols)))
-    v = np.diff(q, axis=0) / h
-    phi, speed = (np.array(a).T for a in motion.map(K)(q[1:].T, v.T))
+    phi, speed = system.motion_of_intervals(q, h)
     cone = problem.friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
     eta = speed + np.repeat(parts["psi"], 4, axis=1)
     products = [phi * gam, h * cone * parts["psi"], h * eta * beta]

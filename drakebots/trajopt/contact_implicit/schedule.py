@@ -257,10 +257,7 @@ def with_free_contacts(
     """
     h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
     K, nc = gam.shape
-    symbols = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
-    motion = ca.Function("motion", symbols, list(system.contact_motion(*symbols)))
-    v = np.diff(q, axis=0) / h
-    phi, speed = (np.array(a).T for a in motion.map(K)(q[1:].T, v.T))
+    phi, speed = system.motion_of_intervals(q, h)
     psi = np.maximum((-speed).reshape(K, nc, 4).max(axis=2), 0.0)
     eta = speed + np.repeat(psi, 4, axis=1)
     cone = friction * gam - beta.reshape(K, nc, 4).sum(axis=2)

@@ -183,6 +183,21 @@ class ContactSystem:
             speed.append(D.T @ motion)
         return ca.vertcat(*distance), ca.vertcat(*speed)
 
+    def motion_of_intervals(
+        self, q: np.ndarray, h: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """phi (K, nc) and D'p_dot (K, 4 nc) at the ends of intervals.
+
+        Args:
+            q: positions at their knots (K + 1, nq).
+            h: their lengths (K, 1).
+        """
+        symbols = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nq)
+        motion = ca.Function("motion", symbols, list(self.contact_motion(*symbols)))
+        v = np.diff(q, axis=0) / h
+        phi, speed = (np.array(a).T for a in motion.map(len(v))(q[1:].T, v.T))
+        return phi, speed
+
     def contact_frames(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Normals (T, 3) and friction directions (T, 3, 4) at points (T, 3)."""
         p = ca.SX.sym("p", 3)
