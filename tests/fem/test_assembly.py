@@ -316,5 +316,5 @@ def test_the_engine_knows_nothing_of_drake():
     import drakebots.fem
 
     folder = Path(drakebots.fem.__file__).parent
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         assert not re.search(r"^\s*(import|from) pydrake", path.read_text(), re.M), path

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydrake.multibody.parsing import Parser
-from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.model.closing import (
     close_loops,
@@ -18,16 +16,12 @@ from drakebots.model.closing import (
     settle_loops,
 )
 from drakebots.model.loops import ROWS, LoopClosure
-from tests.model.test_loops import FOUR_BAR, closing
+from tests.model.test_loops import closing, four_bar_plant
 
 
 @pytest.fixture(scope="module")
 def four_bar():
-    plant = MultibodyPlant(0.0)
-    Parser(plant).AddModelsFromString(FOUR_BAR, "sdf")
-    plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("base"))
-    plant.Finalize()
-    return plant, plant.CreateDefaultContext()
+    return four_bar_plant()
 
 
 @settings(max_examples=25)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 
 import drakebots
@@ -48,15 +49,18 @@ def closing(rows, **changes):
     return Loop(**(values | changes))
 
 
-@pytest.fixture(scope="module")
-def four_bar():
+def four_bar_plant():
+    """The four bars on the world, and a context."""
     plant = MultibodyPlant(0.0)
-    from pydrake.multibody.parsing import Parser
-
     Parser(plant).AddModelsFromString(FOUR_BAR, "sdf")
     plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("base"))
     plant.Finalize()
     return plant, plant.CreateDefaultContext()
+
+
+@pytest.fixture(scope="module")
+def four_bar():
+    return four_bar_plant()
 
 
 @pytest.fixture(scope="module")

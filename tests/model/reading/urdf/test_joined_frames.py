@@ -197,6 +197,12 @@ def stepped(model, steps):
     return max(worst)
 
 
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"the public URDFs are not in {DATA}")
+def test_public_robots_are_found():
+    """An empty list would test none and pass."""
+    assert len(ROBOTS) == 8
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_public_robots_load_closed(name):
