@@ -74,6 +74,8 @@ class ContactImplicit:
             limits.
         periodic: names of the coordinates that may advance over a cycle, while all
             others and the momentum repeat; None for a plan that is not periodic.
+        end_rest: names of the coordinates whose momentum is zero at the last knot of
+            a plan that is not periodic.
         loops_at_start: whether the loops also close at the first knot.
         slack: bounds of s.
         slack_weight: weight of the exact penalty on s.
@@ -89,6 +91,7 @@ class ContactImplicit:
     input_bounds: tuple = (-np.inf, np.inf)
     position_bounds: tuple | None = None
     periodic: Sequence[str] | None = None
+    end_rest: Sequence[str] = ()
     loops_at_start: bool = True
     slack: tuple[float, float] = SLACK
     slack_weight: float = 30.0
@@ -109,7 +112,9 @@ class ContactImplicit:
             raise InvalidInput(f"steps must be 0 < low <= high, got {low} and {high}")
         if not 0 <= self.slack[0] <= self.slack[1]:
             raise InvalidInput(f"slack bounds must be 0 <= low <= high: {self.slack}")
-        for name in self.periodic or ():
+        if self.periodic is not None and self.end_rest:
+            raise InvalidInput("a periodic plan has no end to rest at; drop end_rest")
+        for name in (*(self.periodic or ()), *self.end_rest):
             if name not in self.system.coordinates:
                 raise UnknownName("coordinate", name, self.system.coordinates)
         if not self.system.num_feet:
@@ -202,9 +207,13 @@ class ContactImplicitBuilder(ProgramBuilder):
         balance = self._equalities("dynamics", K - 1, s.coordinates, momentum)
         start = self._equalities("start", 1, s.coordinates, momentum)
         # Rows that take p+ of the last interval: of a periodic plan, whose momentum
-        # repeats, p+(last) = M(q_1) v_0; otherwise none, since it is free.
+        # repeats, p+(last) = M(q_1) v_0; otherwise p+(last) = 0 where it shall rest.
         if p.periodic is None:
             wrap = np.full((1, s.nq), -1)
+            if p.end_rest:
+                index = [s.coordinates.index(name) for name in p.end_rest]
+                scale = np.broadcast_to(momentum, (s.nq,))[index]
+                wrap[0, index] = self._equalities("end_rest", 1, p.end_rest, scale)[0]
         else:
             wrap = self._equalities("wrap", 1, s.coordinates, momentum)
         q0, q1 = self.ends()
@@ -222,7 +231,8 @@ class ContactImplicitBuilder(ProgramBuilder):
                 closed = replace(loop_block(s), compiles=self.compiles)
                 self.add_term(closed, at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
-        # start = M v0 - p- of the first; wrap = p+ of the last - M v0.
+        # start = M v0 - p- of the first; wrap = p+ of the last - M v0;
+        # end_rest = p+ of the last.
         block = replace(interval_block(s, p.integrator), compiles=self.compiles)
         self.add_term(block, inputs, rows, signs={"before": -1.0})
         at_start = replace(start_block(s), compiles=self.compiles)

@@ -125,7 +125,12 @@ def whole_motion(
         knots = n * (problem.knots - 1) + 1
         duration = None if problem.duration is None else n * problem.duration
         problem = replace(
-            problem, forward=forward, knots=knots, duration=duration, height=None
+            problem,
+            forward=forward,
+            knots=knots,
+            duration=duration,
+            height=None,
+            clearance=None,
         )
     low, high = aim.duration
     total = replace(aim, forward=n * aim.forward, duration=(n * low, n * high))
@@ -207,7 +212,7 @@ def judged(implicit: ContactImplicit, solution: Solution) -> Solution:
             solution,
             verdict=Verdict.FAILED,
             message=f"contacts stay soft: slack {worst} = {slack.max():.2g} of m g l; "
-            "try larger slack weights, more time or a nearer goal",
+            "try larger slack weights, phases, more time or a nearer goal",
             residuals={worst: float(slack.max()), **solution.residuals},
         )
     # The program bounds sums against the slack; terms of either sign may cancel.

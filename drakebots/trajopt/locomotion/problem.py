@@ -47,14 +47,15 @@ class LocomotionWeights:
         smooth: weight of the squared velocity changes between intervals.
         pose: weight of the squared deviation of joints and tilt from standing.
         friction: weight of the power lost in slip.
-        slack: increasing weights of the exact penalty on the slack, one a stage.
+        slack: increasing weights of the exact penalty on the slack, one a stage; the
+            last stage is the first one that leaves no slack.
     """
 
     effort: float = 1.0
     smooth: float = 0.1
     pose: float = 1.0
     friction: float = 10.0
-    slack: tuple[float, ...] = (1.0, 10.0, 100.0, 1000.0)
+    slack: tuple[float, ...] = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 
     def __post_init__(self):
         names = ("effort", "smooth", "pose", "friction")
@@ -95,8 +96,9 @@ class LocomotionProblem:
         contacts: "gait" (the gait's footfall is kept: fast, and every foot lifts and
             carries in its turn) or "free" (the program decides which foot touches
             when). By default the gait's, and free where there is no such motion.
-        clearance: height of a foot halfway through its swing, with contacts by a
-            gait [m]; by default a tenth of the height of the centre of mass.
+        clearance: height of a foot halfway through its swing [m]; by default a tenth
+            of the height of the centre of mass with contacts by a gait, and no such
+            bound with free contacts, which know of swings in walks only.
         friction: friction coefficient of the ground.
         terrain: ground under the feet, in SI.
         periodic: whether the last state repeats the first; by default in walks

@@ -117,7 +117,7 @@ def locomotion_program(
         b.equal_steps()
     add_aims(b, problem, standing, aim)
     for name, knots in lifts(problem, standing).items():
-        _add_lift(b, name, b["q"].indices[knots], aim.height)
+        _add_lift(b, name, b["q"].indices[knots], _lift_height(problem, standing, aim))
     add_costs(b, problem, standing)
     cost_friction_power(b, problem.weights.friction)
     return implicit, b.build()
@@ -254,16 +254,23 @@ def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float
 
 
 def lifts(problem: LocomotionProblem, standing: Standing) -> dict[str, list[int]]:
-    """The knots at which each foot must be `height` above the ground."""
+    """The knots at which each foot must be :func:`_lift_height` above the ground."""
     names = [foot.name for foot in standing.system.robot.model.feet]
     K = problem.knots - 1
     if problem.kind == "hop":
         standing.index("z")
         return {name: [problem.knots // 2] for name in names}
-    if problem.height is None:
+    if problem.height is None and (problem.kind != "walk" or not problem.clearance):
         return {}
     middles = {n: p + SWING / 2 for n, p in footfalls(problem, standing).items()}
     return {n: [round(middle % 1.0 * K)] for n, middle in middles.items()}
+
+
+def _lift_height(problem, standing: Standing, aim: Targets) -> float:
+    """The height of lifted feet, plant units: a walk's clearance has no default."""
+    if problem.kind != "walk" or problem.height is not None:
+        return aim.height
+    return problem.clearance / standing.scaling.length
 
 
 def add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:

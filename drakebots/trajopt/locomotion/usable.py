@@ -108,9 +108,10 @@ def _legs(problem, standing: Standing, q, gam, distance, turn) -> Iterator[str]:
     rise = [gap[:, leg].min(axis=1).max() for leg in legs]
     low = [name for name, most in zip(names, rise) if most < LIFT]
     if low:
+        how = "" if problem.kind == "walk" else ", with contacts by a gait"
         yield (
             f"{_named(low)} rise{'s' if len(low) == 1 else ''} less than "
-            f"{LIFT * unit.length:.2g} m; ask for clearance"
+            f"{LIFT * unit.length:.2g} m; ask for clearance{how}"
         )
     flight = (gam.sum(axis=1) < 1e-6).mean()
     if len(legs) > 1 and problem.kind == "walk" and flight > FLIGHT:

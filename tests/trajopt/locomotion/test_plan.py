@@ -178,6 +178,20 @@ def test_euler_integrator(hopper):
     assert result.metrics["del_residual_max"] < 1e-8
 
 
+def test_a_clearance_lifts_feet_of_free_walks(quadruped):
+    """The rows of `height`; a program without either has none."""
+    standing = stand(quadruped)
+    free = partial(LocomotionProblem, quadruped, "walk", forward=0.16, contacts="free")
+    unit = standing.scaling.length
+    for more in ({"clearance": 0.03}, {"height": 0.03}):
+        rows = locomotion_program(free(**more), standing)[1].rows
+        lifted = [group for name, group in rows.items() if name.startswith("lift_")]
+        assert len(lifted) == len(quadruped.feet)
+        assert all(group.lower == pytest.approx(0.03 / unit) for group in lifted)
+    _, bare = locomotion_program(free(), standing)
+    assert not [name for name in bare.rows if name.startswith("lift_")]
+
+
 @pytest.mark.slow
 def test_swing_height(quadruped):
     """Feet rise to the requested height, halfway through their swings."""

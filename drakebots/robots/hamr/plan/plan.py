@@ -219,7 +219,8 @@ def _solve_stages(
             solution,
             verdict=Verdict.FAILED,
             message=f"contact is not hard: complementarity {worst:.1e} mm N; try "
-            "another start or a smaller stride",
+            "larger slack weights, another start (gait, phases, seed) or a smaller "
+            "stride",
         )
     return contact, solution
 

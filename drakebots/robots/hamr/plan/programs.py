@@ -16,7 +16,9 @@ bounds of the tilt, by w_rates int roll'^2 + pitch'^2 dt, and by feet that pass
 `clearance` above the ground in the middle of their swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
-crouching, and leaves the ground; the last knot is the apex. The terms at the end of
+crouching, and leaves the ground; the last knot is the apex, at which the centre of
+mass rises no more and the robot does not spin: p+ of the last interval is 0 along z
+and about yaw. The terms at the end of
 the cycle are replaced by
 
     w_goal (z_N - z_1 - rise)^2 + w_level int |rpy|^2 dt + w_swing int |q_s|^2 dt
@@ -142,7 +144,7 @@ class JumpWeights(_Weights):
     """
 
     goal: float = 10.0
-    level: float = 0.1
+    level: float = 0.3
     swing: float = 1.0
     effort: float = 1.0
     smooth: float = 0.5
@@ -158,6 +160,8 @@ class _PlanProblem(OnSurface):
     Attributes:
         knots: number of knots; the last knot of a gait repeats the first.
         tilt: bound of the chassis' roll, pitch and yaw [rad].
+        symmetric: whether the right legs are driven as the mirror image of
+            the left legs (a jump; a laterally symmetric gait: bound, pronk).
         time_limit: limit of the wall time, warm start included [s].
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint file, or a plan with as many knots, to start from.
@@ -165,6 +169,7 @@ class _PlanProblem(OnSurface):
 
     knots: int = 51
     tilt: float = TILT
+    symmetric: bool = False
     time_limit: float | None = None
     checkpoint: str | Path | None = None
     resume: str | Path | Result | None = None
@@ -176,6 +181,7 @@ class _PlanProblem(OnSurface):
             "",
             knots=whole(5),
             tilt=between(0, np.pi / 2, "rad", open_ends=True),
+            symmetric=flag(),
             time_limit=optional(positive("s")),
         )
 
@@ -192,8 +198,6 @@ class GaitProblem(_PlanProblem):
             swing [m]: for a tenth of the cycle about the knot at which the foot
             is highest in what the search starts from. 0 asks for none.
         free_period: fraction by which the period may change, 0 for a fixed period.
-        symmetric: whether the right legs are driven as the mirror image of
-            the left legs (a laterally symmetric gait: bound, pronk).
         weights: weights of the cost.
         phases: shares of the warm start's cycle at which legs lift, by leg (FL, RL,
             FR, RR), instead of the gait's.
@@ -208,7 +212,6 @@ class GaitProblem(_PlanProblem):
     stride: float = 10e-3
     clearance: float = 0.0
     free_period: float = 0.0
-    symmetric: bool = False
     weights: GaitWeights = GaitWeights()
     phases: Mapping[str, float] | None = None
     warm_voltage: float | None = None
@@ -229,7 +232,6 @@ class GaitProblem(_PlanProblem):
             stride=between(0, 0.05, "m", open_ends=True),
             clearance=between(0, 0.01, "m"),
             free_period=between(0, 0.5),
-            symmetric=flag(),
             warm_voltage=optional(between(0, BIAS / 2, "V")),
             seed=whole(),
         )
@@ -352,7 +354,7 @@ def gait_program(
         height = problem.clearance / system.robot.scaling.length
         b.raise_feet(np.where(swinging, height, 0.0))
     if problem.symmetric:
-        _mirror_inputs(b)
+        _mirror_inputs(b, b["u"].indices)
     q = b["q"].indices
     stride = problem.stride / system.robot.scaling.length
     b.cost("goal", {"x": q[-1:, :1]}, lambda x: weights.goal * (x - stride) ** 2)
@@ -383,6 +385,7 @@ def jump_program(
         (0.5 * step, 1.5 * step),
         problem.mu,
         input_bounds=(0.0, BIAS),
+        end_rest=(base["z"], base["yaw"]),
         slack=SLACK,
         slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
         scales=SCALES,
@@ -393,6 +396,8 @@ def jump_program(
     b.bound("v0", 0, 0.0, 0.0)
     b.bound("q", 0, 0.0, 0.0, labels=[base[n] for n in ("x", "y", "yaw")])
     _bound_tilt(b, base, problem.tilt)
+    if problem.symmetric:
+        _mirror_inputs(b, b["u"].indices[1:])  # the first are given
     q, h = b["q"].indices, b["h"].indices
     # At rest for an interval with the actuators in the middle, so that the first
     # knot is the equilibrium of standing and no energy is stored yet.
@@ -431,10 +436,9 @@ def _shared_costs(b: ContactImplicitBuilder, weights: GaitWeights | JumpWeights)
     cost_loop_forces(b, weights.loops)
 
 
-def _mirror_inputs(b: ContactImplicitBuilder) -> None:
+def _mirror_inputs(b: ContactImplicitBuilder, u: np.ndarray) -> None:
     """V_left + V_right = V_b: mirrored actuators are mounted alike, so that the
     mirror image of a motion needs the opposite force."""
-    u = b["u"].indices
     b.constraint(
         "symmetric",
         {"left": u[:, :4], "right": u[:, 4:]},

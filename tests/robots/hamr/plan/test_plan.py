@@ -265,6 +265,24 @@ def test_a_coarse_jump_leaves_the_ground(coarse_jump):
     assert m["spring_energy_mJ"][0] == pytest.approx(0, abs=0.05)
 
 
+def test_a_jump_ends_in_its_apex(coarse_jump):
+    """Drake's velocity of the centre of mass, half a step of free fall later."""
+    robot = hamr_system().robot
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    q = coarse_jump.data.position.values[-2:] / robot.position_units()
+    h = np.diff(coarse_jump.data.time.values)[-1] / robot.scaling.time
+    plant.SetPositions(context, q.mean(axis=0))
+    plant.SetVelocities(context, (q[1] - q[0]) / h)
+    speed = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)[2]
+    assert speed == pytest.approx(9.81e-3 * h / 2, abs=1e-7)  # mm/ms
+
+
+def test_only_plans_with_an_end_rest_there():
+    problem, _ = gait_program(GaitProblem(knots=5), POSE)
+    with pytest.raises(InvalidInput, match="no end"):
+        replace(problem, end_rest=problem.periodic)
+
+
 def test_a_jump_starts_from_a_stored_plan():
     with pytest.raises(InvalidInput, match="time limit"):
         plan(JumpProblem(resume=plan_path("jump"), time_limit=1e-6))
