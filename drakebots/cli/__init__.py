@@ -1,5 +1,5 @@
-"""The command `drakebots`: models, show, simulate, plan, track, export, limbs,
-attach, design, calibrate, view, report.
+"""The command `drakebots`: models, show, simulate, plan, track, refine, export,
+limbs, attach, design, calibrate, view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
@@ -38,6 +38,7 @@ COMMANDS = {
     "simulate": ("simulate a robot, or any model held by servos", "simulate:SIMULATE"),
     "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
+    "refine": ("plan again from executed runs", "plan:REFINE"),
     "export": ("write a plan for real hardware", "plan:EXPORT"),
     "limbs": ("put soft, actuated limbs on any robot", "design:LIMBS"),
     "attach": ("glue an elastic skin to a skeleton", "skin:ATTACH"),

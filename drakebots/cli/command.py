@@ -136,7 +136,7 @@ def robot_forms(command: str) -> tuple[Form, ...]:
 
 
 def kind_forms(command: str) -> tuple[Form, ...]:
-    """The forms of `track` or `export`: one for each kind of plan that has it."""
+    """The forms of `track`, `refine` or `export`: one a kind of plan that has it."""
     found: dict[object, Form] = {}
     names: dict[object, list[str]] = {}
     for kind in kinds().values():
@@ -170,29 +170,29 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
 
     Args:
         task: of a robot or a kind.
-        command: "simulate", "plan" or "track".
+        command: "simulate", "plan", "track" or "refine".
         name: of the robot, or of the kind of plan.
     """
     problem = resolve(task.problem)
     texts = attribute_texts(problem)
     names = [field.name for field in fields(problem) if field.init]
-    subject = name
-    if command == "track":
+    subject, of_plan = name, command in ("track", "refine")
+    if of_plan:
         names.remove(next(f.name for f in fields(problem) if not f.kw_only))
         subject = "plan.nc"
     options = {key: texts.get(key, key.replace("_", " ")) for key in names}
 
     def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "plan" if command == "track" else "model",
-            help=f"a result of kind {name} (.nc)" if command == "track" else name,
+            "plan" if of_plan else "model",
+            help=f"a result of kind {name} (.nc)" if of_plan else name,
         )
         field_options(parser, problem, options)
         output_arguments(parser)
 
     def run(args: argparse.Namespace) -> int:
         chosen = given(args, [key for key in options if hasattr(args, key)])
-        first = (stored_motion(args.plan),) if command == "track" else ()
+        first = (stored_motion(args.plan),) if of_plan else ()
         posed = problem(*first, **chosen)
         with progress_bar(f"{command} {name}") as progress:
             result = resolve(task.run)(posed, progress=progress)

@@ -1,4 +1,4 @@
-"""`drakebots plan`, `track`, `export`; robots have forms of their own."""
+"""`drakebots plan`, `track`, `refine`, `export`; robots have forms of their own."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ PLAN = Command(
     find=find_input,
 )
 
-# --- track, export ----------------------------------------------------------
+# --- track, refine, export --------------------------------------------------
 
 
 def _plan_argument(parser: argparse.ArgumentParser) -> None:
@@ -217,13 +217,13 @@ def _plan_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(path: str, what: str) -> None:
-    """Raises InvalidInput for a result that cannot be tracked or exported."""
+    """Raises InvalidInput for a result that cannot be tracked, refined or exported."""
     kind = stored(path).kind
     able = [entry.name for entry in kinds().values() if getattr(entry, what)]
     if kind not in able:
         raise InvalidInput(
             f"{path}: a result of kind {kind!r} cannot be "
-            f"{'tracked' if what == 'track' else 'exported'}; "
+            f"{what}{'d' if what.endswith('e') else 'ed'}; "
             f"give one of kind {', '.join(able)}"
         )
 
@@ -249,6 +249,19 @@ TRACK = Command(
     forms=lambda: kind_forms("track"),
     show_forms=True,
     find=lambda word: _check(word, "track"),
+)
+
+REFINE = Command(
+    "refine",
+    Variant(
+        "plan again from executed runs until what is executed stops growing",
+        "drakebots refine plan.nc -o refined.nc",
+        _plan_argument,
+        _refuse("refine"),
+    ),
+    forms=lambda: kind_forms("refine"),
+    show_forms=True,
+    find=lambda word: _check(word, "refine"),
 )
 
 EXPORT = Command(

@@ -29,8 +29,9 @@ from typing import Any
 
 from drakebots.core.errors import InvalidInput, UnknownName
 
-TASKS = ("simulate", "plan", "track")
-"""What a robot may do, each a command of the command line."""
+TASKS = ("simulate", "plan", "track", "refine")
+"""What a robot may do, or what may be done with its plans, each a command of the
+command line."""
 
 
 def resolve(reference: str) -> Any:
@@ -44,8 +45,8 @@ class Task:
     """One thing that a robot does: a problem in, a result out.
 
     Attributes:
-        problem: "module:Class", a frozen dataclass. For `track` its first field is the
-            plan's result.
+        problem: "module:Class", a frozen dataclass. For `track` and `refine` its first
+            field is the plan's result.
         run: "module:function", called as run(problem, progress=...); it returns a
             :class:`~drakebots.results.Result`.
         help: one line for the command line.
@@ -103,6 +104,7 @@ class Kind:
         record: "module:function", called as record(result, **playback), which returns a
             :class:`~drakebots.view.Stage`; "" where there is no motion.
         track: what executes a plan of this kind.
+        refine: what plans it again from its executions, for a better plan.
         export: "module:VARIANT" of the command line's `export`.
     """
 
@@ -110,6 +112,7 @@ class Kind:
     plot: str
     record: str = ""
     track: Task | None = None
+    refine: Task | None = None
     export: str = ""
 
 
@@ -202,8 +205,9 @@ def _tasks(what: Iterable[str]) -> list[Task]:
         for name in ("simulate", "plan")
         if name in wanted
     ]
-    if "track" in wanted:
-        found += [kind.track for kind in kinds().values()]
+    for name in ("track", "refine"):
+        if name in wanted:
+            found += [getattr(kind, name) for kind in kinds().values()]
     return [task for task in found if task is not None]
 
 
@@ -309,6 +313,12 @@ KINDS = (
             "execute a plan of any legged robot with feedback",
             "drakebots track plan.nc --cycles 5 -o run.nc",
         ),
+        refine=Task(
+            f"{_LEGGED}:Refinement",
+            f"{_LEGGED}:refine",
+            "refine a walk of any legged robot: plan again for what executions lack",
+            "drakebots refine plan.nc --feedback servos -o refined.nc",
+        ),
     ),
     Kind("legged.track", "drakebots.robots.legged:plot_track", _RECORD),
     Kind("hamr.simulation", _MOTION, _RECORD),
@@ -321,6 +331,12 @@ KINDS = (
             f"{_HAMR}:track",
             "execute a plan of HAMR under its leg estimator and controller",
             "drakebots track plan.nc --cycles 15 -o run.nc",
+        ),
+        refine=Task(
+            f"{_HAMR}:Refinement",
+            f"{_HAMR}:refine",
+            "refine a gait of HAMR: plan again from executed runs, learn between them",
+            "drakebots refine plan.nc --rounds 4 -o refined.nc",
         ),
         export="drakebots.cli.hamr:EXPORT",
     ),

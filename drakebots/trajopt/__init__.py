@@ -3,7 +3,8 @@
 Rooms: `program` (programs made of blocks with exact derivatives), `solvers` (IPOPT with
 exact Hessians, Drake's SNOPT and IPOPT, continuation), `contact_implicit` (a robot's
 dynamics and hard contact as a program and as a simulator) and `locomotion` (plans for
-a user's own legged model). Here is the ground that all of them stand on:
+a user's own legged model). Here is the loop that refines a plan by executing it
+(`refine_plan`), and the ground that all of them stand on:
 
     Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), HeightField(x, y, z)
     SignedDistance(lambda p: p[2] - 0.02 * ca.sin(p[0]))
@@ -14,6 +15,13 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.trajopt.refine import (
+        Refinable,
+        Refined,
+        RefineOptions,
+        Trial,
+        refine_plan,
+    )
     from drakebots.trajopt.terrain import (
         Flat,
         Frame,

@@ -11,8 +11,8 @@
 
 `model` holds the robot with its actuators and encoders, `gaits` the open-loop gaits,
 `simulate` runs them; `plan` optimizes gaits and jumps through contact, and `track`
-executes a plan with feedback. A plan is passed on as a `reference`: states and voltages
-over time.
+executes a plan with feedback. `refine` plans again from executions, and learns between
+them. A plan is passed on as a `reference`: states and voltages over time.
 """
 
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.hamr.plots import plot_track
     from drakebots.robots.hamr.reference import Reference, export_voltages
+    from drakebots.robots.hamr.refine import Refinement, refine
     from drakebots.robots.hamr.simulate import HamrSimulation as Simulation
     from drakebots.robots.hamr.simulate import build, hamr_ground, simulate
     from drakebots.robots.hamr.track import Tracking, track

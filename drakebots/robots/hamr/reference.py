@@ -33,6 +33,9 @@ MAX_LEG_GAP = 1e-3
 """Largest distance between a leg's first and last position in a periodic reference
 [m]."""
 
+FEEDFORWARD = "feedforward"
+"""In a plan's data: the voltages that it is to be fed, where they are not its own."""
+
 _SNAP = 1e-9
 """Fraction of the duration: a time this little before a knot counts as the knot's."""
 
@@ -200,11 +203,18 @@ def as_reference(plan: Result | Reference) -> Reference:
             f"needs a plan of HAMR, got {kind!r}; make one with `drakebots plan hamr`"
         )
     data, metrics = plan.data, plan.metrics
+    voltages = data.voltage.values[:-1]
+    if FEEDFORWARD in data:
+        # Each of M samples is held for 1/M of the duration.
+        fed, knots = data[FEEDFORWARD].values, data.time.values
+        middles = (knots[:-1] + knots[1:]) / 2 - knots[0]
+        index = (middles / (knots[-1] - knots[0]) * len(fed)).astype(int)
+        voltages = fed[index]
     return Reference(
         time=data.time.values - data.time.values[0],
         q=data.position.sel(coordinate=coordinate_names()).values,
         v=data.velocity.values,
-        voltages=data.voltage.values[:-1],
+        voltages=voltages,
         periodic=bool(metrics["periodic"]),
         friction=float(metrics["friction"]),
         name=str(metrics.get("gait", "plan")),

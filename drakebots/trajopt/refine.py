@@ -1,0 +1,252 @@
+"""Plan, execute, learn, plan again: the loop that refines a periodic plan on its robot.
+
+A plan through contact may be a true orbit and yet not hold: nothing feeds back the
+body, and what a robot settles to is another orbit. That one attracts, so a plan made
+from it is near one that holds. The loop does, round by round,
+
+    executed = execute(plan)
+    while it learns:  executed = execute(plan with a corrected feed-forward)
+    asked    = asked * goal / executed          how far the planner is asked to go
+    plan     = plan again from that execution
+
+until what is executed stops growing; the best plan is kept. What differs from robot to
+robot is a :class:`Refinable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from drakebots.core.checks import check, non_negative, optional, positive, whole
+from drakebots.core.run import Progress, RunEnd, Stop, Verdict, run_steps
+from drakebots.results import Result
+
+MAX_ASKED = 1.3
+"""Largest stride asked of the planner, as a multiple of the goal."""
+
+_INTERRUPTED = "interrupted; the best is kept"
+
+_STEP = 1.1
+"""Largest factor between what is asked in one round and in the next."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A plan and its execution.
+
+    Attributes:
+        plan: what was executed.
+        run: its execution.
+        asked: the advance that the planner was asked for [m].
+        reached: the executed advance a cycle [m].
+        score: what the loop makes grow: 1 for an execution without fault that
+            reaches the goal; -inf for one that failed.
+        round: how many times was planned again before.
+        learned: how many times the feed-forward was corrected since.
+    """
+
+    plan: Result
+    run: Result
+    asked: float
+    reached: float
+    score: float
+    round: int = 0
+    learned: int = 0
+
+
+class Refinable(Protocol):
+    """What the loop needs of a robot."""
+
+    def execute(self, plan: Result) -> Result:
+        """The execution of a plan."""
+
+    def reached(self, run: Result) -> float:
+        """The executed advance a cycle [m]."""
+
+    def score(self, run: Result) -> float:
+        """How good an execution is; 1 reaches the goal without fault."""
+
+    def learn(self, trial: Trial) -> Result | None:
+        """The plan with a feed-forward corrected by its execution; None for nothing
+        to correct."""
+
+    def plan_again(self, trial: Trial, asked: float) -> Result:
+        """A plan from what was executed, for an advance of `asked` a cycle [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefineOptions:
+    """How long the loop goes on.
+
+    Attributes:
+        rounds: number of times that is planned again at most.
+        trials: number of executions at most, of one plan, between which the
+            feed-forward is corrected.
+        enough: score that ends the loop.
+        growth: growth of the score that counts.
+        patience: rounds in a row without growth that end the loop.
+        time_limit: limit of the wall time, checked between rounds [s].
+
+    Raises:
+        InvalidInput: for a value out of its range.
+    """
+
+    rounds: int = 4
+    trials: int = 3
+    enough: float = 0.99
+    growth: float = 0.005
+    patience: int = 2
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(
+            self,
+            "",
+            rounds=whole(0),
+            trials=whole(1),
+            enough=positive(),
+            growth=non_negative(),
+            patience=whole(1),
+            time_limit=optional(positive("s")),
+        )
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What the loop came to.
+
+    Attributes:
+        trials: every execution, in order; the first is the given plan's.
+        end: how the loop ended.
+        notes: what was planned again without success, one line each.
+    """
+
+    trials: Sequence[Trial]
+    end: RunEnd
+    notes: Sequence[str]
+
+    @property
+    def best(self) -> Trial:
+        """The best execution."""
+        return max(self.trials, key=lambda trial: trial.score)
+
+    @property
+    def first(self) -> Trial:
+        """The execution of the plan that was given."""
+        return self.trials[0]
+
+
+def refine_plan(
+    robot: Refinable,
+    plan: Result,
+    goal: float,
+    options: RefineOptions = RefineOptions(),
+    *,
+    progress: Progress | None = None,
+) -> Refined:
+    """Refines a plan; returns what was reached even when it is cut short.
+
+    Args:
+        robot: executes, learns and plans.
+        plan: to start from.
+        goal: the advance a cycle that executions are to make [m].
+        options: how long to go on.
+        progress: called as progress("refine", rounds done, rounds).
+
+    Returns:
+        The trials. Where not even the given plan could be executed, its own failed
+        execution is the only one.
+    """
+    loop = _Loop(robot, plan, goal, options)
+    end = run_steps(
+        loop.round,
+        options.rounds + 1,
+        stage="refine",
+        progress=progress,
+        time_limit=options.time_limit,
+        success=f"planned again {options.rounds} times",
+    )
+    return Refined(tuple(loop.trials), end, tuple(loop.notes))
+
+
+class _Loop:
+    """The state of the loop between two rounds."""
+
+    def __init__(self, robot: Refinable, plan: Result, goal: float, options):
+        self._robot, self._plan, self._goal = robot, plan, goal
+        self._options, self._asked = options, goal
+        self._idle = self._failures = 0
+        self.trials: list[Trial] = []
+        self.notes: list[str] = []
+
+    def round(self, k: int) -> Stop | None:
+        """Round k = 1, 2, ...; the first executes the given plan."""
+        before = _best(self.trials)
+        if before is not None:
+            plan = self._planned_again()
+            if plan.verdict is Verdict.INTERRUPTED:
+                return Stop(Verdict.INTERRUPTED, _INTERRUPTED)
+            if not plan.ok:
+                self._failures += 1
+                self.notes.append(f"asked for {self._asked:.4g} m: {plan.message}")
+                return self._judge(before)
+            self._plan = plan
+        return self._try_out() or self._judge(before)
+
+    def _planned_again(self) -> Result:
+        """A plan from the best execution of the last plan.
+
+        The last one, though an earlier may be better: from that the same plan would
+        come again. After a failure less is asked.
+        """
+        last = [trial for trial in self.trials if trial.round == self.trials[-1].round]
+        start = _best(last)
+        start = start if start.run.ok else _best(self.trials)
+        factor = self._goal / max(start.reached, 1e-3 * self._goal)
+        factor = min(max(factor, 1 / _STEP), _STEP) ** (0.5**self._failures)
+        self._asked = min(start.asked * factor, MAX_ASKED * self._goal)
+        return self._robot.plan_again(start, self._asked)
+
+    def _try_out(self) -> Stop | None:
+        """Executes the plan, and again with what was learned, while that is better."""
+        plan: Result | None = self._plan
+        number = self.trials[-1].round + 1 if self.trials else 0
+        last: Trial | None = None
+        for learned in range(self._options.trials):
+            trial = self._executed(plan, number, learned)
+            self.trials.append(trial)
+            if trial.run.verdict is Verdict.INTERRUPTED:
+                return Stop(Verdict.INTERRUPTED, _INTERRUPTED)
+            better = last is None or trial.score > last.score
+            if not (better and trial.run.ok) or trial.score >= self._options.enough:
+                return None
+            last, plan = trial, self._robot.learn(trial)
+            if plan is None:
+                return None
+        return None
+
+    def _executed(self, plan: Result, number: int, learned: int) -> Trial:
+        run = self._robot.execute(plan)
+        reached, score = 0.0, float("-inf")
+        if run.ok:
+            reached, score = self._robot.reached(run), self._robot.score(run)
+        return Trial(plan, run, self._asked, reached, score, number, learned)
+
+    def _judge(self, before: Trial | None) -> Stop | None:
+        best, options = _best(self.trials), self._options
+        if not best.run.ok:
+            return Stop(Verdict.FAILED, f"cannot be executed: {best.run.message}")
+        if best.score >= options.enough:
+            return Stop(Verdict.SUCCESS, f"reached {best.reached:.4g} m a cycle")
+        if before is not None:
+            grown = best.score > before.score + options.growth
+            self._idle = 0 if grown else self._idle + 1
+        if self._idle >= options.patience:
+            return Stop(Verdict.SUCCESS, "what is executed stopped growing")
+        return None
+
+
+def _best(trials: Sequence[Trial]) -> Trial | None:
+    return max(trials, key=lambda trial: trial.score) if trials else None

@@ -1,0 +1,44 @@
+"""A walk refined by executing it on its ground."""
+
+from __future__ import annotations
+
+import pytest
+
+from drakebots.core.errors import InvalidInput
+from drakebots.robots.legged import Refinement, Tracking, refine, track
+from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from tests.helpers.program_robots import quadruped_urdf, written
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quadruped")
+    robot = written(folder, "quadruped", quadruped_urdf(hip_roll=True))
+    plan = plan_locomotion(LocomotionProblem(robot, "walk", forward=0.15))
+    assert plan.ok, plan.message
+    return plan
+
+
+def test_a_walk_comes_closer_to_its_stride(walk):
+    """Servos alone fall short of the planned stride; a refined walk does less so."""
+    asked = Refinement(walk, feedback="servos", cycles=3, rounds=2, trials=2)
+    assert asked.walk.forward == 0.15
+    better = refine(asked)
+    m = better.metrics
+    assert better.kind == "locomotion.plan" and better.ok, better.message
+    first = m["trials"][0]
+    assert first["asked_m"] == pytest.approx(m["goal_m"])
+    short = abs(first["executed_m"] - m["goal_m"])
+    assert abs(m["executed_m"] - m["goal_m"]) <= short
+    again = track(Tracking(better, feedback="servos", cycles=3)).metrics
+    assert again["stride_m_per_cycle"] == pytest.approx(m["executed_m"])
+
+
+def test_only_walks_are_refined(walk):
+    with pytest.raises(InvalidInput, match="plan of one"):
+        Refinement(track(Tracking(walk, cycles=1)))
+    for change in ({"goal": 0.0}, {"cycles": 0}):
+        with pytest.raises(InvalidInput, match=next(iter(change))):
+            Refinement(walk, **change)
