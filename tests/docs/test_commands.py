@@ -24,7 +24,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _COMMAND = re.compile(r"^ *((?:drakebots|python examples/\S+) .*)$")
 
 _SLOW = (
-    *("drakebots design", "drakebots track", "drakebots simulate gecko --engine drake"),
+    *("drakebots design", "drakebots track", "drakebots refine"),
+    "drakebots simulate gecko --engine drake",
     *("drakebots plan hamr", "drakebots plan beetle", "drakebots plan gecko"),
     *("drakebots plan my_robot.urdf", "python examples/fifth_robot/hopper.py plan"),
 )

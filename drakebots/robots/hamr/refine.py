@@ -4,11 +4,13 @@
     run = track(Tracking(better))
 
 Between two executions of a plan its feed-forward is learned from two figures that can
-be measured on the robot, the stride and the yaw a cycle. About the middle of their
-range the voltages become, with s = +1 on the left and -1 on the right,
+be measured on the robot, the stride and the yaw a cycle. The motion that is asked of an
+actuator's leg about its mean grows by a factor s: its voltage V about the middle of the
+range, and with it what the controller would add for the larger motion of the leg,
 
-    V = V_b/2 + gain (1 + s trim) (V_plan - V_b/2)        trim on the swings only
+    V_fed = V_b/2 + s (V - V_b/2) + (s - 1) (Kp (l - mean l) + Kd dl/dt)
 
+    s = gain on lifts, gain (1 + trim) on the left swings, gain (1 - trim) on the right
     gain <- gain * goal/stride      trim <- trim + TRIM * yaw
 
 The plan itself is made again from the executed cycle (`GaitProblem.from_run`). What is
@@ -17,7 +19,7 @@ asked of the planner may exceed the goal: that is the outer loop of the stride.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,9 +29,10 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
-from drakebots.robots.hamr.plan import GaitProblem, GaitWeights
+from drakebots.robots.hamr.plan import GaitProblem, problem_of
 from drakebots.robots.hamr.plan import plan as plan_gait
-from drakebots.robots.hamr.reference import FEEDFORWARD
+from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
+from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
 from drakebots.robots.hamr.track.track import CONTACTS, Tracking, track
 from drakebots.trajopt import Refined, RefineOptions, Trial, refine_plan
 
@@ -49,11 +52,10 @@ _CHANGE = 1.12
 _GAINS = (0.7, 1.6)
 """Range of the gain."""
 
-_RUN_ONLY = ("time_limit", "checkpoint", "resume", "from_run")
-"""Fields of a problem that say how it was solved."""
-
-_LEFT = np.array([1.0 if name[1] == "L" else -1.0 for name in ACTUATORS])
-_SWING = np.array([name[2] == "s" for name in ACTUATORS], float)
+_SIDES = np.array(
+    [{"L": 1.0, "R": -1.0}[name[1]] * (name[2] == "s") for name in ACTUATORS]
+)
+"""1 for swings on the left, -1 for those on the right, 0 for lifts."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +103,7 @@ class Refinement(RefineOptions):
             raise InvalidInput(
                 f"cannot refine a {self.plan.kind} that is no gait; give a planned gait"
             )
-        known = {f.name for f in fields(GaitProblem)} - set(_RUN_ONLY)
-        options = self.plan.provenance["options"]
-        posed = {name: options[name] for name in known if name in options}
-        weights = dict(options["weights"])
-        weights["slack"] = tuple(weights["slack"])
-        return GaitProblem(**posed | {"weights": GaitWeights(**weights)})
+        return problem_of(self.plan)
 
 
 def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
@@ -167,28 +164,39 @@ class _Robot:
 # --- the feed-forward -------------------------------------------------------
 
 
-def learned(plan: Result) -> tuple[float, float]:
-    """Gain and trim of a plan's feed-forward; 1 and 0 where it is its voltages."""
-    found = plan.metrics.get("feedforward", {})
-    return found.get("gain", 1.0), found.get("trim", 0.0)
-
-
 def fed(plan: Result, gain: float, trim: float) -> Result:
     """The plan with this gain and trim of its feed-forward."""
-    middle = 0.5 * BIAS
-    share = gain * (1 + trim * _LEFT * _SWING)
-    voltages = middle + share * (plan.data.voltage.values[:-1] - middle)
-    data = plan.data.assign(
-        {
-            FEEDFORWARD: (
-                ("sample", "actuator"),
-                np.clip(voltages, 0.0, BIAS),
-                {"units": "V"},
-            )
-        }
-    )
-    facts = {"gain": gain, "trim": trim}
-    return replace(plan, data=data, metrics={**plan.metrics, "feedforward": facts})
+    own, larger = _larger(plan)
+    share = gain * (1 + trim * _SIDES) - 1
+    given = np.clip(own + share * larger, 0.0, BIAS)
+    fed = ("sample", "actuator"), given, {"units": "V"}
+    return replace(plan, data=plan.data.assign({FEEDFORWARD: fed}))
+
+
+def learned(plan: Result) -> tuple[float, float]:
+    """Gain and trim of a plan's feed-forward, fitted to it where it is not clipped; 1
+    and 0 where it is the plan's own voltages."""
+    if FEEDFORWARD not in plan.data:
+        return 1.0, 0.0
+    own, larger = _larger(plan)
+    given = as_reference(plan).voltages
+    free = larger * ((given > 0) & (given < BIAS))
+    share = 1 + ((given - own) * free).sum(axis=0) / np.square(free).sum(axis=0)
+    left, right = share[_SIDES > 0].mean(), share[_SIDES < 0].mean()
+    return float((left + right) / 2), float((left - right) / (left + right))
+
+
+def _larger(plan: Result) -> tuple[np.ndarray, np.ndarray]:
+    """A plan's own voltages (N-1, 8) [V], and what is added to them for a motion twice
+    as large."""
+    data = plan.data.drop_vars(FEEDFORWARD, errors="ignore")
+    own = as_reference(replace(plan, data=data))
+    times = (own.time[:-1] + own.time[1:]) / 2
+    legs = np.array([own.legs_at(t) for t in times])
+    rates = np.array([own.leg_velocities_at(t) for t in times])
+    added = KP * (legs - legs.mean(axis=0)) + KD * rates
+    larger = feedback_signs() * added[:, :, [0, 2]].reshape(-1, 8)
+    return own.voltages, own.voltages - 0.5 * BIAS + larger
 
 
 def _result(problem: Refinement, robot: _Robot, refined: Refined) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from drakebots.results import load_result
 from drakebots.robots.hamr.model import ACTUATORS
 from drakebots.robots.hamr.plan.plan import plan
 from drakebots.robots.hamr.plan.programs import GaitProblem
+from drakebots.robots.hamr.plan.stored import store_plan, stored_plan
 from drakebots.robots.hamr.reference import as_reference
 from drakebots.robots.hamr.refine import Refinement, fed, learned, refine
 from drakebots.robots.hamr.track.track import Tracking, track
@@ -23,29 +26,36 @@ def coarse():
     return plan(GaitProblem(knots=17))
 
 
-def test_a_plan_keeps_the_voltages_it_is_fed(coarse, tmp_path):
+def test_a_plan_keeps_what_it_is_fed(coarse, tmp_path):
+    """Fed with a gain, it runs as if the motion that is asked for were larger."""
     assert learned(coarse) == (1.0, 0.0)
-    less = load_result(fed(coarse, 0.9, 0.0).save(tmp_path / "plan.nc"))
-    assert learned(less) == (0.9, 0.0)
-    own, quieter = as_reference(coarse).voltages, as_reference(less).voltages
-    assert quieter == pytest.approx(112.5 + 0.9 * (own - 112.5), abs=1e-9)
-    louder = as_reference(fed(coarse, 1.5, 0.0)).voltages
-    assert louder.min() == 0 and louder.max() == 225
-    # The same as the controller's own factor, where nothing is clipped.
-    kf = track(Tracking(coarse, cycles=1, ramp=0, kf=0.9)).metrics
-    fed_run = track(Tracking(less, cycles=1, ramp=0)).metrics
-    assert fed_run["stride_mm"] == pytest.approx(kf["stride_mm"], rel=1e-6)
+    larger = load_result(fed(coarse, 1.05, 0.0).save(tmp_path / "plan.nc"))
+    assert learned(larger) == pytest.approx((1.05, 0.0), abs=1e-9)
+    volts = as_reference(larger).voltages
+    assert volts.min() >= 0 and volts.max() <= 225
+    own = as_reference(coarse)
+    legs = own.q[:-1, 6:].mean(axis=0)
+    q = np.hstack([own.q[:, :6], legs + 1.05 * (own.q[:, 6:] - legs)])
+    asked = replace(own, q=q, v=own.v * np.r_[np.ones(6), np.full(32, 1.05)])
+    other = track(Tracking(asked, cycles=2, kf=1.05)).metrics
+    run = track(Tracking(larger, cycles=2)).metrics
+    assert run["stride_mm"] == pytest.approx(other["stride_mm"], rel=0.05)
 
 
 def test_trim_drives_the_left_swings_further_than_the_right(coarse):
-    own = as_reference(coarse).voltages - 112.5
-    trimmed = as_reference(fed(coarse, 1.0, -0.1)).voltages - 112.5
+    own = as_reference(coarse).voltages
+    trimmed = as_reference(fed(coarse, 1.0, 0.1)).voltages
+    assert learned(fed(coarse, 1.0, 0.1)) == pytest.approx((1.0, 0.1), abs=1e-9)
     for i, name in enumerate(ACTUATORS):
-        sign = {"L": 1, "R": -1}[name[1]] * (name[2] == "s")
-        factor = 1 - 0.1 * sign
-        assert trimmed[:, i] == pytest.approx(
-            np.clip(factor * own[:, i], -112.5, 112.5), abs=1e-9
-        )
+        if name[2] == "l":
+            assert trimmed[:, i] == pytest.approx(own[:, i])
+        else:
+            assert (np.ptp(trimmed[:, i]) > np.ptp(own[:, i])) == (name[1] == "L")
+
+
+def test_a_stored_plan_goes_on_with_what_was_learned(coarse, tmp_path):
+    path = store_plan(fed(coarse, 0.9, 0.05), tmp_path / "plan.npz")
+    assert learned(stored_plan(path)) == pytest.approx((0.9, 0.05), abs=1e-6)
 
 
 def test_refining_never_makes_it_worse(coarse):

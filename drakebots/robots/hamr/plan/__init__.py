@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.hamr.plan.stored import (
         open_plan,
+        problem_of,
         store_plan,
         stored_plan,
         stored_plans,

@@ -43,6 +43,7 @@ from drakebots.robots.hamr.plan.programs import (
     hamr_system,
     jump_program,
 )
+from drakebots.robots.hamr.reference import FEEDFORWARD
 from drakebots.trajopt.contact_implicit import ContactImplicit, audit
 from drakebots.trajopt.program import (
     Program,
@@ -51,9 +52,6 @@ from drakebots.trajopt.program import (
     save_checkpoint,
 )
 from drakebots.trajopt.solvers import TOLERANCE, Solution
-
-FEEDFORWARD = "feedforward"
-"""The name of fed voltages in a file, and in a plan's data."""
 
 _RUN_ONLY = ("time_limit", "checkpoint", "resume", "from_run")
 """Fields of a problem that say how it was solved, not what the plan is."""
@@ -148,12 +146,8 @@ def store_plan(plan: Result, path: str | Path) -> Path:
     """
     if plan.kind != "hamr.plan":
         raise InvalidInput(f"cannot store a {plan.kind}; give a plan of HAMR")
-    fields = {
-        name: value
-        for name, value in plan.provenance["options"].items()
-        if name not in _RUN_ONLY
-    }
-    problem, data = _problem(fields), plan.data
+    fields, data = _fields(plan), plan.data
+    problem = _problem(fields)
     if isinstance(problem, JumpProblem):
         _, program = jump_program(problem)
     else:
@@ -163,6 +157,16 @@ def store_plan(plan: Result, path: str | Path) -> Path:
     path = Path(path)
     save_checkpoint(path, program, data.decision.values, problem=text, **more)
     return path
+
+
+def problem_of(plan: Result) -> GaitProblem | JumpProblem:
+    """The problem that a plan of HAMR answers, without what only its solving needed."""
+    return _problem(_fields(plan))
+
+
+def _fields(plan: Result) -> dict[str, Any]:
+    options = plan.provenance["options"].items()
+    return {name: value for name, value in options if name not in _RUN_ONLY}
 
 
 def plan_path(name: str | Path) -> Path:
