@@ -198,7 +198,7 @@ def test_help_has_an_example_that_parses(name, title, capsys, monkeypatch):
         (found,) = (f for f in command.forms() if f.title == title)
         form = found.load()
         words = [shlex.split(form.example)[2]]
-    if name in ("track", "export"):
+    if name in ("track", "refine", "export"):
         kind = (title or "a result of kind hamr.plan").rpartition(" ")[2]
         plan = SimpleNamespace(kind=kind)
         monkeypatch.setattr(inputs, "stored", lambda path: plan)

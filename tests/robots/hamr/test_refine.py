@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from drakebots.robots.hamr.plan.programs import GaitProblem
 from drakebots.robots.hamr.plan.stored import store_plan, stored_plan
 from drakebots.robots.hamr.reference import as_reference
 from drakebots.robots.hamr.refine import Refinement, fed, learned, refine
+from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
 from drakebots.robots.hamr.track.track import Tracking, track
 
 pytestmark = pytest.mark.long
@@ -27,19 +26,23 @@ def coarse():
 
 
 def test_a_plan_keeps_what_it_is_fed(coarse, tmp_path):
-    """Fed with a gain, it runs as if the motion that is asked for were larger."""
+    """With a gain it is fed what a controller adds when a larger motion is asked for:
+    voltages, and feedback of legs that would go further about their mean."""
     assert learned(coarse) == (1.0, 0.0)
     larger = load_result(fed(coarse, 1.05, 0.0).save(tmp_path / "plan.nc"))
     assert learned(larger) == pytest.approx((1.05, 0.0), abs=1e-9)
-    volts = as_reference(larger).voltages
+    volts, own = as_reference(larger).voltages, as_reference(coarse)
     assert volts.min() >= 0 and volts.max() <= 225
-    own = as_reference(coarse)
-    legs = own.q[:-1, 6:].mean(axis=0)
-    q = np.hstack([own.q[:, :6], legs + 1.05 * (own.q[:, 6:] - legs)])
-    asked = replace(own, q=q, v=own.v * np.r_[np.ones(6), np.full(32, 1.05)])
-    other = track(Tracking(asked, cycles=2, kf=1.05)).metrics
-    run = track(Tracking(larger, cycles=2)).metrics
-    assert run["stride_mm"] == pytest.approx(other["stride_mm"], rel=0.05)
+    middles = (own.time[:-1] + own.time[1:]) / 2
+    legs = np.array([own.legs_at(t) for t in middles])
+    step = 1e-6
+    ahead, behind = (
+        np.array([own.legs_at(t + side * step) for t in middles]) for side in (1, -1)
+    )
+    missed = KP * (legs - legs.mean(axis=0)) + KD * (ahead - behind) / (2 * step)
+    added = feedback_signs() * missed[:, :, [0, 2]].reshape(-1, 8)
+    expected = own.voltages + 0.05 * (own.voltages - 112.5 + added)
+    assert volts == pytest.approx(np.clip(expected, 0, 225), abs=0.05)
 
 
 def test_trim_drives_the_left_swings_further_than_the_right(coarse):
