@@ -7,6 +7,7 @@ a user's own legged model). Here is the loop that refines a plan by executing it
 (`refine_plan`), and the ground that all of them stand on:
 
     Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), HeightField(x, y, z)
+    Plateau(0.25, 1.05, 0.11)  # a step without a wall: its normals point up
     SignedDistance(lambda p: p[2] - 0.02 * ca.sin(p[0]))
 """
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Flat,
         Frame,
         HeightField,
+        Plateau,
         SignedDistance,
         Slope,
         Step,

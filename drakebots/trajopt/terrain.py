@@ -159,10 +159,7 @@ class Step(Terrain):
     def __post_init__(self):
         rule = finite("m")
         check(self, "terrain", start=rule, end=rule, height=positive("m"))
-        if self.end <= self.start:
-            raise InvalidInput(
-                f"terrain end must be beyond start, got {self.start:g} .. {self.end:g}"
-            )
+        _check_ends(self.start, self.end)
         most = min(self.end - self.start, self.height) / 2
         check(self, "terrain", rounding=between(0.0, most, "m"))
 
@@ -188,6 +185,53 @@ class Step(Terrain):
     def scaled(self, length_unit: float) -> Step:
         L = _unit(length_unit)
         return Step(self.start / L, self.end / L, self.height / L, self.rounding / L)
+
+
+@dataclass(frozen=True)
+class Plateau(Terrain):
+    """Ground z = h(x, y) that jumps to a height on a rectangle, with normals ez.
+
+        phi = z - h,    h = height where start <= x <= end and |y| <= width/2, else 0
+
+    This is the step of the MATLAB version of Drake (`RigidBodyStepTerrain`). Unlike
+    `Step` it has no wall: a foot beside the rectangle and below its top touches
+    nothing, and a foot that crosses the edge is at once above or below the ground. phi
+    jumps there, and its derivatives do not show the edge. So a program that lets feet
+    cross does not converge; decide on which side they are first
+    (`ContactImplicit.levels`).
+
+    Attributes:
+        start, end: limits of the rectangle along x, which belong to it [m].
+        height: its height [m].
+        width: its width along y [m], from -width/2 to width/2; None for no limits.
+    """
+
+    start: float
+    end: float
+    height: float
+    width: float | None = None
+
+    def __post_init__(self):
+        rule = finite("m")
+        check(self, "terrain", start=rule, end=rule, height=positive("m"))
+        _check_ends(self.start, self.end)
+        if self.width is not None:
+            check(self, "terrain", width=positive("m"))
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        inside = ca.logic_and(p[0] >= self.start, p[0] <= self.end)
+        if self.width is not None:
+            inside = ca.logic_and(inside, ca.fabs(p[1]) <= self.width / 2)
+        return p[2] - ca.if_else(inside, self.height, 0)
+
+    def frame(self, p: ca.SX) -> Frame:
+        """The constants ez, ex, ey."""
+        return Flat().frame(p)
+
+    def scaled(self, length_unit: float) -> Plateau:
+        L = _unit(length_unit)
+        width = None if self.width is None else self.width / L
+        return Plateau(self.start / L, self.end / L, self.height / L, width)
 
 
 @dataclass(frozen=True)
@@ -344,6 +388,13 @@ def _larger(a: ca.SX, b: ca.SX) -> ca.SX:
 def _hypot(a: ca.SX, b: ca.SX, where: ca.SX) -> ca.SX:
     """sqrt(a^2 + b^2) if `where`, with finite derivatives elsewhere too."""
     return ca.sqrt(ca.if_else(where, a**2 + b**2, 1))
+
+
+def _check_ends(start: float, end: float) -> None:
+    if end <= start:
+        raise InvalidInput(
+            f"terrain end must be beyond start, got {start:g} .. {end:g}"
+        )
 
 
 def _unit(length_unit: float) -> float:

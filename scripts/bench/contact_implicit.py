@@ -121,7 +121,7 @@ def littledog(folder: Path) -> tuple[Problem, np.ndarray]:
     """The authors' program, and the recipe for its ground."""
     target, feet = dog.authors_program(folder)
     compile_blocks([t.block for t in (*target.terms, *target.costs)])
-    system = ContactSystem(dog.robot(folder), dog.STEP)
+    system = ContactSystem(dog.robot(folder), dog.TERRAINS["authors"])
     problem = Problem(
         target,
         Recipe(system),
@@ -227,10 +227,10 @@ def _littledog(args, limit: float) -> dict:
         print(f"no LittleDog: {missing}", file=sys.stderr)
         return {}
     starts = multi_start(
-        partial(dog.run, folder, False, 1),
+        partial(dog.run, folder, "authors", 1),
         range(args.starts),
         done=lambda seed, c: print(
-            f"LittleDog {seed} continuation {c.seconds:.1f} s, "
+            f"LittleDog {seed} {c.seconds:.1f} s, "
             f"{'valid' if c.feasible else 'not valid'}, objective {c.objective:.5g}",
             file=sys.stderr,
             flush=True,
@@ -254,8 +254,8 @@ def _littledog(args, limit: float) -> dict:
     named = {f"{METHODS[n]}, directly": found for n, found in methods.items()}
     table(
         f"LittleDog's step-up, {problem.program.num_variables} variables; valid "
-        f"answers; limit {limit:g} s without continuation",
-        {"exact-Hessian IPOPT, continuation": figures, **named},
+        f"answers; limit {limit:g} s directly",
+        {"exact-Hessian IPOPT, sides decided": figures, **named},
     )
     print(
         f"the recipe differs from our blocks by {error:.1e}; rows and Jacobian once: "

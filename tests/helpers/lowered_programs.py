@@ -5,6 +5,7 @@ import numpy as np
 
 import drakebots
 from drakebots import build_robot
+from drakebots.trajopt import Flat
 from drakebots.trajopt.contact_implicit.program import ContactImplicit, Scales
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.program.block import Block
@@ -108,14 +109,15 @@ def chain(count=5, *, scale=1.0):
     return builder.build()
 
 
-def hopper(folder, *, knots=6):
+def hopper(folder, *, knots=6, terrain=None, levels=None):
     """A planar hopper's step forward by 10 cm, and a guess."""
     path = folder / "hopper.urdf"
     path.write_text(f"<?xml version='1.0'?>{HOPPER}")
     robot = build_robot(drakebots.load(path), time_step=0, base="fixed")
     problem = ContactImplicit(
-        ContactSystem(robot),
+        ContactSystem(robot, terrain or Flat()),
         knots=knots,
+        levels=levels,
         step=(0.05, 0.05),
         friction=0.8,
         input_bounds=(-150.0, 150.0),

@@ -10,6 +10,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.terrain import (
     Flat,
     HeightField,
+    Plateau,
     SignedDistance,
     Slope,
     Step,
@@ -35,6 +36,7 @@ TERRAINS = {
     "slope": Slope(0.3),
     "step": Step(0.1, 0.4, 0.15),
     "round step": Step(0.1, 0.4, 0.15, rounding=0.05),
+    "plateau": Plateau(0.1, 0.4, 0.15, width=0.6),
     "field": field(waves),
     "sphere": SignedDistance(sphere),
 }
@@ -80,6 +82,28 @@ def test_closed_forms():
 )
 def test_step_by_hand(p, phi):
     assert Step(0.1, 0.4, 0.15).evaluate(p)[0][0] == pytest.approx(phi, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "p, phi",
+    [
+        ((0.1, 0, 0.2), 0.05),  # the edge belongs to the plateau
+        ((0.0999, 0, 0.1), 0.1),  # no wall before it
+        ((0.1001, 0, 0.1), -0.05),
+        ((0.4, -0.3, 0.15), 0.0),
+        ((0.4001, 0, 0.15), 0.15),
+        ((0.2, 0.3001, 0.15), 0.15),  # beside it
+    ],
+)
+def test_plateau_by_hand(p, phi):
+    """A height with a jump; its normal points up everywhere."""
+    plateau = TERRAINS["plateau"]
+    found, gradient = plateau.evaluate(p)
+    assert found[0] == pytest.approx(phi, abs=1e-14)
+    np.testing.assert_array_equal(gradient[0], [0, 0, 1])
+    np.testing.assert_array_equal(number(plateau.frame, p).T, np.eye(3)[[2, 0, 1]])
+    endless = Plateau(0.1, 0.4, 0.15)
+    assert endless.evaluate((0.2, 9, 0.2))[0][0] == pytest.approx(0.05)
 
 
 def outline(step):
@@ -313,6 +337,8 @@ def test_matrix_symbols_too():
         (lambda: Slope(-20), "between -pi/2 and pi/2"),
         (lambda: Step(1, 1, 0.1), "end must be beyond start"),
         (lambda: Step(0, np.inf, 0.1), "end must be a finite number"),
+        (lambda: Plateau(1, 1, 0.1), "end must be beyond start"),
+        (lambda: Plateau(0, 1, 0.1, 0), "width must be > 0"),
         (lambda: Step(0, 1, 0), "height must be > 0"),
         (lambda: Step(0, 1, 0.1, 0.06), "rounding must be within 0..0.05 m"),
         (lambda: Step(0, 1, 0.1, -0.01), "rounding must be within"),

@@ -88,17 +88,20 @@ def loop_block(system: ContactSystem) -> Block:
     return Block("loops_at_knot", {"q": q}, {"loops": c})
 
 
-def contact_block(system: ContactSystem) -> Block:
+def contact_block(system: ContactSystem, *, levels: bool = False) -> Block:
     """Rows `distance`, `slip`, `cone` and `complementarity` (3) of an interval.
 
     Inputs h, q0, q1, gam, beta, psi, eta, s; the friction coefficient mu is a
-    constant of each use.
+    constant of each use, and so with `levels` are the lengths (nc,) by which the
+    ground's surface is raised under each foot, phi - level in place of phi.
     """
     n, nc = system.nq, system.num_feet
-    mu = ca.SX.sym("mu")
+    mu, level = ca.SX.sym("mu"), ca.SX.sym("level", nc if levels else 0)
     symbols = _symbols(h=1, q0=n, q1=n, gam=nc, beta=4 * nc, psi=nc, eta=4 * nc, s=1)
     h, q0, q1, gam, beta, psi, eta, s = symbols.values()
     phi, speed = system.contact_motion(q1, (q1 - q0) / h)
+    if levels:
+        phi = phi - level
     E = ca.SX(ca.kron(ca.DM.eye(nc), ca.DM.ones(1, 4)))
     cone = mu * gam - E @ beta
     rows = {
@@ -109,7 +112,7 @@ def contact_block(system: ContactSystem) -> Block:
             ca.dot(phi, gam) - s, h * ca.dot(cone, psi) - s, h * ca.dot(eta, beta) - s
         ),
     }
-    return Block("contact", symbols, rows, mu)
+    return Block("contact", symbols, rows, ca.vertcat(mu, level))
 
 
 def _symbols(**sizes: int) -> dict[str, ca.SX]:

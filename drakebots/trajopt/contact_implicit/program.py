@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import check, non_negative, one_of, whole
+from drakebots.core.checks import array, check, non_negative, one_of, whole
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.trajopt.contact_implicit.dynamics import (
     INTEGRATORS,
@@ -79,6 +79,10 @@ class ContactImplicit:
         loops_at_start: whether the loops also close at the first knot.
         slack: bounds of s.
         slack_weight: weight of the exact penalty on s.
+        levels: lengths (N-1, feet) by which the terrain's surface is raised under each
+            foot at the end of each interval, or None for the terrain as it is. So a
+            foot beside and a foot on a step each have smooth ground under them, in a
+            program whose rows keep them on their sides.
         scales: typical sizes of variables and rows.
         name: name of the program in reports.
     """
@@ -95,6 +99,7 @@ class ContactImplicit:
     loops_at_start: bool = True
     slack: tuple[float, float] = SLACK
     slack_weight: float = 30.0
+    levels: np.ndarray | None = None
     scales: Scales = field(default_factory=Scales)
     name: str = "contact-implicit"
 
@@ -117,6 +122,9 @@ class ContactImplicit:
         for name in (*(self.periodic or ()), *self.end_rest):
             if name not in self.system.coordinates:
                 raise UnknownName("coordinate", name, self.system.coordinates)
+        if self.levels is not None:
+            shape = (self.knots - 1, self.system.num_feet)
+            check(self, "", levels=array(shape))
         if not self.system.num_feet:
             raise InvalidInput(
                 f"{self.system.robot.model.name} has no feet; name them with --feet or "
@@ -261,7 +269,11 @@ class ContactImplicitBuilder(ProgramBuilder):
         q0, q1 = self.ends()
         inputs = {"q0": q0, "q1": q1}
         inputs |= {n: self[n].indices for n in ("h", "gam", "beta", "psi", "eta", "s")}
-        self.add_term(contact_block(s), inputs, rows, data=np.full((K, 1), p.friction))
+        data = np.full((K, 1), p.friction)
+        if p.levels is not None:
+            data = np.hstack([data, p.levels])
+        block = contact_block(s, levels=p.levels is not None)
+        self.add_term(block, inputs, rows, data=data)
 
     def _add_periodicity(self) -> None:
         """q of the last knot equals q of the first, except where it may advance."""

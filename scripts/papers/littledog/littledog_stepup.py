@@ -1,11 +1,12 @@
 """LittleDog climbs a step: contact-implicit optimization from random starts.
 
 The step-up problem of Manchester, Doshi, Wood, Kuindersma (IJRR 2019) with 2124
-variables, from their initial guess plus noise. A continuation of easier programs
-(rounded edge, a cost that keeps loaded feet off the edge) leads to theirs, which
-judges every answer. Needs their data (BSD-3, not part of this project).
+variables, from their initial guess plus noise. A program in which each foot's side of
+the step's edge is decided beforehand leads to theirs, which judges every answer. Needs
+their data (BSD-3, not part of this project).
 
     python scripts/papers/littledog/littledog_stepup.py   # 12 starts, table, pictures
+    python scripts/papers/littledog/littledog_stepup.py --terrain box
     python scripts/papers/littledog/littledog_stepup.py --quick
 """
 
@@ -16,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,9 @@ from littledog_program import (
     FILES,
     HEIGHT,
     START,
+    STORED_TOLERANCE,
+    TERRAINS,
+    TOLERANCE,
     authors_program,
     judge,
     run,
@@ -39,7 +43,7 @@ from littledog_program import (
 
 from drakebots.core.errors import DrakebotsError
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import MultiStart, multi_start
+from drakebots.trajopt.solvers import Continuation, MultiStart, multi_start
 
 AUTHORS = {
     "valid": {"objective": (53.33, 52.07, 52.45), "seconds": (3660, 2331, 3285)},
@@ -65,15 +69,52 @@ def data_folder(option: str | None) -> Path:
     )
 
 
-def summary(folder: Path, starts: MultiStart) -> dict:
+def starts(
+    terrain: str = "authors",
+    number: int = 12,
+    *,
+    seeds: Sequence[int] | None = None,
+    folder: Path | None = None,
+    threads: int = 1,
+    processes: int = 1,
+    done: Callable[[int, Continuation], None] | None = None,
+) -> MultiStart:
+    """The answers from several starts.
+
+    Of the result, `median_seconds` (processor time), `num_feasible` and `best` are the
+    figures of the table; `runs` has each start's seconds, feasible and objective.
+
+    Args:
+        terrain: "authors" or "box".
+        number: number of starts, seeds 0, 1, ...
+        seeds: instead of those.
+        folder: folder of the authors' files.
+        threads: threads of each process.
+        processes: parallel processes.
+        done: called as done(seed, continuation) as each start ends.
+
+    Raises:
+        FileNotFoundError: without the authors' files.
+        UnknownName: for another terrain.
+    """
+    return multi_start(
+        partial(run, folder or data_folder(None), terrain, threads),
+        range(number) if seeds is None else seeds,
+        processes=processes,
+        done=done,
+    )
+
+
+def summary(folder: Path, terrain: str, found: MultiStart) -> dict:
     """The numbers of the run, with the authors' stored optimum."""
-    target, feet = authors_program(folder)
+    target, feet = authors_program(folder, terrain)
     x = stored(target, folder)
-    best, residuals = starts.best, target.violations(x)
+    best, residuals = found.best, target.violations(x)
     return {
-        "littledog_median_s": starts.median_seconds,
-        "littledog_valid_of_12": starts.num_feasible,
+        "littledog_median_s": found.median_seconds,
+        "littledog_valid_of_12": found.num_feasible,
         "littledog_best_objective": None if best is None else best.objective,
+        "terrain": terrain,
         "starts": {
             str(seed): {
                 "seconds": c.seconds,
@@ -81,11 +122,11 @@ def summary(folder: Path, starts: MultiStart) -> dict:
                 **asdict(judge(target, feet, c.x)),
                 "rungs": [{**asdict(r), "worst": list(r.worst)} for r in c.stages],
             }
-            for seed, c in zip(starts.seeds, starts.runs)
+            for seed, c in zip(found.seeds, found.runs)
         },
         "variables": target.num_variables,
         "stored": {
-            **asdict(judge(target, feet, x)),
+            **asdict(judge(target, feet, x, STORED_TOLERANCE)),
             "residuals": {name: value for name, (value, _) in residuals.items()},
         },
         "authors": AUTHORS,
@@ -109,7 +150,12 @@ def plot_starts(figures: Mapping, path: Path) -> None:
     theirs = AUTHORS["valid"]
     label = "Manchester et al. 2019, valid: 3 of 12"
     axis.scatter(theirs["seconds"], theirs["objective"], color="#d1495b", label=label)
-    axis.set(xscale="log", xlabel="solve time [s]", ylabel="objective")
+    axis.set(
+        xscale="log",
+        xlabel="solve time [s] (here: processor time)",
+        ylabel="objective",
+        title=f"terrain: {figures['terrain']}",
+    )
     axis.legend(fontsize=8, frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
@@ -154,7 +200,7 @@ def _line(seed: int, figures: Mapping) -> str:
         f"{seed:>5} {figures['seconds']:7.1f} {'yes' if figures['valid'] else 'no':>5} "
         f"{figures['objective']:9.3f} {figures['worst_residual']:8.0e} "
         f"{figures['slack']:8.1e} {figures['joint_jump']:6.2f} "
-        f"{figures['feet_in_box']:>4}  {stages}"
+        f"{figures['feet_in_step']:>4}  {stages}"
     )
 
 
@@ -165,7 +211,13 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument(
         "--seeds", type=int, nargs="+", help="instead of the seeds 0, 1, ..."
     )
-    parser.add_argument("--quick", action="store_true", help="1 start, fewer stages")
+    parser.add_argument(
+        "--terrain",
+        choices=tuple(TERRAINS),
+        default="authors",
+        help="the authors' step, without a wall, or a box with one (authors)",
+    )
+    parser.add_argument("--quick", action="store_true", help="1 start")
     parser.add_argument("--json", action="store_true", help="one JSON object last")
     parser.add_argument("--output", type=Path, help="folder for JSON and pictures")
     parser.add_argument("--data", help="folder of the authors' files")
@@ -177,39 +229,41 @@ def main(argv: Sequence[str] | None = None) -> dict:
         folder = data_folder(args.data)
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)
-        seeds = args.seeds or range(1 if args.quick else args.starts)
-        threads = max(1, (os.cpu_count() or 1) // max(1, args.processes))
         began = time.perf_counter()
-        starts = multi_start(
-            partial(run, folder, args.quick, threads),
-            seeds,
+        found = starts(
+            args.terrain,
+            1 if args.quick else args.starts,
+            seeds=args.seeds,
+            folder=folder,
             processes=args.processes,
             done=lambda seed, c: print(f"start {seed}\n{c}", file=sys.stderr),
         )
-        figures = summary(folder, starts)
+        figures = summary(folder, args.terrain, found)
     except (OSError, DrakebotsError) as error:
         parser.exit(2, f"{error}\n")
     figures["wall_s"] = time.perf_counter() - began
-    print(" seed seconds valid objective residual    slack   jump  box  stages")
-    for seed in starts.seeds:
+    print(" seed seconds valid objective residual    slack   jump step  stages")
+    for seed in found.seeds:
         print(_line(seed, figures["starts"][str(seed)]))
     theirs = figures["stored"]
     print(
-        f"stored optimum: objective {theirs['objective']!r}, residuals "
+        f"stored optimum: objective {theirs['objective']!r}, "
+        f"{'valid' if theirs['valid'] else 'not valid'} at {STORED_TOLERANCE:.1e}; "
         + ", ".join(f"{k} {v:.1e}" for k, v in theirs["residuals"].items())
     )
     print(
-        f"valid {starts.num_feasible} of {len(starts.seeds)}, median "
-        f"{starts.median_seconds:.1f} s, all with assembly {figures['wall_s']:.0f} s"
+        f"terrain {args.terrain}: valid at {TOLERANCE:.0e} {found.num_feasible} of "
+        f"{len(found.seeds)}, median {found.median_seconds:.1f} s of processor time, "
+        f"all with assembly {figures['wall_s']:.0f} s"
     )
     if args.output is not None:
         text = json.dumps(figures, indent=1)
         (args.output / "littledog.json").write_text(text + "\n")
         plot_starts(figures, args.output / "littledog_starts.png")
-        if starts.best is not None:
-            target, feet = authors_program(folder)
+        if found.best is not None:
+            target, feet = authors_program(folder, args.terrain)
             picture = args.output / "littledog_motion.png"
-            plot_motion(target, feet, starts.best.x, picture)
+            plot_motion(target, feet, found.best.x, picture)
     if args.json:
         print(json.dumps(figures))
     return figures
