@@ -339,7 +339,7 @@ def _feet(
     if wanted is not None:
         names = split_names(wanted) if isinstance(wanted, str) else list(wanted)
         known = (*feet, *(point for foot in candidates for point in foot.points))
-        feet = named_feet(names, known, links)
+        feet, words = named_feet(names, known, links), []
     return feet, words
 
 

@@ -98,6 +98,7 @@ def _record(model: Model) -> dict[str, Any]:
         "actuators": [asdict(motor) for motor in model.actuators],
         "poses": {name: dict(pose) for name, pose in model.poses.items()},
         "closed": {name: list(q) for name, q in model.closed.items()},
+        "notes": list(model.notes),
     }
 
 
@@ -214,6 +215,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             actuators=tuple(Actuator(**x) for x in record["actuators"]),
             poses={name: dict(pose) for name, pose in record["poses"].items()},
             closed=dict(record.get("closed", {})),
+            notes=tuple(record.get("notes", model.notes)),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(

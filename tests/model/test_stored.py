@@ -152,6 +152,7 @@ def test_a_file_in_another_encoding_is_kept(arm):
     with pytest.warns(DrakebotsWarning, match="is gone"):
         found = model_of(result)
     assert _same(found, model) and "knée" in found.summary.positions[-1]
+    assert found.notes == model.notes == tuple(result.provenance["model"]["notes"])
 
 
 def test_an_old_drake_file_is_found_with_its_units(tmp_path):

@@ -210,6 +210,7 @@ def test_feet_that_a_user_names(tmp_path):
     np.testing.assert_allclose(model.feet[0].p_BF, [0.01, 0, -0.2])
     assert model.feet[1].name == "FR_end"
     assert model.options == {"feet": "FL_shank:0.01,0,-0.2,FR_end"}
+    assert not any("feet" in note for note in model.notes)
 
 
 def test_a_geometry_and_a_frame_as_feet(tmp_path):
