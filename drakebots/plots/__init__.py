@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         COLOURS,
         check_ending,
         legend_below,
+        legend_beside,
         literal,
         save,
         write_figure,

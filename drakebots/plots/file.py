@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
+from drakebots.core.lazy import late
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+transforms = late("matplotlib.transforms")
 
 COLOURS = (
     *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
@@ -31,13 +34,44 @@ def literal(name: object) -> str:
 
 
 def legend_below(axes: Axes) -> None:
-    """Adds a legend under the axes, where it covers no data."""
-    names = axes.get_legend_handles_labels()[1]
-    longest = max(map(len, names), default=0)
+    """Adds a legend under the axes and their label, where it covers no data.
+
+    It lists what is drawn in all axes at that place. For a figure whose layout is
+    "constrained", which makes room for it.
+    """
+    here = [
+        other
+        for other in axes.get_figure().axes
+        if other.get_subplotspec() == axes.get_subplotspec()
+    ]
+    drawn = {}
+    for other in here:
+        handles, names = other.get_legend_handles_labels()
+        drawn |= dict(zip(names, handles))
+    longest = max(map(len, drawn), default=0)
+    # In points, since axes may be of any height; the ticks are 14, the label as many.
+    room = 17 + (15 if any(other.get_xlabel() for other in here) else 0)
     axes.legend(
+        drawn.values(),
+        drawn.keys(),
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=transforms.offset_copy(
+            axes.transAxes, axes.get_figure(), y=-room, units="points"
+        ),
+        borderaxespad=0.0,
         ncols=4 if longest < 10 else 2,
+        fontsize=7,
+        frameon=False,
+    )
+
+
+def legend_beside(axes: Axes) -> None:
+    """Adds a legend to the right of the axes; see :func:`legend_below`."""
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0.0,
         fontsize=7,
         frameon=False,
     )

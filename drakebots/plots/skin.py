@@ -11,7 +11,7 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.model import model_of
-from drakebots.plots.file import COLOURS, check_ending, literal, save
+from drakebots.plots.file import COLOURS, check_ending, legend_below, literal, save
 from drakebots.results import Result
 
 
@@ -57,8 +57,8 @@ def skin_figure(result: Result) -> Figure:
     figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for panel, axes in zip(panels, grid.flat):
-        panel(axes, result)
         axes.set_xlabel("time [s]")
+        panel(axes, result)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
@@ -124,7 +124,7 @@ def _panel_angles(axes, result: Result) -> None:
         axes.plot(times, angle, color=colour, label=literal(joint))
     title = "joints, targets dashed" if "target" in data else "joints"
     axes.set(ylabel=f"position [{unit}]", title=title)
-    axes.legend(frameon=False, ncols=2, fontsize=8)
+    legend_below(axes)
 
 
 def _panel_torques(axes, result: Result) -> None:
@@ -145,7 +145,7 @@ def _panel_torques(axes, result: Result) -> None:
             axes.axhline(side, color="0.5", ls=":", lw=1)
     title = "torques, limits dotted" if limits else "torques"
     axes.set(ylabel="torque [N m]", title=title)
-    axes.legend(frameon=False, ncols=2, fontsize=8)
+    legend_below(axes)
 
 
 def _panel_stress(axes, result: Result) -> None:
@@ -156,7 +156,7 @@ def _panel_stress(axes, result: Result) -> None:
     axes.plot(times, np.percentile(stress, 99, axis=1), color=COLOURS[3], label="99 %")
     axes.plot(times, stress.mean(axis=1), color=COLOURS[0], label="mean")
     axes.set(ylabel="stress [kPa]", title="von Mises stress at the vertices", ylim=0)
-    axes.legend(frameon=False, fontsize=8)
+    legend_below(axes)
 
 
 def _panel_energy(axes, result: Result) -> None:

@@ -48,7 +48,7 @@ def summary_figure(result: Result):
     """The summary as a matplotlib figure; the caller closes it."""
     data = result.data
     panels = [_panel_path, _panel_pose]
-    if result.metrics.get("stride_mm"):
+    if _strides(result).size:
         panels.append(_panel_strides)
     if "foot_force" in data:
         panels.append(_panel_contacts)
@@ -76,15 +76,16 @@ def summary_figure(result: Result):
 
 def _title(result: Result) -> str:
     m = result.metrics
-    parts = [literal(result.model)]
-    if "frequency_hz" in m:
-        parts.append(f"{m['gait']}, {m['frequency_hz']:g} Hz, mu = {m['friction']:g}")
-    elif "gait" in m:
-        parts.append(literal(m["gait"]))
+    gait = [literal(m["gait"])] if "gait" in m else []
+    for name, words in (("frequency_hz", "{:g} Hz"), ("friction", "mu = {:.3g}")):
+        gait += [words.format(m[name])] if name in m else []
+    parts = [literal(result.model), *filter(None, [", ".join(gait)])]
     if "stride_mm_per_cycle" in m:
         parts.append(
             f"{m['stride_mm_per_cycle']:.2f} ± {m['stride_deviation_mm']:.2f} mm/cycle"
         )
+    elif isinstance(m.get("stride_mm"), float):  # a plan's, of its only cycle
+        parts.append(f"plan of {m['stride_mm']:.2f} mm/cycle")
     if not result.ok:
         parts.append(f"{result.verdict}")
     return "  ·  ".join(parts)
@@ -110,7 +111,8 @@ def _panel_pose(axis, result: Result) -> None:
     data = result.data
     k, unit = _scale(data)
     t = data.time.values
-    axis.plot(t, k * data.base_position.values[:, 2], color=COLOURS[0])
+    height = k * data.base_position.values[:, 2]
+    axis.plot(t, height, color=COLOURS[0], label="height")
     axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
     other = axis.twinx()
     for i, name in enumerate(("roll", "pitch", "yaw")):
@@ -126,8 +128,14 @@ def _panel_pose(axis, result: Result) -> None:
     other.spines["top"].set_visible(False)
 
 
+def _strides(result: Result) -> np.ndarray:
+    """The strides of a run's cycles [mm]; none for a plan, which has one number."""
+    strides = result.metrics.get("stride_mm")
+    return np.array(strides if isinstance(strides, list | tuple) else (), float)
+
+
 def _panel_strides(axis, result: Result) -> None:
-    strides = np.array(result.metrics["stride_mm"])
+    strides = _strides(result)
     axis.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0])
     axis.axhline(strides.mean(), color=COLOURS[1], lw=1)
     slip = result.metrics.get("slip")
@@ -161,7 +169,7 @@ def _panel_contacts(axis, result: Result) -> None:
 def _panel_feet(axis, result: Result) -> None:
     data = result.data
     k, unit = _scale(data)
-    _, last = _last_cycles(result, 2)
+    t, last = _last_cycles(result, 2)
     p = data.foot_position.values[last] - data.base_position.values[last][:, None]
     yaw = data.base_rpy.values[last, 2][:, None]
     forward = p[..., 0] * np.cos(yaw) + p[..., 1] * np.sin(yaw)
@@ -176,7 +184,7 @@ def _panel_feet(axis, result: Result) -> None:
     axis.set(
         xlabel=f"forward of the body [{unit}]",
         ylabel=f"height [{unit}]",
-        title="feet, last two cycles",
+        title="feet, last two cycles" if t[0] > data.time.values[0] else "feet",
     )
     legend_below(axis)
 
@@ -190,12 +198,16 @@ def _panel_voltages(axis, result: Result) -> None:
         )
     axis.axhspan(0, 225, color="0.95", zorder=0)
     axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")
-    axis.legend(fontsize=7, frameon=False)
+    legend_below(axis)
 
 
 def _last_cycles(result: Result, count: int) -> tuple[np.ndarray, slice]:
-    t = result.data.time.values
-    frequency = float(result.metrics.get("frequency_hz", 0.0))
-    start = t[-1] - count / frequency if frequency > 0 else t[0]
-    last = slice(int(np.searchsorted(t, start)), None)
+    """The times of a run's last cycles, and which of its samples they are; all samples
+    of a motion that does not repeat."""
+    t, m = result.data.time.values, result.metrics
+    period = float(m.get("period_s", 0.0) if m.get("periodic", True) else 0.0)
+    if m.get("frequency_hz"):
+        period = 1 / m["frequency_hz"]
+    start = t[-1] - count * period if period > 0 else t[0]
+    last = slice(int(np.searchsorted(t, start - 1e-9 * t[-1])), None)
     return t[last], last

@@ -11,6 +11,7 @@ import xarray as xr
 from drakebots import plot
 from drakebots.core.errors import InvalidInput
 from drakebots.plots.skin import joint_angles, plot_skin, skin_figure, torque_limits
+from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 from tests.helpers.skin_runs import made_result
 
@@ -100,7 +101,9 @@ def test_stress_energy_and_volume(result):
 def test_file_is_written_by_report_too(result, tmp_path):
     """The summary of a skinned run is this picture."""
     for draw, name in ((plot_skin, "a.png"), (plot, "b.svg")):
-        path = draw(result, tmp_path / name)
+        with drawn_figures() as figures:
+            path = draw(result, tmp_path / name)
+        assert check_legends(figures[0])
         if path.suffix == ".png":
             assert is_picture(path)
         else:

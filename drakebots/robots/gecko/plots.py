@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import check_ending, save
+from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial, motion_of
 from drakebots.robots.gecko.model import FEET, Pose, limb_curves
@@ -135,7 +135,7 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     _draw_course(top, result)
     top.set_aspect("equal", adjustable="datalim")
     top.set(xlabel="x [cm]", ylabel="y [cm]")
-    top.legend(fontsize=8, loc="best", framealpha=0.85)
+    legend_below(top)
     _draw_gait_bars(bottom, data, ends)
     figure.suptitle(_course_title(result), fontsize=11)
     return save(figure, path)

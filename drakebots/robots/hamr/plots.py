@@ -56,7 +56,9 @@ def plot_track(run: Result, path: str | Path) -> Path:
         planned = scale * data[f"{name}_planned"].values[:, i]
         fold.band(panel, planned, _PLAN, "plan")
         panel.set_ylabel(label)
-    panels[0, 0].legend(fontsize=7)
+    lines = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=3, fontsize=8)
+    figure.get_layout_engine().set(w_pad=0.08)  # room for the labels between columns
     for panel in panels[-1]:
         panel.set_xlabel("fraction of a cycle" if fold.periodic else "time [ms]")
     for panel in panels.ravel():

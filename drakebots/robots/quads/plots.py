@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import check_ending, literal, save
+from drakebots.plots import check_ending, legend_beside, literal, save
 from drakebots.results import Result
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7b5ea7", "#444444")
@@ -137,7 +137,7 @@ def draw_com(axes: Axes, runs: Mapping[str, Result]) -> None:
             if target is not None:
                 axes.plot(data.time, target[:, k] - com[0, k], "--", color="#888")
     axes.set_ylabel("COM [m]")
-    axes.legend(frameon=False, fontsize=8)
+    legend_beside(axes)
 
 
 def _draw_tilt(axes: Axes, result: Result) -> None:
@@ -149,7 +149,7 @@ def _draw_tilt(axes: Axes, result: Result) -> None:
         tilt = np.degrees(data.roll_pitch.values[:, k])
         axes.plot(data.time, tilt, color=colour, lw=1, label=name)
     axes.set_ylabel("tilt [deg]")
-    axes.legend(frameon=False, fontsize=8)
+    legend_beside(axes)
 
 
 def draw_margin(axes: Axes, results: Mapping[str, Result]) -> None:
@@ -161,7 +161,7 @@ def draw_margin(axes: Axes, results: Mapping[str, Result]) -> None:
     axes.axhline(0, color="#888", lw=0.8)
     axes.set_ylabel("COP margin [mm]")
     if len(results) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        legend_beside(axes)
 
 
 def draw_torques(
@@ -180,7 +180,7 @@ def draw_torques(
         for joint, colour in zip(joints, COLOURS):
             values = data.torque.values[:, names.index(joint)]
             axes.plot(t, values, lw=1, color=colour, label=literal(joint))
-        axes.legend(frameon=False, fontsize=8)
+        legend_beside(axes)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))
         # A limit far beyond all torques would flatten their curves.

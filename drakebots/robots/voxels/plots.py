@@ -14,6 +14,7 @@ from drakebots.plots import (
     draw_rods,
     draw_struts,
     frame,
+    legend_below,
     rod_colour,
     save,
 )
@@ -122,7 +123,7 @@ def plot_walk(result: Result, path: str | Path) -> Path:
     over_time.set(xlabel="time [s]", ylabel="[mm]")
     travel = result.metrics.get("travel_mm_per_cycle", np.nan)
     over_time.set_title(f"travel: {travel:.2f} mm per cycle")
-    over_time.legend(frameon=False)
+    legend_below(over_time)
     draw_markers(markers, result)
     figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
     return save(figure, path)
@@ -171,7 +172,7 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
     best = result.metrics["travel_mm_per_cycle"]
     walks.axhline(best, color="#c0182a", lw=1, label=f"best score: {best:.2f} mm")
     walks.set(xlabel="walk", ylabel="travel [mm per cycle]")
-    walks.legend(frameon=False)
+    legend_below(walks)
     poses = MM * result.data.control.values
     for i, name in enumerate(map(str, result.data.actuator.values)):
         gait.plot(
@@ -182,6 +183,6 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
             label=name,
         )
     gait.set(xlabel="pose", ylabel="lower node of the actuator [mm]")
-    gait.legend(frameon=False)
+    legend_below(gait)
     figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
     return save(figure, path)

@@ -15,6 +15,7 @@ from drakebots.robots.gecko.plots import (
     plot_course,
     plot_velocity_space,
 )
+from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 
 
@@ -33,11 +34,13 @@ def test_robot_is_drawn_in_its_place():
 
 def test_pictures_are_written(tmp_path, course, space, driven):
     """All of them, and nothing else is left in the folder."""
-    written = [
-        plot_velocity_space(space, tmp_path / "space.png"),
-        plot_course(course, tmp_path / "course.png"),
-        plot_course(driven, tmp_path / "drake.png", poses=3),
-    ]
+    with drawn_figures() as figures:
+        written = [
+            plot_velocity_space(space, tmp_path / "space.png"),
+            plot_course(course, tmp_path / "course.png"),
+            plot_course(driven, tmp_path / "drake.png", poses=3),
+        ]
+    assert [check_legends(figure) for figure in figures[1:]] == [1, 1]
     assert all(is_picture(path) for path in written)
     assert len(list(tmp_path.iterdir())) == len(written)
 

@@ -10,6 +10,7 @@ from drakebots.results import load_result
 from drakebots.robots import plot, track
 from drakebots.robots.legged import Tracking
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.program_robots import quadruped_urdf, written
 from tests.helpers.robot_files import loops_3d
 from tests.helpers.standing_plans import standing_plan
@@ -70,7 +71,9 @@ def test_a_push_is_resisted(standing):
 def test_the_results_are_kept_and_drawn(standing, tmp_path):
     run = track(Tracking(standing, cycles=1))
     assert load_result(run.save(tmp_path / "run.nc")) == run
-    assert plot(run, tmp_path / "run.png").stat().st_size > 10_000
+    with drawn_figures() as figures:
+        assert plot(run, tmp_path / "run.png").stat().st_size > 10_000
+    assert check_legends(figures[0]) == 4
     assert run.provenance["options"]["cycles"] == 1
 
 

@@ -10,6 +10,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.robots import plot
 from drakebots.robots.quads.plots import plot_plan, plot_track
 from drakebots.robots.quads.track import SapTracking, track
+from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 
 
@@ -27,7 +28,9 @@ def test_a_step_by_step_plan_has_a_schedule(plan, tmp_path):
 
 def test_a_run_is_drawn_by_its_kind(plan, tmp_path):
     run = track(SapTracking(plan))
-    assert is_picture(plot(run, tmp_path / "run.png"))
+    with drawn_figures() as figures:
+        assert is_picture(plot(run, tmp_path / "run.png"))
+    assert check_legends(figures[0]) == 2
     with pytest.raises(InvalidInput, match="no footfall"):
         plot_plan(run, tmp_path / "x.png")
     with pytest.raises(InvalidInput, match="no tracking run"):

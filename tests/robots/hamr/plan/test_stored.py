@@ -29,6 +29,7 @@ from drakebots.trajopt.program.checkpoint import (
     read_arrays,
     save_checkpoint,
 )
+from tests.helpers.figures import check_legends, drawn_figures
 
 GAITS = [name for name in stored_plans() if name != "jump"]
 
@@ -204,7 +205,10 @@ def test_commands_take_a_stored_plan_by_name(tmp_path, capsys):
 def test_track_executes_a_stored_plan_and_warns_of_a_failed_one(tmp_path, capsys):
     path = tmp_path / "run.nc"
     words = ["--cycles", "1", "--ramp", "0", "-o", str(path)]
-    assert main(["track", "hamr:30hz_card", *words]) == 0
+    with drawn_figures() as figures:
+        plot = ["--plot", str(tmp_path / "run.png")]
+        assert main(["track", "hamr:30hz_card", *words, *plot]) == 0
+    assert check_legends(figures[0]) == 1
     run = load_result(path)
     assert run.kind == "hamr.track" and run.metrics["cycles"] == 1
     assert "warning" not in capsys.readouterr().err
