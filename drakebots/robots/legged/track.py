@@ -1,7 +1,7 @@
 """Execute a plan of any legged robot on its ground.
 
     run = track(Tracking(plan, cycles=5))
-    print(run.metrics["stride_m"], run.metrics["upright"])
+    print(run.metrics["stride_m"], run.metrics["cycles_upright"])
 
 The plan's inputs are fed forward, and feedback keeps the robot to it: whole-body
 control (:mod:`.whole_body`), or servos at the joints alone. What is under the feet is
@@ -44,9 +44,7 @@ from drakebots.robots.legged.grounds import (
     SapGround,
     stiff_ground,
 )
-from drakebots.robots.legged.metrics import track_metrics
-from drakebots.robots.legged.reference import gravity, reference
-from drakebots.robots.legged.servo_control import ServoControl
+from drakebots.robots.legged.reference import LOADED, Reference, gravity, reference
 from drakebots.robots.legged.whole_body import WholeBodyControl
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
@@ -66,6 +64,13 @@ CONTROL_STEPS = 2
 
 LOG_PERIOD = 5e-3
 """Period of the stored samples [s], rounded to time steps."""
+
+SERVO_STIFFNESS = 3.0
+"""k_p [m g l per radian] (a sliding joint: [m g/l]), l the height of the centre of
+mass."""
+
+SERVO_DAMPING = 0.1
+"""k_d, as a share of k_p sqrt(l/g)."""
 
 
 @dataclass(frozen=True)
@@ -327,6 +332,103 @@ class _Run:
             "feedback": problem.feedback,
             "time_step_s": self.period,
         }
+
+
+class ServoControl:
+    """Servos at the joints that follow a plan, with its inputs fed forward.
+
+        u = u_plan + k_p (q_plan - q) + k_d (v_plan - v)
+
+    The base is not measured: errors of its pose and velocity stay, or grow.
+
+    Args:
+        robot: on the plan's base.
+        plan: the plan.
+        limits: largest magnitude of every input (nu,).
+    """
+
+    def __init__(self, robot: Robot, plan: Reference, *, limits: np.ndarray):
+        self._plan, self._limits = plan, limits
+        self._B = np.array(robot.plant.MakeActuationMatrix())
+        g, height = gravity(robot), plan.height
+        weight = robot.model.summary.mass / robot.scaling.mass * g
+        plant = robot.plant
+        slides = np.array(
+            [
+                plant.get_joint_actuator(i).joint().type_name() == "prismatic"
+                for i in plant.GetJointActuatorIndices()
+            ]
+        )
+        unit = np.where(slides, weight / height, weight * height)
+        self._kp = SERVO_STIFFNESS * unit
+        self._kd = SERVO_DAMPING * np.sqrt(height / g) * self._kp
+
+    def inputs(
+        self, time: float, q: np.ndarray, v: np.ndarray, touching: np.ndarray
+    ) -> np.ndarray:
+        """Inputs (nu,) for a state at a time of the plan; `touching` is not used."""
+        planned = self._plan.at(time)
+        error, rate = self._B.T @ (planned.q - q), self._B.T @ (planned.v - v)
+        u = planned.input + self._kp * error + self._kd * rate
+        return np.clip(u, -self._limits, self._limits)
+
+
+def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
+    """Figures of a run in SI.
+
+    Args:
+        data: of the run, with base_position, base_rpy, sole_velocity, foot_force,
+            input, input_limit and power.
+        plan: what was executed, in SI.
+        weight: of the robot [N].
+
+    Returns:
+        tilt_max_deg, yaw_drift_deg (beyond a planned turn), slip_m (path that loaded
+        feet slide), effort (root mean square of the inputs' shares of their limits),
+        effort_peak, work_J (of the actuators, without recovery) and cost_of_transport
+        (work by weight and path). For a periodic plan also cycles_upright,
+        planned_stride_m, stride_m (by cycle), stride_m_per_cycle and stride_share; for
+        others end_error_m, how far the base ends from its planned place.
+    """
+    time, base, rpy = data.time.values, data.base_position.values, data.base_rpy.values
+    steps = np.diff(time)
+    turn = 0.0 if plan.periodic else plan.turn
+    loaded = data.foot_force.values[1:, :, 2] > LOADED * weight
+    speed = np.linalg.norm(data.sole_velocity.values[1:, :, :2], axis=2)
+    share = np.abs(data.input.values) / np.where(
+        data.input_limit.values > 0, data.input_limit.values, np.inf
+    )
+    work = float(np.trapezoid(data.power.values, time))
+    path = float(np.linalg.norm(base[-1, :2] - base[0, :2]))
+    out = {
+        "tilt_max_deg": float(np.degrees(np.abs(rpy[:, :2]).max())),
+        "yaw_drift_deg": float(np.degrees(rpy[-1, 2] - rpy[0, 2] - turn)),
+        "slip_m": float((speed * loaded * steps[:, None]).sum()),
+        "effort": float(np.sqrt((share**2).mean())),
+        "effort_peak": float(share.max(initial=0.0)),
+        "work_J": work,
+        "cost_of_transport": work / (weight * path) if path > 0 else 0.0,
+    }
+    if not plan.periodic:
+        missed = base[-1] - base[0] - (plan.base[-1] - plan.base[0])
+        return out | {"end_error_m": float(np.linalg.norm(missed))}
+    return out | _strides(time, base[:, 0], plan)
+
+
+def _strides(time: np.ndarray, x: np.ndarray, plan: Reference) -> dict:
+    """The advance of the base in each whole cycle."""
+    whole = int(time[-1] / plan.duration + 1e-6)
+    strides = np.diff(np.interp(plan.duration * np.arange(whole + 1), time, x))
+    planned = float(plan.base[-1, 0] - plan.base[0, 0])
+    mean = float(strides.mean()) if whole else 0.0
+    return {
+        "period_s": plan.duration,
+        "cycles_upright": whole,
+        "planned_stride_m": planned,
+        "stride_m": strides.tolist(),
+        "stride_m_per_cycle": mean,
+        "stride_share": mean / planned if planned else 0.0,
+    }
 
 
 def _floats(model: Model) -> bool:

@@ -1,6 +1,6 @@
 """URDF as robots' authors write it, made into what Drake's parser accepts.
 
-Names, inertia and shapes are repaired here; joints, materials and numbers have files of
+Names, inertia, shapes and materials are repaired here; joints and numbers have files of
 their own. What is changed is noted; what cannot be meant is a problem by name.
 """
 
@@ -16,6 +16,7 @@ from drakebots.model.reading.inertias import MOMENTS, repair_inertia
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import SHAPES, Shapes
 from drakebots.model.reading.tags import note_ignored_tags
+from drakebots.model.reading.tree import remove
 from drakebots.model.reading.urdf.joints import (
     free_name,
     joints_of,
@@ -23,7 +24,6 @@ from drakebots.model.reading.urdf.joints import (
     repair_mimics,
     repair_transmissions,
 )
-from drakebots.model.reading.urdf.materials import repair_materials
 from drakebots.model.reading.urdf.numbers import floats, number, repair_numbers
 from drakebots.model.reading.urdf.turn import turn_root
 from drakebots.model.reading.weightless import WORLD, fix_weightless
@@ -74,7 +74,7 @@ def repair_urdf(
         _drop_unknown_shapes(link, findings)
         _repair_scales(link, findings)
         shapes.repair(link)
-    repair_materials(root, packages, findings)
+    _repair_materials(root, packages, findings)
     return loops
 
 
@@ -189,3 +189,74 @@ def _repair_scales(link: ET.Element, findings: Findings) -> None:
         else:
             del mesh.attrib["scale"]
         findings.note(f"a mesh scale is not used as written: {scale!r}")
+
+
+# --- materials ---
+
+
+def _repair_materials(root: ET.Element, packages: Packages, findings: Findings) -> None:
+    """Every visual with a color of its own, where the file's names do not agree.
+
+    Drake wants each name defined once, at the top or at its first use. Elsewhere a
+    visual's own color counts, else the first that the file gives its name.
+    """
+    top, used = root.findall("material"), root.findall("link/visual/material")
+    for material in [*top, *used]:
+        for color in material.findall("color"):
+            _repair_color(color, findings)
+        _repair_texture(material, packages, findings)
+    looks: dict[str, ET.Element] = {}
+    agree = True
+    for k, material in enumerate([*top, *used]):
+        name, look = material.get("name", ""), _look(material)
+        if look is None:
+            agree = agree and (not name or name in looks)
+        elif name:
+            first = looks.setdefault(name, look)
+            twice = k < len(top) and first is not look
+            agree = agree and not twice and first.attrib == look.attrib
+    if agree:
+        return
+    for material in used:
+        name = material.attrib.pop("name", "")
+        if _look(material) is None and name in looks:
+            material.append(looks[name])
+        elif _look(material) is None:
+            findings.note("a material is never defined", name)
+    remove(root, [*top, *(m for m in used if _look(m) is None)])
+
+
+def _look(material: ET.Element) -> ET.Element | None:
+    """Its <color>, or else its <texture>."""
+    color = material.find("color")
+    return material.find("texture") if color is None else color
+
+
+def _repair_color(color: ET.Element, findings: Findings) -> None:
+    """Four numbers in 0 .. 1."""
+    values = floats(color.get("rgba", "").replace(",", " "))
+    if values is None or len(values) not in (3, 4):
+        findings.note("a color without four numbers is grey", color.get("rgba", ""))
+        values = [0.7, 0.7, 0.7, 1.0]
+    # Colors of up to 255 are of another convention.
+    top = 255.0 if max(values[:3]) > 1 else 1.0
+    rgb = [min(max(value / top, 0.0), 1.0) for value in values[:3]]
+    alpha = min(max(values[3], 0.0), 1.0) if len(values) == 4 else 1.0
+    if [*rgb, alpha] != floats(color.get("rgba", "")):
+        color.set("rgba", " ".join(f"{value:g}" for value in (*rgb, alpha)))
+
+
+def _repair_texture(
+    material: ET.Element, packages: Packages, findings: Findings
+) -> None:
+    texture = material.find("texture")
+    if texture is None:
+        return
+    uri = texture.get("filename", "")
+    path = packages.find(uri)
+    if path is None or path.suffix.lower() != ".png":
+        material.remove(texture)
+        if uri:
+            findings.note("a texture that is no .png or not found is left out", uri)
+    elif not packages.is_plain(uri, path):
+        texture.set("filename", f"file://{path}")
