@@ -12,7 +12,7 @@ All but the friction term are the authors'. Without it the cheapest gaits shuffl
 feet slide forward under little load, which a plan times to the millisecond and no
 execution repeats (docs/hamr.md). Nothing feeds back the body, so a gait must also be
 an orbit that holds by itself. Calm bodies hold better, and can be asked for: by
-bounds of the tilt, by w_rates int roll'^2 + pitch'^2 dt, and by feet that pass
+bounds of the tilt, by w_rates int |rpy'|^2 dt, and by feet that pass
 `clearance` above the ground in the middle of their swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
@@ -116,7 +116,7 @@ class GaitWeights(_Weights):
         smooth: weight of the changes of the velocities.
         friction: weight of the power lost in friction.
         loops: weight of the loop forces.
-        rates: weight of the squared rates of roll and pitch, in time.
+        rates: weight of the squared rates of roll, pitch and yaw, in time.
         slack: weights of the complementarity slack (exact penalties): each after
             the first starts from the last answer; those after the second are used
             only while the slack is not at its bound.
@@ -365,7 +365,9 @@ def gait_program(
         lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
     )
     if weights.rates:
-        tilts = [system.coordinates.index(base[name]) for name in ("roll", "pitch")]
+        tilts = [
+            system.coordinates.index(base[name]) for name in ("yaw", "pitch", "roll")
+        ]
         cost_rates(b, weights.rates, tilts)
     _shared_costs(b, weights)
     return contact, b.build()

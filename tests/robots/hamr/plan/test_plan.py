@@ -72,15 +72,15 @@ def test_rows_have_exact_jacobians():
 
 
 def test_the_weight_of_rates_is_their_integral():
-    """w int roll'^2 + pitch'^2 dt of straight lines."""
+    """w int |rpy'|^2 dt of straight lines."""
     weights = GaitWeights(rates=7.0)
     problem = GaitProblem(knots=5, weights=weights)
     _, program = gait_program(problem, POSE)
     q, _ = np.zeros((2, 5, 38))
     q[:, 4] = [0.0, 0.01, 0.03, 0.02, 0.0]
-    q[:, 5] = 2 * q[:, 4]
+    q[:, 5], q[:, 3] = 2 * q[:, 4], -q[:, 4]
     x = program.pack({"h": 25.0, "q": q})
-    expected = 7.0 * 5.0 * (np.diff(q[:, 4]) ** 2).sum() / 25.0
+    expected = 7.0 * 6.0 * (np.diff(q[:, 4]) ** 2).sum() / 25.0
     assert program.cost_table(x)["rates"] == pytest.approx(expected, rel=1e-12)
     assert "rates" not in gait_program(GaitProblem(knots=5), POSE)[1].cost_table(x)
 
