@@ -30,7 +30,6 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 # Before anything starts threads: side by side they would blur the times.
@@ -51,7 +50,7 @@ from drakebots.trajopt.locomotion import (
     stand,
 )
 from drakebots.trajopt.program import Program, assemble, compile_blocks
-from drakebots.trajopt.solvers import TOLERANCE, multi_start
+from drakebots.trajopt.solvers import TOLERANCE
 
 HERE = Path(__file__).resolve().parent
 LITTLEDOG = HERE.parent / "papers" / "littledog"
@@ -226,9 +225,9 @@ def _littledog(args, limit: float) -> dict:
     except FileNotFoundError as missing:
         print(f"no LittleDog: {missing}", file=sys.stderr)
         return {}
-    starts = multi_start(
-        partial(dog.run, folder, "authors", 1),
-        range(args.starts),
+    starts = stepup.starts(
+        number=args.starts,
+        folder=folder,
         done=lambda seed, c: print(
             f"LittleDog {seed} {c.seconds:.1f} s, "
             f"{'valid' if c.feasible else 'not valid'}, objective {c.objective:.5g}",
