@@ -26,6 +26,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
+    from drakebots.trajopt.contact_implicit.floquet import CycleMap, Feedback, Floquet
     from drakebots.trajopt.contact_implicit.penalty import (
         Clock,
         PenaltyContinuation,

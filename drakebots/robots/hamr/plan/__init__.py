@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         gait_program,
         jump_program,
     )
+    from drakebots.robots.hamr.plan.stability import cycle_map
     from drakebots.robots.hamr.plan.stored import (
         open_plan,
         problem_of,

@@ -32,6 +32,7 @@ from drakebots.robots.hamr.plan.programs import (
     jump_program,
     swings,
 )
+from drakebots.robots.hamr.plan.stability import stability_metrics
 from drakebots.robots.hamr.plan.warm_start import (
     Guess,
     first_gait,
@@ -139,6 +140,8 @@ def described(
     data, gait = _dataset(contact, solution), isinstance(problem, GaitProblem)
     if gait:
         metrics = _gait_metrics(problem, data)
+        if solution.ok:
+            metrics |= stability_metrics(contact, solution.parts)
     else:
         metrics = _jump_metrics(contact, solution, data)
     metrics |= problem.ground_metrics | _metrics(contact, solution, data)

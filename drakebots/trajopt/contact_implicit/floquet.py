@@ -1,0 +1,491 @@
+"""How deviations from a periodic plan grow from one cycle to the next.
+
+The state at a knot is (q, p), p the momentum p+ of the interval before. About a plan
+every interval of the discrete mechanics (see `dynamics`) is linearised with exact
+Jacobians; what stays nonlinear is that contact is one-sided. With deviations
+x = (dq0, dp), y = (dq1, dlam) and forces and slip speeds z = (gam, beta, psi):
+
+    A y + B (z - z_plan) + X x = 0                       momentum, loops
+    0 <= W_plan + W_x x + W_y y + W_z (z - z_plan)  _|_  z >= 0       contact
+
+Feedback of outputs y(q) adds du = -K_p dy - K_d d(dy/dt), taken at the interval's
+midpoint as the mechanics are, or a delay before it (linear between midpoints).
+Deviations that open loops are projected off after every interval, in the metric of
+the masses: the midpoint rule would carry them along as a sawtooth of modulus 1.
+
+Two answers differ, and both are multipliers:
+
+* With the contacts of the plan held (every foot that sticks, slides or swings goes on
+  to) the cycle is a matrix, the exact derivative of the discrete map. It says what
+  deviations do that are too small to change a contact. A foot lands in the plan's
+  interval however high it is, so the matrix does not know that a late touchdown
+  carries the foot on (no saltation).
+* With one-sided contacts the cycle is a piecewise linear map, and a deviation of a
+  given size is answered by central differences of that size. A body that falls off two
+  feet is caught by the third: its held multiplier is huge, and the plan may hold.
+
+What is left out: forces are linear in large deviations, inputs do not clip, feedback
+is not sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+import scipy.linalg
+
+from drakebots.core.checks import check, check_value, non_negative, positive, whole
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.multibody import EULER_JOINTS
+from drakebots.multibody.hard_contact import solve_lcp
+from drakebots.multibody.twin import Twin
+from drakebots.trajopt.contact_implicit.dynamics import (
+    contact_block,
+    interval_block,
+    loop_block,
+    start_block,
+)
+from drakebots.trajopt.contact_implicit.newton import Rows
+from drakebots.trajopt.contact_implicit.program import ContactImplicit
+
+DEPENDENT = 1e-9
+"""Share of the largest singular value below which active contact rows depend on
+others: feet that stick share their load in more than one way."""
+
+SAME = 1e-9
+"""Relative change of the rows below which shifting a coordinate changes nothing."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """u = u_plan + K_p (y_plan - y) + K_d d(y_plan - y)/dt, all in plant units.
+
+    Attributes:
+        outputs: from twin and q to the outputs y (ny,).
+        position_gain, rate_gain: K_p and K_d (nu, ny).
+        delay, rate_delay: how late y and dy/dt are, a sample's hold included.
+    """
+
+    outputs: Callable[[Twin, ca.SX], ca.SX]
+    position_gain: np.ndarray
+    rate_gain: np.ndarray
+    delay: float = 0.0
+    rate_delay: float = 0.0
+
+    def __post_init__(self):
+        check(self, "feedback", delay=non_negative(), rate_delay=non_negative())
+        shapes = np.shape(self.position_gain), np.shape(self.rate_gain)
+        if len(shapes[0]) != 2 or shapes[0] != shapes[1]:
+            raise InvalidInput(f"gains must be two (nu, ny) matrices, got {shapes}")
+
+
+@dataclass(frozen=True)
+class Floquet:
+    """Multipliers of a periodic plan, shifts and turns of the whole motion left out.
+
+    Attributes:
+        multipliers: eigenvalues (m,) of the cycle's central differences at `size`,
+            the largest first.
+        names: the coordinate with the largest share in each eigenvector.
+        held: eigenvalues (m,) with the plan's contacts held.
+        size: root mean square displacement of the deviations, by mass, plant units.
+        invariances: names of the shifts and turns that were left out.
+    """
+
+    multipliers: np.ndarray
+    names: tuple[str, ...]
+    held: np.ndarray
+    size: float
+    invariances: tuple[str, ...] = field(default=())
+
+    @property
+    def largest(self) -> float:
+        """The largest modulus of `multipliers`."""
+        return float(np.abs(self.multipliers).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """One interval about the plan, y eliminated: W = W_0 + W_x x + Z (z - z_plan),
+    x' = S_x x + S_z (z - z_plan)."""
+
+    z: np.ndarray
+    W: np.ndarray
+    W_x: np.ndarray
+    Z: np.ndarray
+    S_x: np.ndarray
+    S_z: np.ndarray
+    active: np.ndarray
+
+    def free(self, x: np.ndarray) -> np.ndarray:
+        """The deviation at its end, contacts one-sided."""
+        start = self.W - self.Z @ self.z + self.W_x @ x
+        try:
+            z = solve_lcp(self.Z, start)
+        except NoSolution:
+            # The forces of feet that share a load are not unique: near the plan's.
+            small = 1e-5 * np.abs(np.diag(self.Z)).max()
+            Z = self.Z + small * np.eye(len(start))
+            z = solve_lcp(Z, start - small * self.z)
+        return self.S_x @ x + self.S_z @ (z - self.z)
+
+    def held(self) -> np.ndarray:
+        """d(x')/dx, the active contacts held."""
+        on = self.active
+        inverse = np.linalg.pinv(self.Z[np.ix_(on, on)], rcond=DEPENDENT)
+        return self.S_x - self.S_z[:, on] @ (inverse @ self.W_x[on])
+
+
+class CycleMap:
+    """Deviations from a periodic plan, carried from interval to interval.
+
+    Deviations are x = (dq, dp, past outputs); reduced ones, a (2 m,), have as many
+    parts as the loops leave free, scaled by the masses so that |a| is a root mean
+    square displacement: half positions, half velocities over the frequency 2 pi/T.
+
+    Args:
+        problem: the plan's problem, which is periodic.
+        parts: the plan's decision variables by name.
+        feedback: what executes the plan; None for the inputs alone.
+
+    Raises:
+        InvalidInput: for a problem that is not periodic, or gains whose shape is not
+            that of inputs and outputs.
+    """
+
+    def __init__(
+        self,
+        problem: ContactImplicit,
+        parts: Mapping[str, np.ndarray],
+        feedback: Feedback | None = None,
+    ):
+        if problem.periodic is None:
+            raise InvalidInput(
+                f"{problem.name} is not periodic; multipliers need a plan that repeats"
+            )
+        self.problem, self.system = problem, problem.system
+        n, self._h = self.system.nq, np.ravel(parts["h"])
+        self.period = float(self._h.sum())
+        self._feedback = _Outputs(self.system, feedback, self._h)
+        self.size = 2 * n + self._feedback.past
+        rows = Rows(interval_block(self.system, problem.integrator))
+        contact = Rows(contact_block(self.system))
+        shift = np.zeros(n)
+        self.intervals = []
+        for k in range(len(self._h)):
+            self.intervals.append(self._interval(rows, contact, parts, k, shift))
+        self._after = self._momentum(rows, parts)
+        self._frames(parts["q"])
+        self._find_invariances(shift)
+
+    # --- the intervals --------------------------------------------------------
+
+    def _interval(self, rows, contact, parts, k: int, shift) -> _Interval:
+        system, n, h = self.system, self.system.nq, float(self._h[k])
+        nc, loops, size = system.num_feet, system.num_loop_rows, self.size
+        ends = {"h": h, "q0": parts["q"][k], "q1": parts["q"][k + 1]}
+        forces = {name: parts[name][k] for name in ("gam", "beta")}
+        lam = parts["lam"][k] if loops else np.zeros(0)
+        _, s = rows({**ends, "u": parts["u"][k], "lam": lam, **forces})
+        eta = {"psi": parts["psi"][k], "eta": np.zeros(4 * nc), "s": 0.0}
+        value, c = contact({**ends, **forces, **eta}, np.array([self.problem.friction]))
+
+        # du = U0 dq0 + U1 dq1 + Up past
+        U0, U1, Up = self._feedback.gains(k, ends)
+        Ub, Ua = s("before", "u"), s("after", "u")
+        A = np.zeros((n + loops, n + loops))
+        A[:n] = -np.hstack([s("before", "q1") + Ub @ U1, s("before", "lam")])
+        X = np.zeros((n + loops, size))
+        X[:n, :n] = -s("before", "q0") - Ub @ U0
+        X[:n, n : 2 * n] = np.eye(n)
+        X[:n, 2 * n :] = -Ub @ Up
+        B = np.zeros((n + loops, 6 * nc))
+        B[:n, : 5 * nc] = -s("before", "gam", "beta")
+        if loops:
+            A[n:, :n], X[n:, :n] = s("loops", "q1"), s("loops", "q0")
+        y = -np.linalg.solve(A, np.hstack([X, B]))
+        q1, lam = y[:n], y[n:]
+        after = (s("after", "q1") + Ua @ U1) @ q1 + s("after", "lam") @ lam
+        after[:, :n] += s("after", "q0") + Ua @ U0
+        after[:, 2 * n : size] += Ua @ Up
+        start = np.eye(n, q1.shape[1])
+        S = np.vstack([q1, after, self._feedback.shifted(k, start, q1, size)])
+
+        # Gaps over h are speeds, like the rows of slip.
+        over = np.ones(6 * nc)
+        over[:nc] /= h
+        names = ("distance", "slip", "cone")
+        W = over * np.concatenate([value(name) for name in names])
+        W_q1, W_q0, W_z = (
+            over[:, None] * np.vstack([c(name, *of) for name in names])
+            for of in (("q1",), ("q0",), ("gam", "beta", "psi"))
+        )
+        slope = W_q1 @ q1
+        slope[:, :n] += W_q0
+        Z = slope[:, size:] + W_z
+        # Of the last interval: of the feet at the first knot.
+        self._gap, self._normals = h * W[:nc], h * W_q1[:nc]
+        z = np.concatenate([parts[name][k] for name in ("gam", "beta", "psi")])
+        for rows_q0, rows_q1 in (
+            (W_q0, W_q1),
+            (s("before", "q0"), s("before", "q1")),
+            (s("after", "q0"), s("after", "q1")),
+        ):
+            scale = np.abs(rows_q1).max(initial=1e-300)
+            found = np.abs(rows_q0 + rows_q1).max(axis=0, initial=0.0) / scale
+            np.maximum(shift, found, out=shift)
+        active = _active(z, W, np.diag(Z), nc)
+        return _Interval(z, W, slope[:, :size], Z, S[:, :size], S[:, size:], active)
+
+    def _momentum(self, rows, parts) -> np.ndarray:
+        """p+ at the first knot: that of the last interval."""
+        given = {name: parts[name][-1] for name in ("h", "u", "gam", "beta")}
+        lam = parts["lam"][-1] if self.system.num_loop_rows else np.zeros(0)
+        ends = {"q0": parts["q"][-2], "q1": parts["q"][-1], "lam": lam}
+        return rows({**given, **ends})[0]("after")
+
+    # --- coordinates ----------------------------------------------------------
+
+    def _frames(self, q: np.ndarray) -> None:
+        """Mass-orthonormal bases of the motions that keep the loops closed."""
+        system, n = self.system, self.system.nq
+        momentum = Rows(start_block(system))
+        loops = Rows(loop_block(system)) if system.num_loop_rows else None
+        mass = system.robot.model.summary.mass / system.robot.scaling.mass
+        bases, masses = [], []
+        for knot in q[:-1]:
+            M = momentum({"q": knot, "v": np.zeros(n)})[1]("momentum", "v")
+            T = np.eye(n)
+            if loops is not None:
+                T = scipy.linalg.null_space(loops({"q": knot})[1]("loops", "q"))
+            root = np.linalg.cholesky(T.T @ M @ T / mass)
+            bases.append(np.linalg.solve(root, T.T).T)
+            masses.append(M / mass)
+        self._bases, self._masses = bases, masses
+        self._mass, self._rate = mass, 2 * np.pi / self.period
+        self.reduced_size = 2 * bases[0].shape[1]
+
+    def start(self, a: np.ndarray) -> np.ndarray:
+        """The deviation x (size,) of a reduced one, no foot pushed into the ground:
+        the shortest way out is taken, as the step of an integrator would throw it."""
+        half, way = self.reduced_size // 2, self._normals @ self._bases[0]
+        push = solve_lcp(way @ way.T, self._gap + way @ a[:half])
+        return self.lift(np.concatenate([a[:half] + way.T @ push, a[half:]]))
+
+    def lift(self, a: np.ndarray) -> np.ndarray:
+        """The deviation x (size, ...) of reduced ones at the first knot."""
+        half, B, M = self.reduced_size // 2, self._bases[0], self._masses[0]
+        dq, dv = B @ a[:half], self._rate * (B @ a[half:])
+        past = self._feedback.start(dq, dv)
+        return np.concatenate([dq, self._mass * (M @ dv), past])
+
+    def lower(self, x: np.ndarray) -> np.ndarray:
+        """The reduced deviation of x at the first knot."""
+        n, B, M = self.system.nq, self._bases[0], self._masses[0]
+        return np.concatenate(
+            [B.T @ M @ x[:n], B.T @ x[n : 2 * n] / (self._mass * self._rate)]
+        )
+
+    def _closed(self, k: int, x: np.ndarray) -> np.ndarray:
+        """x at the end of interval k without what opens the loops."""
+        n, k = self.system.nq, (k + 1) % len(self.intervals)
+        B, M = self._bases[k], self._masses[k]
+        dq, dp = x[:n], x[n : 2 * n]
+        return np.concatenate([B @ (B.T @ (M @ dq)), M @ (B @ (B.T @ dp)), x[2 * n :]])
+
+    def _find_invariances(self, shift: np.ndarray) -> None:
+        """Shifts of coordinates and turns of the motion that change nothing."""
+        n, names = self.system.nq, self.system.coordinates
+        found = np.flatnonzero(shift < SAME).tolist()
+        columns = [np.eye(self.size)[i] for i in found]
+        free_base = len(names) >= 6 and all(
+            name.endswith(f"_{part}") for name, part in zip(names, EULER_JOINTS)
+        )
+        if free_base and {0, 1} <= set(found) and 3 not in found:
+            # Forces of friction turn along only as far as a pyramid can.
+            turn = np.eye(self.size)[3]
+            turn[n : n + 2] = -self._after[1], self._after[0]
+            columns, found = [*columns, turn], [*found, 3]
+        self.invariances = tuple(names[i] for i in found)
+        G = np.array([self.lower(c) for c in columns]).reshape(-1, self.reduced_size)
+        self._others = scipy.linalg.null_space(G) if len(G) else np.eye(G.shape[1])
+
+    # --- cycles ---------------------------------------------------------------
+
+    def cycle(self, x: np.ndarray) -> np.ndarray:
+        """The deviation (size,) a cycle later, contacts one-sided.
+
+        Raises:
+            NoSolution: when an interval has no solution that far from the plan.
+        """
+        for k, interval in enumerate(self.intervals):
+            x = self._closed(k, interval.free(x))
+        return x
+
+    def held(self) -> np.ndarray:
+        """d(x a cycle later)/dx (size, size), the plan's contacts held."""
+        out = np.eye(self.size)
+        for k, interval in enumerate(self.intervals):
+            out = self._closed(k, interval.held() @ out)
+        return out
+
+    def differences(self, size: float) -> np.ndarray:
+        """Central differences of :meth:`cycle` for reduced deviations of a size, as a
+        matrix on those that are no invariances."""
+        Q = self._others
+        ends = [
+            self.cycle(self.start(size * a)) - self.cycle(self.start(-size * a))
+            for a in Q.T
+        ]
+        return Q.T @ self.lower(np.array(ends).T) / (2 * size)
+
+    def multipliers(self, size: float) -> Floquet:
+        """Multipliers for deviations of a size [unit of length].
+
+        Raises:
+            InvalidInput: for a size <= 0.
+            NoSolution: as :meth:`cycle`.
+        """
+        check_value("size", size, positive())
+        values, vectors = np.linalg.eig(self.differences(size))
+        order = np.argsort(-np.abs(values), kind="stable")
+        Q, full = self._others, self.held()
+        held = Q.T @ self.lower(full @ self.lift(Q))
+        held = np.linalg.eigvals(held)
+        return Floquet(
+            multipliers=values[order],
+            names=tuple(self._name(Q @ vectors[:, i]) for i in order),
+            held=held[np.argsort(-np.abs(held), kind="stable")],
+            size=float(size),
+            invariances=self.invariances,
+        )
+
+    def _name(self, a: np.ndarray) -> str:
+        """The coordinate with the largest share of a reduced deviation's |a|^2."""
+        half, B, M = self.reduced_size // 2, self._bases[0], self._masses[0]
+        share = np.zeros(self.system.nq)
+        for part in (a[:half], a[half:]):
+            dq = B @ part
+            share += np.real(np.conj(dq) * (M @ dq))
+        return self.system.coordinates[int(np.argmax(share))]
+
+    def advance(
+        self, size: float, *, cycles: int = 15, runs: int = 4, seed: int = 0
+    ) -> np.ndarray:
+        """How much farther than planned the plan advances in each cycle.
+
+        Args:
+            size: of the random deviations it starts from [unit of length].
+            cycles, runs: number of cycles of every run, and of runs.
+            seed: of the deviations.
+
+        Returns:
+            deviation of the advance of every periodic coordinate (runs, cycles,
+            number of periodic coordinates), plant units; NaN from where a run has no
+            solution any more.
+        """
+        check_value("size", size, positive())
+        check_value("cycles", cycles, whole(1))
+        check_value("runs", runs, whole(1))
+        names, random = self.system.coordinates, np.random.default_rng(seed)
+        along = [names.index(name) for name in self.problem.periodic]
+        out = np.full((runs, cycles, len(along)), np.nan)
+        for run in out:
+            a = random.standard_normal(self.reduced_size)
+            x = self.start(size * a / np.linalg.norm(a))
+            for moved in run:
+                before = x[along]
+                try:
+                    x = self.cycle(x)
+                except NoSolution:
+                    break
+                moved[:] = x[along] - before
+        return out
+
+
+def _active(z: np.ndarray, W: np.ndarray, response: np.ndarray, nc: int) -> np.ndarray:
+    """Which z are free and which W hold: z against W over its response to z.
+
+    The cone does not respond to the slip speed psi; there the friction that would
+    stop the slip counts.
+    """
+    active = z * np.maximum(response, 0.0) > W
+    friction = response[nc : 5 * nc].reshape(nc, 4).mean(axis=1)
+    active[5 * nc :] = z[5 * nc :] > W[5 * nc :] * np.maximum(friction, 0.0)
+    return active
+
+
+class _Outputs:
+    """Feedback about a plan: gains on the ends of an interval and on past outputs.
+
+    The past holds (y, dy/dt) at the midpoints before, the newest first.
+    """
+
+    def __init__(self, system, feedback: Feedback | None, h: np.ndarray):
+        self._feedback, self._h, self.past = feedback, h, 0
+        self._nq, self._nu = system.nq, system.nu
+        if feedback is None:
+            return
+        q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
+        y = feedback.outputs(system.twin, q)
+        rate = ca.jtimes(y, q, v)
+        slopes = [ca.jacobian(y, q), ca.jacobian(rate, q)]
+        self._slopes = ca.Function("outputs", [q, v], slopes)
+        self._ny = y.numel()
+        shape = np.shape(feedback.position_gain)
+        if shape != (system.nu, self._ny):
+            raise InvalidInput(
+                f"gains must be ({system.nu}, {self._ny}) for as many inputs and "
+                f"outputs, got {shape}"
+            )
+        late = max(feedback.delay, feedback.rate_delay)
+        self._depth = int(np.ceil(late / h.min() - 1e-9))
+        self.past = 2 * self._ny * self._depth
+        self._ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def gains(self, k: int, ends) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """du/dq0, du/dq1, du/d(past) of interval k."""
+        if self._feedback is None:
+            zero = np.zeros((self._nu, self._nq))
+            return zero, zero, np.zeros((self._nu, 0))
+        h, f = ends["h"], self._feedback
+        q, v = (ends["q0"] + ends["q1"]) / 2, (ends["q1"] - ends["q0"]) / h
+        Y, R = (np.array(a) for a in self._slopes(q, v))
+        if k == 0:
+            self._first = np.vstack([Y, R]), np.vstack([np.zeros_like(Y), Y])
+        q0 = np.vstack([Y / 2, R / 2 - Y / h])
+        q1 = np.vstack([Y / 2, R / 2 + Y / h])
+        self._ends[k] = q0, q1
+        K = np.hstack(
+            [
+                np.hstack([-a * f.position_gain, -b * f.rate_gain])
+                for a, b in zip(
+                    self._weights(f.delay / h), self._weights(f.rate_delay / h)
+                )
+            ]
+        )
+        now, ny = K[:, : 2 * self._ny], 2 * self._ny
+        return now @ q0, now @ q1, K[:, ny:]
+
+    def _weights(self, late: float) -> np.ndarray:
+        """Weights of this interval's outputs and of the past's, linear in between."""
+        at = np.arange(self._depth + 1)
+        return np.maximum(1 - np.abs(at - min(late, self._depth)), 0.0)
+
+    def shifted(self, k: int, start, q1, size: int) -> np.ndarray:
+        """The past at the interval's end, from dq0 (nq, ...) and dq1 (nq, ...)."""
+        if not self.past:
+            return np.zeros((0, q1.shape[1]))
+        now = self._ends[k][0] @ start + self._ends[k][1] @ q1
+        old = np.eye(self.past - len(now), q1.shape[1], 2 * self._nq)
+        return np.vstack([now, old])
+
+    def start(self, dq: np.ndarray, dv: np.ndarray) -> np.ndarray:
+        """A past that was as the first knot's deviation is now."""
+        if not self.past:
+            return np.zeros((0, *dq.shape[1:]))
+        now = self._first[0] @ dq + self._first[1] @ dv
+        return np.concatenate([now] * self._depth)

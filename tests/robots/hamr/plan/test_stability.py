@@ -1,0 +1,76 @@
+"""Multipliers of HAMR's gaits under the leg controller."""
+
+import numpy as np
+import pytest
+
+from drakebots.model import package_root
+from drakebots.robots.hamr.plan.programs import hamr_system
+from drakebots.robots.hamr.plan.stability import (
+    DEVIATION,
+    cycle_map,
+    leg_feedback,
+    stability_metrics,
+)
+from drakebots.robots.hamr.plan.stored import open_plan
+from drakebots.robots.hamr.track.controller import KD, KP
+from drakebots.robots.hamr.track.leg_map import hamr_leg_map
+
+SIZE = DEVIATION / hamr_system().robot.scaling.length
+
+
+@pytest.fixture(scope="module")
+def gait():
+    """The 10 Hz gait on card: its problem and its decision variables."""
+    path = package_root() / "hamr" / "plans" / "10hz_card.npz"
+    _, contact, program, arrays = open_plan(path)
+    return contact, program.view(arrays["x"])
+
+
+def test_the_metrics_of_a_gait_that_holds(gait):
+    found = stability_metrics(*gait)
+    planned = gait[1]["q"][-1, 0]
+    assert found["floquet_max"] < 1
+    assert found["predicted_stride_mm"] == pytest.approx(planned, rel=0.03)
+    moduli = [modulus for modulus, _ in found["floquet"]]
+    assert moduli == sorted(moduli, reverse=True)
+    assert moduli[0] == found["floquet_max"]
+    assert {name for _, name in found["floquet"]} <= set(hamr_system().coordinates)
+
+
+def test_shifts_and_turns_of_the_whole_gait_are_left_out(gait):
+    motion = cycle_map(*gait)
+    names = {name.removeprefix("Chassis_") for name in motion.invariances}
+    assert names == {"x", "y", "yaw"}
+    for name in ("x", "y"):
+        i = hamr_system().coordinates.index(f"Chassis_{name}")
+        start = np.zeros(motion.size)
+        start[i] = 0.7
+        still = motion.cycle(np.zeros(motion.size))
+        np.testing.assert_allclose(motion.cycle(start) - still, start, atol=1e-9)
+
+
+@pytest.mark.long
+def test_gains_that_make_the_legs_ring_have_large_multipliers(gait):
+    """Of the gains that `controller` names: 40 V/mm with 50 V ms/mm is stable, without
+    damping, or with twice the stiffness, it is not."""
+    good, undamped, stiff = (
+        cycle_map(*gait, kp=kp, kd=kd).multipliers(SIZE).largest
+        for kp, kd in ((KP, KD), (KP, 0.0), (2 * KP, KD))
+    )
+    assert good < 1 < stiff
+    assert undamped > 1
+
+
+def test_feedback_pulls_a_leg_back():
+    """A tip that moves its marker away from the plan meets a force against it."""
+    law, gains, table = (
+        hamr_system().inputs,
+        leg_feedback().position_gain,
+        hamr_leg_map(),
+    )
+    moved = table(table.neutral)[:, [0, 2]]  # (leg, x or z, swing or lift)
+    for leg in range(4):
+        for i in range(2):
+            actuator = 2 * leg + i
+            volts = -gains[actuator, actuator] * moved[leg, i, i]
+            assert -law.per_volt[actuator] * volts < 0
