@@ -332,8 +332,8 @@ iterations on twelve starts; with 1 the answers of two starts cost a fifth more.
 SLACK_WEIGHTS = (30.0, 1000.0)
 """Weights of the slack in the first and in the second program. The first is the
 authors'; its penalty is not exact here (slacks of 1e-4 to 1e-2 are cheaper than none),
-but it leads to better answers: on twelve starts the median of the objective was 29,
-with 100 it was 34 and with 300 it was 40."""
+but it leads to better answers: the median of their objective was 29 on twelve starts,
+with 100 it was 34 and with 300, on ten of them, 40."""
 
 _OPTIONS = {
     "tol": 1e-5,
