@@ -50,6 +50,14 @@ class Posture:
         """Whether nothing speaks against standing like this."""
         return not self.faults
 
+    @property
+    def doubts(self) -> str:
+        """ ", though ..." with the two worst faults; "" where it stands."""
+        if self.stands:
+            return ""
+        more = ", ..." if len(self.faults) > 2 else ""
+        return f", though {', '.join(self.faults[:2])}{more}"
+
 
 @dataclass(frozen=True)
 class Leg:

@@ -327,9 +327,7 @@ def _judge(
             f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} N m/rad, "
             f"in its posture ({posture.source})"
         )
-    if faults := posture.faults:
-        more = ", ..." if len(faults) > 2 else ""
-        how += f", though {', '.join(faults[:2])}{more}"
+    how += posture.doubts
     fell = standing.fell()
     if fell[-1]:
         # The last time it went down and did not get up.

@@ -121,7 +121,7 @@ def stand(
         robot.plant.GetPositions(context),
         base_axes(robot),
         speeds / robot.velocity_units(),
-        posture.source,
+        posture.source + posture.doubts,
     )
     return replace(standing, q=lowered(standing, standing.q))
 

@@ -105,6 +105,7 @@ def test_a_given_pose_is_kept_and_put_on_the_ground(standing):
     assert posture.joints["FR_knee"] == 0.0
     assert posture.X_WB.translation()[2] == pytest.approx(0.42, abs=1e-9)
     assert "the feet are not level" in posture.faults
+    assert posture.doubts.startswith(", though the feet are not level")
 
 
 def test_our_own_robots_stand_as_their_files_have_them():

@@ -86,6 +86,7 @@ def test_feet_of_one_body_are_one_leg(quadruped):
     ]
     model = replace(quadruped, feet=(*corners, *quadruped.feet[1:]))
     flat = stand(model, pose={})
+    assert flat.source.startswith("given")
     assert sorted(map(len, legs_of(flat))) == [1, 1, 1, 3]
     loaded = plan_gait(trot(model), flat).schedule.loaded
     assert (loaded[:, :3] == loaded[:, :1]).all()
