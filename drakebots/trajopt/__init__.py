@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Refined,
         RefineOptions,
         Trial,
+        best_of,
         refine_plan,
     )
     from drakebots.trajopt.terrain import (

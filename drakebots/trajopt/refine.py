@@ -5,7 +5,7 @@ body, and what a robot settles to is another orbit. That one attracts, so a plan
 from it is near one that holds. The loop does, round by round,
 
     executed = execute(plan)
-    while it learns:  executed = execute(plan with a corrected feed-forward)
+    a few times:  executed = execute(plan with a corrected feed-forward)
     asked    = asked * goal / executed          how far the planner is asked to go
     plan     = plan again from that execution
 
@@ -68,9 +68,9 @@ class Refinable(Protocol):
     def score(self, run: Result) -> float:
         """How good an execution is; 1 reaches the goal without fault."""
 
-    def learn(self, trial: Trial) -> Result | None:
-        """The plan with a feed-forward corrected by its execution; None for nothing
-        to correct."""
+    def learn(self, trials: Sequence[Trial]) -> Result | None:
+        """The plan with a feed-forward corrected by its executions since it was
+        planned; None for nothing to correct."""
 
     def plan_again(self, trial: Trial, asked: float) -> Result:
         """A plan from what was executed, for an advance of `asked` a cycle [m]."""
@@ -82,7 +82,7 @@ class RefineOptions:
 
     Attributes:
         rounds: number of times that is planned again at most.
-        trials: number of executions at most, of one plan, between which the
+        trials: number of executions at most, of one plan, between which its
             feed-forward is corrected.
         enough: score that ends the loop.
         growth: growth of the score that counts.
@@ -93,8 +93,8 @@ class RefineOptions:
         InvalidInput: for a value out of its range.
     """
 
-    rounds: int = 4
-    trials: int = 3
+    rounds: int = 2
+    trials: int = 8
     enough: float = 0.99
     growth: float = 0.005
     patience: int = 2
@@ -130,7 +130,7 @@ class Refined:
     @property
     def best(self) -> Trial:
         """The best execution."""
-        return max(self.trials, key=lambda trial: trial.score)
+        return best_of(self.trials)
 
     @property
     def first(self) -> Trial:
@@ -183,7 +183,7 @@ class _Loop:
 
     def round(self, k: int) -> Stop | None:
         """Round k = 1, 2, ...; the first executes the given plan."""
-        before = _best(self.trials)
+        before = best_of(self.trials) if self.trials else None
         if before is not None:
             plan = self._planned_again()
             if plan.verdict is Verdict.INTERRUPTED:
@@ -202,27 +202,26 @@ class _Loop:
         come again. After a failure less is asked.
         """
         last = [trial for trial in self.trials if trial.round == self.trials[-1].round]
-        start = _best(last)
-        start = start if start.run.ok else _best(self.trials)
+        start = best_of(last)
+        start = start if start.run.ok else best_of(self.trials)
         factor = self._goal / max(start.reached, 1e-3 * self._goal)
         factor = min(max(factor, 1 / _STEP), _STEP) ** (0.5**self._failures)
         self._asked = min(start.asked * factor, MAX_ASKED * self._goal)
         return self._robot.plan_again(start, self._asked)
 
     def _try_out(self) -> Stop | None:
-        """Executes the plan, and again with what was learned, while that is better."""
+        """Executes the plan, and again with what was learned from that."""
         plan: Result | None = self._plan
         number = self.trials[-1].round + 1 if self.trials else 0
-        last: Trial | None = None
         for learned in range(self._options.trials):
             trial = self._executed(plan, number, learned)
             self.trials.append(trial)
             if trial.run.verdict is Verdict.INTERRUPTED:
                 return Stop(Verdict.INTERRUPTED, _INTERRUPTED)
-            better = last is None or trial.score > last.score
-            if not (better and trial.run.ok) or trial.score >= self._options.enough:
+            ended = learned == 0 and not trial.run.ok
+            if ended or trial.score >= self._options.enough:
                 return None
-            last, plan = trial, self._robot.learn(trial)
+            plan = self._robot.learn(self.trials[-1 - learned :])
             if plan is None:
                 return None
         return None
@@ -235,7 +234,7 @@ class _Loop:
         return Trial(plan, run, self._asked, reached, score, number, learned)
 
     def _judge(self, before: Trial | None) -> Stop | None:
-        best, options = _best(self.trials), self._options
+        best, options = best_of(self.trials), self._options
         if not best.run.ok:
             return Stop(Verdict.FAILED, f"cannot be executed: {best.run.message}")
         if best.score >= options.enough:
@@ -248,5 +247,6 @@ class _Loop:
         return None
 
 
-def _best(trials: Sequence[Trial]) -> Trial | None:
-    return max(trials, key=lambda trial: trial.score) if trials else None
+def best_of(trials: Sequence[Trial]) -> Trial:
+    """The trial with the largest score."""
+    return max(trials, key=lambda trial: trial.score)

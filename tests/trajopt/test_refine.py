@@ -10,7 +10,7 @@ import xarray as xr
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.results import Result
-from drakebots.trajopt import RefineOptions, Trial, refine_plan
+from drakebots.trajopt import RefineOptions, Trial, best_of, refine_plan
 
 GOAL = 0.01
 
@@ -49,8 +49,9 @@ class Robot:
     def score(self, run: Result) -> float:
         return 1 - abs(1 - run.metrics["made"] / GOAL)
 
-    def learn(self, trial: Trial) -> Result | None:
-        if self.learns is None:
+    def learn(self, trials) -> Result | None:
+        trial = best_of(trials)
+        if self.learns is None or trial is not trials[-1]:
             return None
         gain = trial.plan.metrics["gain"] * self.learns
         return result("plan", advance=trial.plan.metrics["advance"], gain=gain)

@@ -5,13 +5,14 @@
 
 Between two executions of a plan its feed-forward is learned from two figures that can
 be measured on the robot, the stride and the yaw a cycle. The motion that is asked of an
-actuator's leg about its mean grows by a factor s: its voltage V about the middle of the
-range, and with it what the controller would add for the larger motion of the leg,
+actuator about its mean grows by a factor s: its voltage V about the middle of range,
+and with it what the controller would add for the larger motion l of its leg,
 
     V_fed = V_b/2 + s (V - V_b/2) + (s - 1) (Kp (l - mean l) + Kd dl/dt)
 
-    s = gain on lifts, gain (1 + trim) on the left swings, gain (1 - trim) on the right
-    gain <- gain * goal/stride      trim <- trim + TRIM * yaw
+First all factors follow the stride, and those of the swings the yaw, as long as that
+helps: s <- s goal/stride, and (1 + TRIM yaw) times as much on the left, (1 - TRIM yaw)
+on the right. Then single moves are tried in turn (:data:`MOVES`) and kept if better.
 
 The plan itself is made again from the executed cycle (`GaitProblem.from_run`). What is
 asked of the planner may exceed the goal: that is the outer loop of the stride.
@@ -19,6 +20,7 @@ asked of the planner may exceed the goal: that is the outer loop of the stride.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
@@ -34,7 +36,7 @@ from drakebots.robots.hamr.plan import plan as plan_gait
 from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
 from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
 from drakebots.robots.hamr.track.track import CONTACTS, Tracking, track
-from drakebots.trajopt import Refined, RefineOptions, Trial, refine_plan
+from drakebots.trajopt import Refined, RefineOptions, Trial, best_of, refine_plan
 
 TRIM = 0.02
 """Trim per yaw a cycle [1/deg]: feet 35 mm apart turn by 33 degrees per unit of trim
@@ -46,16 +48,33 @@ STRAIGHT = 0.5
 _YAW = 0.1
 """What a degree of yaw beyond that costs of the score."""
 
-_CHANGE = 1.12
-"""Largest change of the gain between two executions."""
+_CHANGE = 1.2
+"""Largest change of a factor between two executions."""
 
-_GAINS = (0.7, 1.6)
-"""Range of the gain."""
+_NEAR = 0.97
+"""Share of the goal from which single moves are tried at once."""
 
-_SIDES = np.array(
-    [{"L": 1.0, "R": -1.0}[name[1]] * (name[2] == "s") for name in ACTUATORS]
-)
-"""1 for swings on the left, -1 for those on the right, 0 for lifts."""
+_SAME = 0.01
+"""Factors that differ by less count as tried."""
+
+_FACTORS = (0.6, 2.0)
+"""Range of the factors."""
+
+_SWING = np.array([name[2] == "s" for name in ACTUATORS], float)
+_LEFT = np.array([1.0 if name[1] == "L" else -1.0 for name in ACTUATORS])
+_FORE = np.array([1.0 if name[0] == "F" else -1.0 for name in ACTUATORS])
+
+MOVES = {
+    "fore": 0.1 * _SWING * _FORE,
+    "hind": -0.1 * _SWING * _FORE,
+    "left": 0.03 * _SWING * _LEFT,
+    "right": -0.03 * _SWING * _LEFT,
+    "higher": 0.15 * (1 - _SWING),
+    "lower": -0.15 * (1 - _SWING),
+    "larger": 0.07 * np.ones(8),
+    "smaller": -0.07 * np.ones(8),
+}
+"""Relative changes of the actuators' factors that are tried (8,)."""
 
 
 @dataclass(frozen=True)
@@ -146,44 +165,48 @@ class _Robot:
         missed = abs(1 - self.reached(run) / self.goal)
         return 1 - missed - _YAW * max(0.0, yaw - STRAIGHT)
 
-    def learn(self, trial: Trial) -> Result:
-        gain, trim = learned(trial.plan)
-        factor = self.goal / max(trial.reached, 1e-3 * self.goal)
-        factor = min(max(factor, 1 / _CHANGE), _CHANGE)
-        gain = min(max(gain * factor, _GAINS[0]), _GAINS[1])
-        trim += TRIM * trial.run.metrics["yaw_deg_per_cycle"]
-        return fed(trial.plan, gain, trim)
+    def learn(self, trials: Sequence[Trial]) -> Result | None:
+        best = best_of(trials)
+        tried = [learned(trial.plan) for trial in trials]
+        s = learned(best.plan)
+        if best is trials[-1] and best.reached < _NEAR * self.goal:
+            larger = min(self.goal / max(best.reached, 1e-3 * self.goal), _CHANGE)
+            yaw = best.run.metrics["yaw_deg_per_cycle"]
+            return fed(best.plan, larger * s * (1 + TRIM * yaw * _SWING * _LEFT))
+        for move in MOVES.values():
+            new = np.clip(s * (1 + move), *_FACTORS)
+            if min(np.abs(new - old).max() for old in tried) > _SAME:
+                return fed(best.plan, new)
+        return None
 
     def plan_again(self, trial: Trial, asked: float) -> Result:
         own = {name: getattr(self._problem, name) for name in ("clearance", "tilt")}
         given = {name: value for name, value in own.items() if value is not None}
         plan = plan_gait(replace(self._gait, from_run=trial.run, stride=asked, **given))
-        return fed(plan, *learned(trial.plan)) if plan.ok else plan
+        return fed(plan, learned(trial.plan)) if plan.ok else plan
 
 
 # --- the feed-forward -------------------------------------------------------
 
 
-def fed(plan: Result, gain: float, trim: float) -> Result:
-    """The plan with this gain and trim of its feed-forward."""
+def fed(plan: Result, factors: np.ndarray) -> Result:
+    """The plan with these factors (8,) of the actuators' motion in its feed-forward."""
     own, larger = _larger(plan)
-    share = gain * (1 + trim * _SIDES) - 1
-    given = np.clip(own + share * larger, 0.0, BIAS)
+    factors = np.clip(factors, *_FACTORS)
+    given = np.clip(own + (factors - 1) * larger, 0.0, BIAS)
     fed = ("sample", "actuator"), given, {"units": "V"}
     return replace(plan, data=plan.data.assign({FEEDFORWARD: fed}))
 
 
-def learned(plan: Result) -> tuple[float, float]:
-    """Gain and trim of a plan's feed-forward, fitted to it where it is not clipped; 1
-    and 0 where it is the plan's own voltages."""
+def learned(plan: Result) -> np.ndarray:
+    """The factors (8,) of a plan's feed-forward, fitted where it is not clipped; 1
+    where it is the plan's own voltages."""
     if FEEDFORWARD not in plan.data:
-        return 1.0, 0.0
+        return np.ones(len(ACTUATORS))
     own, larger = _larger(plan)
     given = as_reference(plan).voltages
     free = larger * ((given > 0) & (given < BIAS))
-    share = 1 + ((given - own) * free).sum(axis=0) / np.square(free).sum(axis=0)
-    left, right = share[_SIDES > 0].mean(), share[_SIDES < 0].mean()
-    return float((left + right) / 2), float((left - right) / (left + right))
+    return 1 + ((given - own) * free).sum(axis=0) / np.square(free).sum(axis=0)
 
 
 def _larger(plan: Result) -> tuple[np.ndarray, np.ndarray]:
@@ -234,14 +257,12 @@ def _settled(metrics) -> float | None:
 
 
 def _row(trial: Trial) -> dict:
-    gain, trim = learned(trial.plan)
     return {
         "round": trial.round,
         "learned": trial.learned,
         "asked_mm": 1e3 * trial.asked,
         "planned_mm": trial.plan.metrics["stride_mm"],
-        "gain": gain,
-        "trim": trim,
+        "factors": learned(trial.plan).tolist(),
         "executed_mm": 1e3 * trial.reached,
         "yaw_deg": trial.run.metrics.get("yaw_deg_per_cycle"),
         "score": trial.score if np.isfinite(trial.score) else None,

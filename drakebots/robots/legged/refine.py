@@ -11,7 +11,7 @@ the plan's: what feedback had to add once is fed forward from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from drakebots.model import model_of
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import GROUNDS
 from drakebots.robots.legged.track import FEEDBACKS, Tracking, track
-from drakebots.trajopt import Flat, Refined, RefineOptions, Trial, refine_plan
+from drakebots.trajopt import Flat, Refined, RefineOptions, Trial, best_of, refine_plan
 from drakebots.trajopt.locomotion import (
     LocomotionProblem,
     LocomotionWeights,
@@ -126,8 +126,11 @@ class _Robot:
     def score(self, run: Result) -> float:
         return 1 - abs(1 - self.reached(run) / self.goal)
 
-    def learn(self, trial: Trial) -> Result:
-        plan, run = trial.plan, trial.run
+    def learn(self, trials: Sequence[Trial]) -> Result | None:
+        best = best_of(trials)
+        if best is not trials[-1]:
+            return None
+        plan, run = best.plan, best.run
         duration, cycles = run.metrics["period_s"], run.metrics["cycles_upright"]
         knots = plan.data.time.values - plan.data.time.values[0]
         middles = (knots[:-1] + knots[1:]) / 2

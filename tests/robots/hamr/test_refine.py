@@ -7,7 +7,6 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.results import load_result
-from drakebots.robots.hamr.model import ACTUATORS
 from drakebots.robots.hamr.plan.plan import plan
 from drakebots.robots.hamr.plan.programs import GaitProblem
 from drakebots.robots.hamr.plan.stored import store_plan, stored_plan
@@ -28,9 +27,9 @@ def coarse():
 def test_a_plan_keeps_what_it_is_fed(coarse, tmp_path):
     """With a gain it is fed what a controller adds when a larger motion is asked for:
     voltages, and feedback of legs that would go further about their mean."""
-    assert learned(coarse) == (1.0, 0.0)
-    larger = load_result(fed(coarse, 1.05, 0.0).save(tmp_path / "plan.nc"))
-    assert learned(larger) == pytest.approx((1.05, 0.0), abs=1e-9)
+    assert np.array_equal(learned(coarse), np.ones(8))
+    larger = load_result(fed(coarse, np.full(8, 1.05)).save(tmp_path / "plan.nc"))
+    assert learned(larger) == pytest.approx(np.full(8, 1.05), abs=1e-9)
     volts, own = as_reference(larger).voltages, as_reference(coarse)
     assert volts.min() >= 0 and volts.max() <= 225
     middles = (own.time[:-1] + own.time[1:]) / 2
@@ -45,20 +44,14 @@ def test_a_plan_keeps_what_it_is_fed(coarse, tmp_path):
     assert volts == pytest.approx(np.clip(expected, 0, 225), abs=0.05)
 
 
-def test_trim_drives_the_left_swings_further_than_the_right(coarse):
-    own = as_reference(coarse).voltages
-    trimmed = as_reference(fed(coarse, 1.0, 0.1)).voltages
-    assert learned(fed(coarse, 1.0, 0.1)) == pytest.approx((1.0, 0.1), abs=1e-9)
-    for i, name in enumerate(ACTUATORS):
-        if name[2] == "l":
-            assert trimmed[:, i] == pytest.approx(own[:, i])
-        else:
-            assert (np.ptp(trimmed[:, i]) > np.ptp(own[:, i])) == (name[1] == "L")
-
-
-def test_a_stored_plan_goes_on_with_what_was_learned(coarse, tmp_path):
-    path = store_plan(fed(coarse, 0.9, 0.05), tmp_path / "plan.npz")
-    assert learned(stored_plan(path)) == pytest.approx((0.9, 0.05), abs=1e-6)
+def test_factors_move_single_actuators_and_survive_a_file(coarse, tmp_path):
+    factors = np.array([1.1, 1.0, 1.0, 0.9, 1.0, 1.0, 1.2, 1.0])
+    plan = fed(coarse, factors)
+    own, given = as_reference(coarse).voltages, as_reference(plan).voltages
+    same = [np.allclose(own[:, i], given[:, i]) for i in range(8)]
+    assert same == (factors == 1).tolist()
+    stored = stored_plan(store_plan(plan, tmp_path / "plan.npz"))
+    assert learned(stored) == pytest.approx(factors, abs=1e-6)
 
 
 def test_refining_never_makes_it_worse(coarse):
@@ -68,7 +61,7 @@ def test_refining_never_makes_it_worse(coarse):
     m = better.metrics
     assert better.kind == "hamr.plan" and better.ok
     first = m["trials"][0]
-    assert first["gain"] == 1.0 and first["asked_mm"] == pytest.approx(10.0)
+    assert first["factors"] == (1.0,) * 8 and first["asked_mm"] == pytest.approx(10.0)
     assert max(t["score"] for t in m["trials"]) >= first["score"]
     # What is stored makes the stride that is told.
     again = track(Tracking(better, cycles=2)).metrics
