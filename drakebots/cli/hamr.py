@@ -86,7 +86,7 @@ _GAIT = attribute_texts(GaitProblem, but=(*_SOLVER, "from_run"))
 _JUMP = attribute_texts(JumpProblem, but=_SOLVER)
 _BOTH = ("surface", "friction", "knots", "tilt", "symmetric")
 _GAIT_WEIGHTS = attribute_texts(GaitWeights)
-_WEIGHTS = ("pose", "rates")
+_WEIGHTS = ("pose", "rates", "near")
 """Weights of a gait's cost that have an option."""
 
 

@@ -174,6 +174,21 @@ def test_hamr_gaits_and_perturbed(tmp_path, capsys):
     assert is_picture(tmp_path / "track_10hz_card_sap.png")
     found = load_script("hamr_perturbed.py").main([str(tmp_path), "--quick"])
     assert found[0]["friction -20 %"] > 3
+    assert 0 < found[0]["least_share"] <= 1
+
+
+@pytest.mark.long
+def test_hamr_gaits_that_came_with_drakebots(capsys):
+    """A refined gait is executed as it is, not planned."""
+    rows = load_script("hamr_gaits.py").main(["--quick", "--refined", "--json"])
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == rows
+    names = "executed_stride_mm clearance_min_mm loaded_slip floquet_max"
+    assert set(names.split()) < set(rows[0]) and "yaw_deg_per_cycle" in rows[0]
+    assert rows[0]["iterations"] == 0
+    assert rows[0]["executed_stride_mm"] > 8
+    argv = ["--quick", "--plan", "10hz_card"]
+    found = load_script("hamr_perturbed.py").main(argv)
+    assert found[0]["plan"] == "10hz_card" and found[0]["least_share"] > 0.5
 
 
 @pytest.mark.slow

@@ -3,6 +3,10 @@ contact-implicit optimization, then executed for 15 cycles under the leg
 estimator and controller, beside the figures of the RSS 2018 paper.
 
     python scripts/papers/hamr/hamr_gaits.py -o out --json
+    python scripts/papers/hamr/hamr_gaits.py --refined --json
+
+With --refined nothing is planned: the gaits that came with drakebots are executed,
+which `drakebots refine` made.
 """
 
 from __future__ import annotations
@@ -21,7 +25,14 @@ from rich.table import Table
 from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
-from drakebots.robots.hamr import GaitProblem, Tracking, plan, plot_track, track
+from drakebots.robots.hamr import (
+    GaitProblem,
+    Tracking,
+    plan,
+    plot_track,
+    stored_plan,
+    track,
+)
 from drakebots.robots.hamr.plan import store_plan
 
 FREQUENCIES = (2.0, 10.0, 30.0)
@@ -43,13 +54,24 @@ def run(
     cycles: int = 15,
     contacts=("sap", "stepping"),
     knots: int = GaitProblem.knots,
+    refined: bool = False,
     say=lambda line: None,
 ) -> list[dict]:
     """Plans and executes every gait; one row each."""
     rows = []
     for frequency in frequencies:
         for surface in surfaces:
-            row = _one(frequency, surface, folder, cycles, contacts, knots)
+            name = f"{frequency:g}hz_{surface}"
+            if refined:
+                planned = stored_plan(name)
+            else:
+                goal = GOALS.get((frequency, surface), GaitProblem.stride)
+                planned = plan(
+                    GaitProblem(
+                        frequency=frequency, surface=surface, stride=goal, knots=knots
+                    )
+                )
+            row = _executed(planned, name, folder, cycles, contacts)
             rows.append(row)
             say(
                 f"{frequency:g} Hz {surface}: {row['verdict']}, "
@@ -59,21 +81,18 @@ def run(
     return rows
 
 
-def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
-    goal = GOALS.get((frequency, surface), GaitProblem.stride)
-    problem = GaitProblem(
-        frequency=frequency, surface=surface, stride=goal, knots=knots
-    )
-    planned = plan(problem)
-    m = planned.metrics
+def _executed(planned, name, folder, cycles, contacts) -> dict:
+    """A plan's row: its own figures, and those of its executions."""
+    m, options = planned.metrics, planned.provenance["options"]
+    frequency, surface = m["frequency_hz"], m["surface"]
     row = {
         "gait": m["gait"],
         "frequency_hz": frequency,
         "surface": surface,
-        "seconds": m["seconds"],
+        "seconds": sum(planned.timings.values()),
         "verdict": str(planned.verdict),
         "message": planned.message,
-        "goal_mm": 1e3 * goal,
+        "goal_mm": 1e3 * options["stride"],
         "timings_s": dict(planned.timings),
         "iterations": m["iterations"],
         "stride_mm": m["stride_mm"],
@@ -84,9 +103,11 @@ def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
         "voltage_min": m["voltage_min"],
         "voltage_max": m["voltage_max"],
         "flexure_max_deg": m["flexure_max_deg"],
+        "planned_clearance_min_mm": m["clearance_min_mm"],
+        "planned_loaded_slip": m["loaded_slip"],
+        "floquet_max": m.get("floquet_max"),
         "paper_executed_stride_mm": PAPER.get(frequency),
     }
-    name = f"{frequency:g}hz_{surface}"
     if folder is not None:
         planned.save(folder / f"plan_{name}.nc")
         store_plan(planned, folder / f"{name}.npz")
@@ -101,6 +122,13 @@ def _one(frequency, surface, folder, cycles, contacts, knots) -> dict:
             f"{key}_leg_error_x_mm": done.metrics.get("leg_error_x_mm"),
             f"{key}_leg_error_z_mm": done.metrics.get("leg_error_z_mm"),
         }
+        if contact == "sap":
+            strides = done.metrics.get("stride_mm", ())
+            row |= {
+                name: done.metrics.get(name)
+                for name in ("clearance_min_mm", "loaded_slip", "yaw_deg_per_cycle")
+            }
+            row["settled_stride_mm"] = float(np.mean(strides[-5:] or [np.nan]))
         if folder is not None:
             done.save(folder / f"run_{name}_{contact}.nc")
             if done.ok:
@@ -113,6 +141,7 @@ def table(rows: list[dict]) -> Table:
     out = Table(title="HAMR-VI: planned and executed strides [mm a cycle]")
     for name in (
         *("Hz", "surface", "plan", "s", "planned", "slip", "executed", "slip"),
+        *("settled", "yaw", "clearance", "loaded slip", "Floquet"),
         *("own stepping", "paper executed", "compl.", "DEL"),
     ):
         out.add_column(name, justify="right")
@@ -125,7 +154,13 @@ def table(rows: list[dict]) -> Table:
             f"{r['stride_mm']:.2f}",
             f"{r['slip']:.3f}",
             *(_number(r.get(k)) for k in ("executed_stride_mm", "executed_slip")),
-            _number(r.get("stepped_stride_mm")),
+            *(
+                _number(r.get(k))
+                for k in (
+                    *("settled_stride_mm", "yaw_deg_per_cycle", "clearance_min_mm"),
+                    *("loaded_slip", "floquet_max", "stepped_stride_mm"),
+                )
+            ),
             _number(r["paper_executed_stride_mm"]),
             f"{r['complementarity_max']:.0e}",
             f"{r['del_residual_max']:.0e}",
@@ -171,6 +206,9 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument("--cycles", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="rows as JSON on stdout")
     parser.add_argument(
+        "--refined", action="store_true", help="execute the gaits of drakebots as are"
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="one coarse gait, two cycles"
     )
     args = parser.parse_args(argv)
@@ -188,6 +226,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     rows = run(
         folder=args.output,
         cycles=2 if args.quick else args.cycles,
+        refined=args.refined,
         say=lambda line: console.print(line),
         **chosen,
     )

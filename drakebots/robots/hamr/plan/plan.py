@@ -100,7 +100,7 @@ def plan(
     clock.add({"warm start": clock.elapsed})
     start = _start(problem, guess)
     if gait:
-        build = partial(gait_program, problem, guess.q[-1])
+        build = partial(gait_program, problem, guess.q[-1], path=guess.q)
         if problem.clearance:
             # Steps stay where the search starts; bare rows, as that needs no more.
             q = _positions(gait_program(problem, guess.q[-1])[1], start)

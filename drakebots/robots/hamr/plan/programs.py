@@ -62,7 +62,7 @@ from drakebots.trajopt.contact_implicit import (
     cost_rates,
     cost_velocity_steps,
 )
-from drakebots.trajopt.program import Program
+from drakebots.trajopt.program import Block, Program
 
 SCALES = Scales(
     position=1.0,
@@ -117,6 +117,8 @@ class GaitWeights(_Weights):
         friction: weight of the power lost in friction.
         loops: weight of the loop forces.
         rates: weight of the squared rates of roll, pitch and yaw, in time.
+        near: weight of the squared distance of all poses from the warm start's, x
+            and y left out: a run's own cycle holds, and so may what is near it.
         slack: weights of the complementarity slack (exact penalties): each after
             the first starts from the last answer; those after the second are used
             only while the slack is not at its bound.
@@ -129,6 +131,7 @@ class GaitWeights(_Weights):
     friction: float = 20.0
     loops: float = 1e-3
     rates: float = 0.0
+    near: float = 0.0
     slack: tuple[float, ...] = SLACK_WEIGHTS
 
 
@@ -316,6 +319,7 @@ def gait_program(
     problem: GaitProblem,
     pose: np.ndarray,
     *,
+    path: np.ndarray | None = None,
     swinging: np.ndarray | None = None,
     slack_weight: float | None = None,
 ) -> tuple[ContactImplicit, Program]:
@@ -324,6 +328,7 @@ def gait_program(
     Args:
         problem: the gait.
         pose: q_g (38,), in plant units; its x and y are ignored.
+        path: poses of the warm start (N, 38), in plant units, for the weight `near`.
         swinging: where feet are in the middle of their swings (N-1, 4), see
             :func:`swings`; None for no foot, without a clearance.
         slack_weight: weight of the slack; None for the first of the problem's.
@@ -364,6 +369,11 @@ def gait_program(
         {"q": q[-1:, 2:]},
         lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
     )
+    if weights.near and path is not None:
+        poses, there = ca.SX.sym("q", q.shape[1] - 2), ca.SX.sym("d", q.shape[1] - 2)
+        distance = 0.5 * weights.near * ca.sumsqr(poses - there)
+        block = Block("near", {"q": poses}, {"near": distance}, there)
+        b.add_cost(block, {"q": q[1:, 2:]}, data=np.asarray(path)[1:, 2:])
     if weights.rates:
         tilts = [
             system.coordinates.index(base[name]) for name in ("yaw", "pitch", "roll")
