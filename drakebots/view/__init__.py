@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         draw_ground_lines,
         draw_trail,
         frame_samples,
-        look_at_path,
+        look_at_motion,
         play,
         positions_in_order,
         record_motion,

@@ -73,10 +73,10 @@ def play(
 MAX_FRAMES = 1500
 """A recording has at most so many frames."""
 
-_LOOKS = 12
+LOOKS = 12
 """Number of poses by which the room that a motion needs is found."""
 
-_SIDE = (0.35, -0.95, 0.55)
+SIDE = (0.35, -0.95, 0.55)
 """Direction from a motion to the camera."""
 
 _TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
@@ -180,10 +180,7 @@ def record_motion(
         marks.show(samples[frame], time)
 
     play(scene.meshcat, rate, len(samples), show)
-    moments = np.linspace(0, len(samples) - 1, min(len(samples), _LOOKS)).astype(int)
-    boxes = [scene.bounds(q[samples[k]]) for k in moments]
-    low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
-    _look_along(scene, low, high)
+    look_at_motion(scene, q[samples])
     return scene
 
 
@@ -253,20 +250,28 @@ def round_distance(length: float) -> float:
     return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
 
 
-def look_at_path(scene: Scene, data: xr.Dataset) -> None:
-    """Turns the camera to a model along `base_position` (time, 3) [m].
+def look_at_motion(
+    scene: Scene,
+    q: np.ndarray,
+    direction: tuple[float, float, float] = SIDE,
+    also: np.ndarray | None = None,
+) -> None:
+    """Turns camera and light to a motion, so that all of it is seen and little more.
 
     Args:
-        scene: bounds of the model are those of its default pose.
-        data: of the motion.
+        scene: of the model that moves.
+        q: its positions (T, nq); some of them are looked at.
+        direction: from the motion to the camera.
+        also: further points to be seen (n, 3) [m].
     """
-    path = data.base_position.values - data.base_position.values[0]
-    _look_along(scene, scene.low + path.min(axis=0), scene.high + path.max(axis=0))
-
-
-def _look_along(scene: Scene, low: np.ndarray, high: np.ndarray) -> None:
-    """Turns camera and light to a motion within a box with corners (3,) [m]."""
-    scene.look_at_box(low, high, _SIDE)
+    moments = np.linspace(0, len(q) - 1, min(len(q), LOOKS)).astype(int)
+    points = np.vstack([scene.corners(q[k]) for k in moments])
+    if also is not None:
+        points = np.vstack([points, also])
+    if not len(points) or not np.ptp(points, axis=0).any():
+        points = np.array([scene.low, scene.high])
+    scene.look_at_points(points, direction)
+    low, high = points.min(axis=0), points.max(axis=0)
     spot = "/Lights/SpotLight"
     middle = scene.scale * ((low + high) / 2 - scene.ground)[:2]
     scene.meshcat.SetTransform(spot, RigidTransform([*middle, 0.0]))

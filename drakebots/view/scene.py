@@ -112,18 +112,26 @@ class Stage:
 
         Args:
             low, high: corners of the box (3,) [m].
-            direction: from the box to the camera (3,), not vertical.
+            direction: as in :meth:`look_at_points`.
         """
-        low, high = np.asarray(low, float), np.asarray(high, float)
-        corners = np.array(list(product(*zip(low, high))))
+        self.look_at_points(np.array(list(product(*zip(low, high)))), direction)
+
+    def look_at_points(self, points: np.ndarray, direction=VIEW) -> None:
+        """Places the camera as near as all points are in the picture, in its middle.
+
+        Args:
+            points: in the world (n, 3) [m].
+            direction: from them to the camera (3,), not vertical.
+        """
+        points = np.asarray(points, float)
         back = np.asarray(direction, float) / np.linalg.norm(direction)
         right = np.cross([0.0, 0.0, 1.0], back)
         right /= np.linalg.norm(right)
         up = np.cross(back, right)
         half = np.tan(np.radians(_FIELD_OF_VIEW) / 2)
-        target = (low + high) / 2
-        for _ in range(10):  # in perspective, near corners take more of the picture
-            away = corners - target
+        target = (points.min(axis=0) + points.max(axis=0)) / 2
+        for _ in range(10):  # in perspective, near points take more of the picture
+            away = points - target
             sides = np.stack([away @ right / (half * _ASPECT), away @ up / half], 1)
             depth = away @ back
             distance = float((abs(sides).max(axis=1) + depth).max())
@@ -171,12 +179,12 @@ class Scene(Stage):
     diagram: Diagram
     context: Context
 
-    def bounds(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest corner of what is drawn at positions (nq,) (3,) [m]."""
+    def corners(self, q: np.ndarray) -> np.ndarray:
+        """Corners (n, 3) [m] of the boxes around what is drawn at positions (nq,)."""
         graph = self.diagram.GetSubsystemByName("scene_graph")
         context = self.diagram.CreateDefaultContext()
         self.plant.SetPositions(self.plant.GetMyMutableContextFromRoot(context), q)
-        return _bounds(graph, graph.GetMyContextFromRoot(context), _drawn_role(graph))
+        return _corners(graph, graph.GetMyContextFromRoot(context), _drawn_role(graph))
 
     def show(self, q: np.ndarray, time: float = 0.0) -> None:
         """Publishes positions (nq,) in SI; recorded at `time` if recording."""
@@ -271,31 +279,36 @@ def _drawn_role(scene_graph) -> Role:
 
 
 def _bounds(scene_graph, context, role) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner of all geometry drawn in the world (3,) [m].
-
-    Geometry of which Drake knows no bounds (a mesh that it cannot read) counts by its
-    origin.
-    """
-    query = scene_graph.get_query_output_port().Eval(context)
-    corners = []
-    for geometry in query.inspector().GetAllGeometryIds(role):
-        try:
-            box = query.ComputeObbInWorld(geometry)
-        except RuntimeError:
-            corners.append(query.GetPoseInWorld(geometry).translation())
-            continue
-        if box is None:  # a half space
-            continue
-        reach = np.abs(box.pose().rotation().matrix()) @ box.half_width()
-        corners += [box.center() - reach, box.center() + reach]
-    corners = [corner for corner in corners if np.isfinite(corner).all()]
-    if not corners:
+    """Lowest and highest corner of all geometry drawn in the world (3,) [m]."""
+    corners = _corners(scene_graph, context, role)
+    if not len(corners):
         return np.full(3, -0.5), np.full(3, 0.5)
     low, high = np.min(corners, axis=0), np.max(corners, axis=0)
     size = float(np.linalg.norm(high - low))
     # A plate or a point has no extent along an axis, but the camera needs one.
     margin = np.where(high - low < 1e-3 * size, 0.01 * size, 0.0) if size else 0.5
     return low - margin, high + margin
+
+
+def _corners(scene_graph, context, role) -> np.ndarray:
+    """Corners (n, 3) [m] of the oriented boxes around all geometry drawn.
+
+    Geometry of which Drake knows no bounds (a mesh that it cannot read) counts by its
+    origin; half spaces have no corners.
+    """
+    query = scene_graph.get_query_output_port().Eval(context)
+    found = [np.zeros((0, 3))]
+    for geometry in query.inspector().GetAllGeometryIds(role):
+        try:
+            box = query.ComputeObbInWorld(geometry)
+        except RuntimeError:
+            found.append(query.GetPoseInWorld(geometry).translation()[None])
+            continue
+        if box is not None:
+            signs = np.array(list(product((-1.0, 1.0), repeat=3)))
+            found.append((box.pose() @ (signs * box.half_width()).T).T)
+    corners = np.vstack(found)
+    return corners[np.isfinite(corners).all(axis=1)]
 
 
 def _scaling(scale: float, origin: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from drakebots.model import load
 from drakebots.view import Stage, make_scene
 from drakebots.view import scene as module
 from drakebots.view.browser import find_browser, run_browser
+from drakebots.view.motion import SIDE, look_at_motion
 from tests.helpers.hostile import hostile_robot
 from tests.helpers.model_files import write
 
@@ -100,6 +102,11 @@ def test_names_are_text_in_the_browser(tmp_path):
 class _Camera:
     """Takes the place of Meshcat; keeps where its camera is."""
 
+    def SetTransform(self, *placed):
+        del placed
+
+    SetProperty = SetTransform
+
     def SetCameraPose(self, camera, target):
         self.camera, self.target = np.array(camera), np.array(target)
 
@@ -111,12 +118,39 @@ def test_the_camera_sees_all_of_a_box_and_little_more(size, direction):
     low, high = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0]) + size
     camera = _Camera()
     Stage(camera, low, high, 1.0, np.zeros(3)).look_at_box(low, high, direction)
+    corners = np.array(list(itertools.product(*zip(low, high))))
+    _check_picture(camera, corners, direction)
+
+
+_TOWER = """<robot name="tower"><link name="base"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial><visual>
+<geometry><box size="0.2 0.3 SIZE"/></geometry></visual></link></robot>"""
+
+
+@pytest.mark.parametrize("height", [0.1, 3.0])
+@pytest.mark.parametrize("way", [0.0, 5.0])
+def test_the_camera_sees_all_of_a_motion_and_little_more(height, way, tmp_path):
+    """A box that stands upright and leans over as it goes, as a falling biped does."""
+    path = write(tmp_path, _TOWER.replace("SIZE", str(height)), "tower.urdf")
+    scene = make_scene(load(path))
+    lean, x = np.linspace(0, 1.2, 40), np.linspace(0, way, 40)
+    up = np.zeros(40)
+    q = np.stack([np.cos(lean / 2), up, np.sin(lean / 2), up, x, up, up], axis=1)
+    camera = _Camera()
+    look_at_motion(replace(scene, meshcat=camera, scale=1.0, ground=np.zeros(3)), q)
+    corners = np.vstack([scene.corners(row) for row in (q[0], q[-1])])
+    assert len(corners) == 16 and np.ptp(corners[:8, 2]) == pytest.approx(height)
+    _check_picture(camera, corners, SIDE)
+
+
+def _check_picture(camera, corners, direction):
+    """Points fill a page of 3 : 2 at a field of view of 40 deg, in its middle."""
     back = camera.camera - camera.target
     back /= np.linalg.norm(back)
     assert np.allclose(back, direction / np.linalg.norm(direction))
     right = np.cross([0, 0, 1], back) / np.linalg.norm(np.cross([0, 0, 1], back))
     up = np.cross(back, right)
-    corners = np.array(list(itertools.product(*zip(low, high)))) - camera.camera
+    corners = corners - camera.camera
     depth = -corners @ back
     y = corners @ up / depth / np.tan(np.radians(20.0))
     x = corners @ right / depth / np.tan(np.radians(20.0)) / 1.5

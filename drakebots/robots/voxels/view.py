@@ -19,7 +19,7 @@ from drakebots.view import (
     draw_ground_lines,
     draw_trail,
     frame_samples,
-    look_at_path,
+    look_at_motion,
     make_scene,
     play,
     positions_in_order,
@@ -86,7 +86,7 @@ def record_voxel(
         feet.show(k, time)
 
     play(scene.meshcat, rate, len(samples), show)
-    look_at_path(scene, data)
+    look_at_motion(scene, q)
     return scene
 
 

@@ -18,9 +18,11 @@ from drakebots.core.errors import InvalidInput
 from drakebots.model import Model, model_of
 from drakebots.results import Result
 from drakebots.view.motion import (
+    LOOKS,
     check_playback,
     draw_ground_lines,
     draw_trail,
+    look_at_motion,
     play,
     positions_in_order,
     record_motion,
@@ -268,7 +270,5 @@ def _record(scene: SkinScene, count: int) -> None:
 
 
 def _look(scene: SkinScene) -> None:
-    shown = scene.positions[:, scene.view.vertices]
-    low = np.minimum(scene.low, shown.min(axis=(0, 1)))
-    high = np.maximum(scene.high, shown.max(axis=(0, 1)))
-    scene.look_at_box(low, high, VIEW)
+    skins = scene.positions[:: -(-len(scene.positions) // LOOKS), scene.view.vertices]
+    look_at_motion(scene, scene.q, VIEW, skins.reshape(-1, 3))
