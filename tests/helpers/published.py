@@ -27,6 +27,15 @@ from drakebots.trajopt.solvers import Raw, solve_exact
 LINEAR_SOLVERS = ("mumps",)
 """Values of the option linear_solver that must agree with the literature."""
 
+TIGHT = {
+    "tol": 1e-9,
+    "bound_relax_factor": 1e-10,
+    "acceptable_iter": 0,
+    "max_iter": 500,
+}
+"""Options of IPOPT. Bounds are kept to 1e-10: relaxed by more, a penalty of weight w
+would gain w times as much. No point is acceptable but an optimum."""
+
 Rows = Callable[[ca.SX], Sequence[ca.SX]]
 
 
@@ -111,18 +120,12 @@ class Published:
 
 
 def solved(program: Program, x0, linear_solver: str, **options) -> Raw:
-    """IPOPT's answer by one of the linear solvers, tighter than our plans need.
+    """IPOPT's answer by one of the linear solvers, with :data:`TIGHT` and more options.
 
-    Bounds are kept to 1e-10: relaxed by more, a penalty of weight w would gain w times
-    as much. Small problems take no thread but ours.
+    Small problems take no thread but ours.
     """
-    tight = {
-        "tol": 1e-9,
-        "bound_relax_factor": 1e-10,
-        "max_iter": 500,
-        "linear_solver": linear_solver,
-    }
-    return solve_exact(program, x0, options=tight | options, threads=1)
+    settings = TIGHT | {"linear_solver": linear_solver} | options
+    return solve_exact(program, x0, options=settings, threads=1)
 
 
 def kkt_error(program: Program, raw: Raw) -> dict[str, float]:

@@ -1,4 +1,9 @@
-"""Programs whose linear systems are singular, empty, indefinite or large."""
+"""Programs whose linear systems are singular, empty, indefinite or large.
+
+And solves within, beside and after others, since linear solvers keep state.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
 import numpy as np
@@ -8,7 +13,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from drakebots.trajopt.program import Block, ProgramBuilder
-from tests.helpers.published import LINEAR_SOLVERS, kkt_error, solved
+from drakebots.trajopt.solvers import solve_exact
+from tests.helpers.published import LINEAR_SOLVERS, TIGHT, kkt_error, solved
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -240,3 +246,98 @@ def test_an_obstacle(linear_solver):
         np.abs(t - 0.5) > 0.5 - leaves, slope * np.minimum(t, 1 - t), ground
     )
     np.testing.assert_allclose(answer, string, atol=1e-5)
+
+
+# ------------------------------------------------------------------ ways of calling
+def chain(n: int, goal: float):
+    """A bounded chain of springs whose optimum is `goal` at every knot."""
+    b, x = variables(f"chain {n}", n, lower=-5.0, upper=5.0)
+    b.cost("spring", {"a": x[:-1], "b": x[1:]}, lambda a, b: (b - a) ** 2)
+    b.cost("end", {"a": x[:1]}, lambda a: (a - goal) ** 2)
+    b.constraint("room", {"a": x[:-1], "b": x[1:]}, lambda a, b: a * b, upper=4.0)
+    return b.build()
+
+
+def test_one_variable(linear_solver):
+    b, x = variables("one", 1, lower=0.0)
+    b.cost("cost", {"x": x}, lambda x: ca.exp(x) + x)
+    answer, _ = found(b, [3.0], linear_solver)
+    assert answer[0] == pytest.approx(0, abs=1e-7)
+
+
+def test_a_solve_within_a_solve(linear_solver):
+    """A monitor may solve other programs; neither answer suffers."""
+    inner = []
+
+    def monitor(iteration):
+        if iteration.number % 2:
+            n = 30 + iteration.number
+            raw = solved(chain(n, -1.0), np.zeros(n), linear_solver)
+            inner.append(raw.x)
+        return False
+
+    program = chain(50, 1.5)
+    alone = solved(program, np.zeros(50), linear_solver)
+    raw = solve_exact(
+        program,
+        np.zeros(50),
+        options=TIGHT | {"linear_solver": linear_solver},
+        monitor=monitor,
+        threads=1,
+    )
+    np.testing.assert_array_equal(raw.x, alone.x)
+    assert len(inner) > 2
+    for x in inner:
+        np.testing.assert_allclose(x, -1.0, atol=1e-6)
+
+
+def test_solves_side_by_side(linear_solver):
+    """Threads solve programs of their own."""
+    sizes = [20, 31, 42, 53, 64, 75]
+    programs = [chain(n, 1.0) for n in sizes]
+    with ThreadPoolExecutor(3) as pool:
+        answers = pool.map(
+            lambda p: solved(p, p.pack({"x": 0.0}), linear_solver), programs
+        )
+        for raw, n in zip(answers, sizes):
+            assert raw.status == "Solve_Succeeded"
+            np.testing.assert_allclose(raw.x, np.ones(n), atol=1e-6)
+
+
+def test_after_a_solve_that_was_stopped(linear_solver):
+    """What an interrupted solve leaves behind does not reach the next."""
+
+    def stop(iteration):
+        if iteration.number == 2:
+            raise KeyboardInterrupt
+        return False
+
+    options = TIGHT | {"linear_solver": linear_solver}
+    raw = solve_exact(chain(40, 1.0), np.zeros(40), options=options, monitor=stop)
+    assert raw.status == "interrupted"
+    raw = solved(chain(41, 1.0), np.zeros(41), linear_solver)
+    np.testing.assert_allclose(raw.x, 1.0, atol=1e-6)
+
+
+def test_steps_to_where_nothing_is_defined(linear_solver):
+    """A first step leads to a negative logarithm; it is shortened."""
+    b, x = variables("logarithms", 20)
+    b.cost("cost", {"x": x}, lambda x: x - ca.log(x))
+    answer, _ = found(b, np.full(20, 5.0), linear_solver)
+    np.testing.assert_allclose(answer, 1.0, atol=1e-7)
+
+
+def test_sizes_of_all_kinds(linear_solver):
+    """Variables and rows from 1e-6 to 1e6, scaled by their groups."""
+    size = 10.0 ** np.arange(-6, 7)
+    labels = [f"e{i}" for i in range(13)]
+    b = ProgramBuilder("sizes")
+    x = b.add_variables("x", 1, labels, scale=size, lower=-2 * size).indices
+    b.cost("cost", {"x": x}, lambda x: ca.sumsqr(x / size - 1))
+    rows = b.add_rows("half", 1, labels, scale=size, upper=size / 2)
+    symbol = ca.SX.sym("x", 13)
+    block = Block("half", {"x": symbol}, {"half": symbol})
+    b.add_term(block, {"x": x}, {"half": rows.indices})
+    raw = solved(b.build(), np.zeros(13), linear_solver)
+    assert raw.status == "Solve_Succeeded"
+    np.testing.assert_allclose(raw.x / size, 0.5, atol=1e-7)
