@@ -1,9 +1,20 @@
-"""The packages of the wheel; everything else stands in pyproject.toml.
+"""The packages and the one compiled part; everything else stands in pyproject.toml.
 
 The models/ folder at the top travels in the wheel as drakebots/_models, which
-`packages.find` in pyproject.toml cannot say.
+`packages.find` in pyproject.toml cannot say. kkt.c is a plain library that IPOPT loads;
+it is optional, so that drakebots installs without a C compiler and plans with MUMPS.
 """
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
-setup(packages=[*find_packages(include=["drakebots*"]), "drakebots._models"])
+setup(
+    packages=[*find_packages(include=["drakebots*"]), "drakebots._models"],
+    ext_modules=[
+        Extension(
+            "drakebots.trajopt.solvers._kkt",
+            ["drakebots/trajopt/solvers/kkt.c"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        )
+    ],
+)

@@ -1,4 +1,9 @@
-"""IPOPT with exact sparse Hessians (CasADi's build, MUMPS or SPRAL)."""
+"""IPOPT with exact sparse Hessians (CasADi's build).
+
+Its linear systems are solved by kkt.c (option linear_solver "structured", the default
+where that was compiled), by MUMPS ("mumps"), by SPRAL ("spral"), or by HSL's solvers of
+users who have them (linear_solver "ma57", hsllib "libhsl.so").
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Assembled, Program, assemble
+from drakebots.trajopt.solvers import kkt
 
 DEFAULTS: dict[str, Any] = {
     "tol": 1e-6,
@@ -25,7 +31,7 @@ DEFAULTS: dict[str, Any] = {
     "bound_relax_factor": 1e-9,
     "mu_strategy": "adaptive",
     "max_iter": 3000,
-    "linear_solver": "mumps",
+    "linear_solver": "structured" if kkt.available() else "mumps",
     # METIS: half the time of MUMPS's own choice on HAMR (scripts/bench/scaling.py).
     "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",
@@ -147,11 +153,28 @@ def solve_exact(
     Raises:
         InvalidInput: for an option that IPOPT does not know.
     """
+    settings = DEFAULTS | {"print_level": 0} | dict(options or {})
+    if settings["linear_solver"] != "structured":
+        return _solve(program, x0, settings, monitor, assembled, multipliers, threads)
+    with kkt.socket() as socket:
+        settings |= socket
+        return _solve(program, x0, settings, monitor, assembled, multipliers, threads)
+
+
+def _solve(
+    program: Program,
+    x0: np.ndarray,
+    settings: dict[str, Any],
+    monitor: Monitor | None,
+    assembled: Assembled | None,
+    multipliers: tuple[np.ndarray, np.ndarray] | None,
+    threads: int | None,
+) -> Raw:
+    """:func:`solve_exact` with all options of IPOPT."""
     threads = threads or os.cpu_count() or 1
     began = time.perf_counter()
     functions = assembled or assemble(program, threads=threads)
     built = time.perf_counter() - began
-    settings = DEFAULTS | {"print_level": 0} | dict(options or {})
     callback = _Callback(program, monitor)
     x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
     nlp = {"x": x, "p": p, "f": functions.objective(x, p), "g": functions.rows(x, p)}

@@ -1,0 +1,374 @@
+"""The linear algebra of the interior point: kkt.c, as IPOPT calls it and by itself.
+
+    factors = SymmetricFactors(A)              # the lower triangle, sparse
+    factors.factor(values)
+    x = factors.solve(b)
+
+IPOPT spends nine tenths of a trajectory's program in factorizations of its KKT matrix
+
+    [W + Sigma   J']
+    [J           0 ]
+
+with W the Hessian of the Lagrangian, Sigma the barrier's diagonal and J the Jacobian of
+the rows. `kkt.c` factorizes it by fronts of dense columns and is handed to IPOPT as if it
+were HSL's MA27 (option `hsllib`), so that IPOPT's iterates and optima stay what they are
+with MUMPS. Where no C compiler was at hand when drakebots was installed the library is
+missing, and MUMPS is used.
+
+The sequence of elimination decides about the time. Multipliers have zeros on the
+diagonal, so each is paired with a variable of its row (a matching of largest entries,
+Duff and Gilbert 2002), pairs become one vertex, and METIS dissects the graph of these,
+which finds the chain of knots; the best of some attempts is taken.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cython_blas, cython_lapack
+from scipy.sparse.csgraph import (
+    maximum_bipartite_matching,
+    min_weight_full_bipartite_matching,
+)
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.threads import calm_threads
+
+THRESHOLD = 1e-8
+"""Least size of a pivot in terms of its column, as IPOPT's default for MA27."""
+
+_KEPT = 16
+"""Number of patterns whose orders are kept."""
+
+_INT, _REAL = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
+_ORDER = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.c_int, _INT, _INT, _REAL, ctypes.c_int, _INT
+)
+
+
+# --- the library --------------------------------------------------------------
+
+
+@cache
+def library_path() -> Path | None:
+    """The compiled kkt.c, or None where it was not compiled."""
+    found = sorted(Path(__file__).parent.glob("_kkt*.so"))
+    return found[0] if found else None
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    """The library, with the functions it needs."""
+    path = library_path()
+    if path is None:
+        return None
+    try:
+        lib = ctypes.CDLL(str(path))
+    except OSError:  # compiled for another machine
+        return None
+    address = ctypes.c_void_p
+    functions = (address * 6)(
+        _address(cython_blas, "dgemm"),
+        _address(cython_blas, "dgemv"),
+        _address(cython_blas, "dtrsm"),
+        _address(cython_lapack, "dsytrf"),
+        _address(cython_lapack, "dsyconv"),
+        ctypes.cast(_order_callback(), address),
+    )
+    lib.kkt_use(functions)
+    lib.kkt_new.restype = address
+    lib.kkt_new.argtypes = [ctypes.c_int, ctypes.c_int, _INT, _INT]
+    lib.kkt_factor.argtypes = [address, _REAL, ctypes.c_double]
+    lib.kkt_learn.argtypes = [address, ctypes.c_double]
+    lib.kkt_learn.restype = None
+    lib.kkt_solve.argtypes = [address, _REAL]
+    lib.kkt_solve.restype = None
+    lib.kkt_report.argtypes = [address, _INT, _REAL]
+    lib.kkt_report.restype = None
+    lib.kkt_free.argtypes = [address]
+    lib.kkt_free.restype = None
+    lib.kkt_release.restype = None
+    return lib
+
+
+def available() -> bool:
+    """Whether the library was compiled and can be loaded."""
+    return _library() is not None
+
+
+@contextmanager
+def socket() -> Iterator[dict[str, str]]:
+    """IPOPT's options that make it use the library, within the `with` block.
+
+    One thread each for BLAS: fronts are small, and threads that wait cost more.
+    """
+    lib = _library()
+    if lib is None:
+        raise InvalidInput(
+            "linear_solver structured was not compiled; install a C compiler and then "
+            "drakebots once more, or use linear_solver mumps"
+        )
+    try:
+        with calm_threads():
+            yield {
+                "linear_solver": "ma27",
+                "hsllib": str(library_path()),
+                "linear_system_scaling": "none",
+            }
+    finally:
+        lib.kkt_release()
+
+
+def _address(module, name: str) -> int:
+    """The address of one of SciPy's BLAS and LAPACK functions."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = module.__pyx_capi__[name]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+# --- the sequence of elimination ------------------------------------------------
+
+
+@cache
+def _order_callback() -> Callable:
+    """:func:`elimination_order` as a function of C, kept alive.
+
+    The best order of a pattern is kept: rungs of a continuation share one.
+    """
+    best: dict[bytes, np.ndarray] = {}
+
+    def order(n, entries, i, j, a, attempt, out):
+        try:
+            rows, columns, values = (
+                np.ctypeslib.as_array(x, (max(entries, 1),))[:entries]
+                for x in (i, j, a)
+            )
+            out = np.ctypeslib.as_array(out, (max(n, 1),))[:n]
+            key = hashlib.sha256(rows.tobytes() + columns.tobytes()).digest()
+            if attempt < 0:
+                while len(best) >= _KEPT:
+                    best.pop(next(iter(best)))
+                best[key] = out.copy()
+            elif key in best:
+                out[:] = best[key]
+                return 2
+            else:
+                A = sp.coo_matrix((values, (rows, columns)), (n, n))
+                out[:] = elimination_order(A, attempt)
+        except Exception:  # an exception cannot pass through C; 1 says that it failed
+            return 1
+        return 0
+
+    return _ORDER(order)
+
+
+def elimination_order(A: sp.coo_matrix, attempt: int = 0) -> np.ndarray:
+    """A sequence in which to eliminate the unknowns of a KKT matrix (n,).
+
+    Args:
+        A: one triangle (n, n); entries that are stored count as nonzero.
+        attempt: 0, 1, ... for different orders of similar quality.
+    """
+    n = A.shape[0]
+    vertex, count = _pairs(A)
+    ends = vertex[A.row], vertex[A.col]
+    apart = ends[0] != ends[1]
+    i, j = ends[0][apart], ends[1][apart]
+    graph = sp.coo_matrix(
+        (np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), (count, count)
+    ).tocsr()
+    graph.sum_duplicates()
+    name = np.arange(count)
+    if attempt:
+        name = np.random.default_rng(attempt).permutation(count)
+        graph = graph[name][:, name]
+    place = np.empty(count, int)
+    place[name[_dissect(graph)]] = np.arange(count)
+    # Of a pair the variable comes first: the sequence within it does not matter.
+    return np.lexsort((np.arange(n), place[vertex]))
+
+
+def _pairs(A: sp.coo_matrix) -> tuple[np.ndarray, int]:
+    """The vertex of each unknown (n,), one for a multiplier and its variable, and the
+    number of vertices.
+
+    Rows with a slack of their own (the slack has no other entry) stay alone: the slack
+    is eliminated first and gives them a pivot.
+    """
+    n = A.shape[0]
+    diagonal = np.zeros(n)
+    on = A.row == A.col
+    np.add.at(diagonal, A.row[on], A.data[on])
+    off = ~on & (A.data != 0)
+    i, j, size = A.row[off], A.col[off], np.abs(A.data[off])
+    empty = diagonal == 0
+    i, j = np.where(empty[i], i, j), np.where(empty[i], j, i)  # i: the multiplier
+    rows = empty[i] & ~empty[j]
+    i, j, size = i[rows], j[rows], size[rows]
+    degree = np.bincount(A.row[~on], minlength=n) + np.bincount(A.col[~on], minlength=n)
+    slack = np.zeros(n, bool)
+    slack[i[degree[j] == 1]] = True
+    kept = ~slack[i]
+    i, j, size = i[kept], j[kept], size[kept]
+    vertex = np.arange(n)
+    if len(i):
+        multipliers, row = np.unique(i, return_inverse=True)
+        variables, column = np.unique(j, return_inverse=True)
+        scale = _scale(A)
+        cost = 1.0 + np.maximum(-np.log(size * scale[i] * scale[j]), 0.0)
+        J = sp.csr_matrix((cost, (row, column)), (len(multipliers), len(variables)))
+        try:
+            r, c = min_weight_full_bipartite_matching(J)
+        except ValueError:  # dependent rows: as many pairs as there are
+            c = maximum_bipartite_matching(J, perm_type="column")
+            r = np.flatnonzero(c >= 0)
+            c = c[r]
+        vertex[multipliers[r]] = variables[c]
+    numbers, vertex = np.unique(vertex, return_inverse=True)
+    return vertex, len(numbers)
+
+
+def _scale(A: sp.coo_matrix) -> np.ndarray:
+    """Factors of rows and columns that bring largest entries near 1 (n,)."""
+    size, scale = np.abs(A.data), np.ones(A.shape[0])
+    for _ in range(4):
+        largest = np.zeros(A.shape[0])
+        scaled = size * scale[A.row] * scale[A.col]
+        np.maximum.at(largest, A.row, scaled)
+        np.maximum.at(largest, A.col, scaled)
+        scale /= np.sqrt(np.where(largest > 0, largest, 1.0))
+    return scale
+
+
+def _dissect(graph: sp.csr_matrix) -> np.ndarray:
+    """Nested dissection of a graph: the vertices in the sequence of elimination."""
+    n = graph.shape[0]
+    metis = _metis()
+    if metis is None or n < 2 or graph.nnz == 0:
+        pattern = ca.Sparsity(n, n, graph.indptr.tolist(), graph.indices.tolist())
+        return np.array(pattern.amd(), int)
+    # METIS changes what it is given.
+    start = graph.indptr.astype(np.int32)
+    index = graph.indices.astype(np.int32)
+    count, base = np.array([n], np.int32), np.zeros(1, np.int32)
+    options, order, inverse = np.zeros(8, np.int32), *np.zeros((2, n), np.int32)
+    arrays = (count, start, index, base, options, order, inverse)
+    metis.METIS_NodeND(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
+    return order.astype(int)
+
+
+@cache
+def _metis() -> ctypes.CDLL | None:
+    """The METIS 4 that CasADi carries for MUMPS, or None."""
+    for path in sorted(Path(ca.__file__).parent.glob("libcoinmetis*")):
+        if ".so" in path.name or path.suffix == ".dylib":
+            try:
+                library = ctypes.CDLL(os.fspath(path))
+            except OSError:
+                continue
+            # METIS 5 takes other arguments; only METIS 4 has this name.
+            if hasattr(library, "METIS_EstimateMemory"):
+                return library
+    return None
+
+
+# --- by itself ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FactorReport:
+    """What a factorization found.
+
+    Attributes:
+        negative: number of negative eigenvalues.
+        zero: number of zero pivots; the matrix is singular if there are any.
+        delayed: number of times a column was left to the next front.
+        fronts: number of fronts.
+        largest: number of rows of the largest front.
+        entries: number of entries of the factors.
+        products: number of multiplications that were planned.
+    """
+
+    negative: int
+    zero: int
+    delayed: int
+    fronts: int
+    largest: int
+    entries: int
+    products: float
+
+
+class SymmetricFactors:
+    """P L D L' P' of sparse symmetric matrices of one pattern.
+
+    Args:
+        A: a lower or upper triangle with its diagonal (n, n); stored zeros count.
+
+    Raises:
+        InvalidInput: where the library was not compiled.
+    """
+
+    def __init__(self, A: sp.coo_matrix):
+        lib = _library()
+        if lib is None:
+            raise InvalidInput("the library kkt was not compiled; install a C compiler")
+        A = A.tocoo()
+        self._lib, self.size = lib, A.shape[0]
+        i, j = (np.ascontiguousarray(x, np.int32) for x in (A.row, A.col))
+        self._entries = len(i)
+        self._solver = lib.kkt_new(
+            self.size, len(i), i.ctypes.data_as(_INT), j.ctypes.data_as(_INT)
+        )
+
+    def __del__(self):
+        if getattr(self, "_solver", None):
+            self._lib.kkt_free(self._solver)
+            self._solver = None
+
+    def factor(self, values: np.ndarray, threshold: float = THRESHOLD) -> FactorReport:
+        """Factorizes the matrix with these values in the pattern's order.
+
+        Args:
+            values: (entries,).
+            threshold: bound of a pivot in terms of its column, 0 to 0.5.
+        """
+        values = np.ascontiguousarray(values, float)
+        if values.shape != (self._entries,):
+            raise InvalidInput(
+                f"the pattern has {self._entries} entries, not {values.shape}"
+            )
+        self._lib.kkt_factor(self._solver, values.ctypes.data_as(_REAL), threshold)
+        report = self.report()
+        self._lib.kkt_learn(self._solver, 0.01)
+        return report
+
+    def report(self) -> FactorReport:
+        """What the last factorization found."""
+        counts, sizes = np.zeros(6, np.int32), np.zeros(2)
+        self._lib.kkt_report(
+            self._solver, counts.ctypes.data_as(_INT), sizes.ctypes.data_as(_REAL)
+        )
+        negative, zero, delayed, fronts, largest, _ = counts.tolist()
+        return FactorReport(
+            negative, zero, delayed, fronts, largest, int(sizes[0]), float(sizes[1])
+        )
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """A^-1 b (n,) by the last factorization."""
+        x = np.array(b, float)
+        self._lib.kkt_solve(self._solver, x.ctypes.data_as(_REAL))
+        return x
