@@ -22,9 +22,9 @@ import casadi as ca
 import numpy as np
 
 from drakebots.trajopt.program import Program, ProgramBuilder, assemble
-from drakebots.trajopt.solvers import Raw, solve_exact
+from drakebots.trajopt.solvers import Raw, kkt, solve_exact
 
-LINEAR_SOLVERS = ("mumps",)
+LINEAR_SOLVERS = ("mumps", "structured") if kkt.available() else ("mumps",)
 """Values of the option linear_solver that must agree with the literature."""
 
 TIGHT = {

@@ -403,7 +403,7 @@ complement. */
 static int eliminate_carefully(Solver *s, double *F, int ld, int rows, int sums, int k,
                                int *row, double *D, double u, int root) {
     int failed = 0;
-    double strict = MAX(u, 0.01);
+    double strict = MAX(u, 0.3);
     while (k < sums) {
         int size = 0, j = -1, mate = -1;
         for (int pass = 0; pass < 2 && !size; pass++) {

@@ -1,0 +1,209 @@
+"""Our factorization against NumPy's eigenvalues, SciPy's solutions, and MUMPS."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.locomotion import (
+    LocomotionProblem,
+    first_guess,
+    locomotion_program,
+    stand,
+)
+from drakebots.trajopt.solvers import ipopt_exact, kkt
+from drakebots.trajopt.solvers.ipopt_exact import solve_exact
+from tests.helpers.program_robots import quadruped_urdf, written
+
+pytestmark = pytest.mark.skipif(
+    not kkt.available(), reason="kkt.c was not compiled: no C compiler"
+)
+
+
+def kkt_matrix(n: int, m: int, seed: int, density: float = 0.2) -> sp.coo_matrix:
+    """The lower triangle of [H J'; J 0] with an indefinite H."""
+    random = np.random.default_rng(seed)
+    H = sp.random(n, n, density, random_state=seed) - 0.5 * sp.eye(n)
+    H = H + H.T + sp.diags(random.standard_normal(n))
+    rows = np.arange(m)
+    J = sp.random(m, n, density, random_state=seed + 1) + sp.coo_matrix(
+        (1 + random.random(m), (rows, random.permutation(n)[:m])), (m, n)
+    )
+    zero = sp.coo_matrix((np.zeros(m), (rows, rows)), (m, m))
+    A = sp.bmat([[sp.tril(H), None], [J, zero]]).tocoo()
+    # Diagonals are stored even where they are zero, as IPOPT does.
+    A.data = np.append(A.data, np.zeros(m))
+    A.row, A.col = np.append(A.row, n + rows), np.append(A.col, n + rows)
+    return A
+
+
+def chain(knots: int, size: int = 30, rows: int = 12, ring: bool = False):
+    """A KKT matrix like a trajectory's: dense steps between neighbouring knots."""
+    random = np.random.default_rng(knots)
+    n, steps = knots * size, knots if ring else knots - 1
+    i, j, a = [np.arange(n)], [np.arange(n)], [1 + random.random(n)]
+    for k in range(steps):
+        here = k * size + np.arange(size)
+        there = (k + 1) % knots * size + np.arange(size)
+        dual = n + k * rows + np.arange(rows)
+        for columns in (here, there):
+            r, c = np.meshgrid(dual, columns, indexing="ij")
+            i.append(r.ravel()), j.append(c.ravel())
+            a.append(random.standard_normal(r.size))
+        i.append(dual), j.append(dual), a.append(np.zeros(rows))
+    total = n + steps * rows
+    parts = map(np.concatenate, (a, i, j))
+    data, row, column = parts
+    return sp.coo_matrix((data, (row, column)), (total, total))
+
+
+def full(A: sp.coo_matrix) -> np.ndarray:
+    """Both triangles, dense."""
+    lower = A.toarray()
+    return lower + lower.T - np.diag(np.diag(lower))
+
+
+@given(st.integers(2, 60), st.floats(0, 0.8), st.integers(0, 10_000))
+@settings(deadline=None, max_examples=60)
+def test_inertia_and_solutions(n, share, seed):
+    A = kkt_matrix(n, int(share * n), seed)
+    dense = full(A)
+    eigenvalues = np.linalg.eigvalsh(dense)
+    if np.abs(eigenvalues).min() < 1e-8 * np.abs(eigenvalues).max():
+        return  # nearly singular: the count of signs is rounding
+    factors = kkt.SymmetricFactors(A)
+    for _ in range(2):  # the second time with what the first has learned
+        report = factors.factor(A.data)
+        assert report.zero == 0
+        assert report.negative == (eigenvalues < 0).sum()
+        x = np.random.default_rng(seed).standard_normal(len(dense))
+        solved = factors.solve(dense @ x)
+        error = np.abs(dense @ (solved - x)).max() / np.abs(dense @ x).max()
+        assert error < 1e-6
+
+
+def test_a_diagonal_of_zeros_and_values_that_change():
+    """Multipliers first, free variables without a Hessian, then other values."""
+    n = 20
+    i = np.r_[np.arange(n), np.arange(n, 2 * n), np.arange(n, 2 * n)]
+    j = np.r_[np.arange(n), np.arange(n), np.arange(n, 2 * n)]
+    A = sp.coo_matrix((np.r_[np.zeros(n), np.ones(n), np.zeros(n)], (i, j)))
+    factors = kkt.SymmetricFactors(A)
+    assert factors.factor(A.data).negative == n
+    b = 1.0 + np.arange(2.0 * n)
+    np.testing.assert_allclose(full(A) @ factors.solve(b), b)
+    other = np.r_[np.full(n, 1e9), np.full(n, 1e-3), np.full(n, -1e-8)]
+    assert factors.factor(other).negative == n
+    B = sp.coo_matrix((other, (i, j)))
+    np.testing.assert_allclose(full(B) @ factors.solve(b), b, rtol=1e-9)
+
+
+def test_repeated_entries_add_up():
+    A = sp.coo_matrix(([2.0, 3.0, 1.0], ([0, 0, 1], [0, 0, 1])), (2, 2))
+    factors = kkt.SymmetricFactors(A)
+    factors.factor(A.data)
+    np.testing.assert_allclose(factors.solve(np.array([5.0, 1.0])), [1.0, 1.0])
+
+
+def test_singular_matrices_are_told():
+    A = kkt_matrix(8, 3, 0)
+    rows = A.row.copy()
+    # A row of J that is empty, and one that is twice there.
+    data = np.where((rows == 10) & (A.col < 8), 0.0, A.data)
+    assert kkt.SymmetricFactors(A).factor(data).zero > 0
+    empty = sp.coo_matrix((np.zeros(3), (np.arange(3), np.arange(3))))
+    assert kkt.SymmetricFactors(empty).factor(empty.data).zero == 3
+
+
+def test_the_work_grows_with_the_number_of_knots():
+    """Products of a chain are linear in its length: 11 to 401 knots."""
+    for ring in (False, True):
+        knots = np.array([11, 51, 201, 401])
+        products = [
+            kkt.SymmetricFactors(A).factor(A.data).products
+            for A in (chain(k, ring=ring) for k in knots)
+        ]
+        exponent = np.polyfit(np.log(knots), np.log(products), 1)[0]
+        assert 0.9 < exponent < 1.15
+
+
+def test_few_pivots_wait_in_a_chain():
+    A = chain(51, ring=True)
+    report = kkt.SymmetricFactors(A).factor(A.data)
+    assert report.negative == 51 * 12
+    assert report.delayed < 0.02 * A.shape[0]
+
+
+def test_orders_are_permutations_whatever_the_attempt():
+    A = chain(9)
+    for attempt in range(3):
+        order = kkt.elimination_order(A, attempt)
+        np.testing.assert_array_equal(np.sort(order), np.arange(A.shape[0]))
+
+
+def test_dependent_rows_are_paired_as_far_as_they_go():
+    A = kkt_matrix(4, 3, 1)
+    more = sp.coo_matrix(
+        (np.r_[A.data, 1.0, 1.0], (np.r_[A.row, 7, 8], np.r_[A.col, 0, 0])), (9, 9)
+    )
+    order = kkt.elimination_order(more)
+    np.testing.assert_array_equal(np.sort(order), np.arange(9))
+
+
+def test_other_values_than_entries_are_refused():
+    A = kkt_matrix(4, 1, 0)
+    with pytest.raises(InvalidInput, match="entries"):
+        kkt.SymmetricFactors(A).factor(A.data[:-1])
+
+
+# --- inside IPOPT -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    """A quadruped's walk of few knots and its first guess."""
+    folder = tmp_path_factory.mktemp("walk")
+    model = written(folder, "quadruped", quadruped_urdf())
+    standing, problem = stand(model), LocomotionProblem(model, "walk", knots=7)
+    _, program = locomotion_program(problem, standing, slack_weight=30.0)
+    return program, first_guess(problem, standing, program)
+
+
+def test_iterates_are_those_of_mumps(walk):
+    program, x0 = walk
+    ours = solve_exact(program, x0, options={"linear_solver": "structured"})
+    theirs = solve_exact(program, x0, options={"linear_solver": "mumps"})
+    assert ours.success and theirs.success
+    # Far from the answer rounding grows from one iterate to the next.
+    for name, few in (("obj", 12), ("inf_pr", 8)):
+        np.testing.assert_allclose(
+            ours.log[name][:few], theirs.log[name][:few], rtol=1e-5
+        )
+    objective = program.objective(ours.x)
+    assert objective == pytest.approx(program.objective(theirs.x), rel=1e-6)
+
+
+def test_it_is_the_default_and_mumps_without_a_compiler(monkeypatch, walk):
+    assert ipopt_exact.DEFAULTS["linear_solver"] == "structured"
+    monkeypatch.setattr(kkt, "_library", lambda: None)
+    assert not kkt.available()
+    with pytest.raises(InvalidInput, match="C compiler"):
+        solve_exact(*walk, options={"linear_solver": "structured"})
+
+
+def test_solves_in_threads_do_not_mix(walk):
+    program, x0 = walk
+    options = {"max_iter": 6}
+    alone = solve_exact(program, x0, options=options).x
+    with ThreadPoolExecutor(2) as pool:
+        together = pool.map(
+            lambda _: solve_exact(program, x0, options=options, threads=1).x, range(4)
+        )
+        for x in together:
+            np.testing.assert_allclose(x, alone, rtol=1e-9, atol=1e-12)
