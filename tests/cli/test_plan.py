@@ -36,8 +36,8 @@ def plan(tmp_path_factory):
     path = folder / "plan.nc"
     argv = ["plan", "hamr", "--knots", "13", "-o", str(path), "--json"]
     extra = ["--convergence", str(folder / "c.png"), "--html", str(folder / "p.html")]
-    assert main(argv + extra) == 0
-    assert is_picture(folder / "c.png")
+    assert main([*argv, *extra, "--plot", str(folder / "p.png")]) == 0
+    assert is_picture(folder / "c.png") and is_picture(folder / "p.png")
     assert "</html>" in (folder / "p.html").read_text()
     return path
 
