@@ -26,6 +26,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,6 +119,7 @@ def socket() -> Iterator[dict[str, str]]:
             "linear_solver structured was not compiled; install a C compiler and then "
             "drakebots once more, or use linear_solver mumps"
         )
+    _open.solves = getattr(_open, "solves", 0) + 1
     try:
         with calm_threads():
             yield {
@@ -126,7 +128,14 @@ def socket() -> Iterator[dict[str, str]]:
                 "linear_system_scaling": "none",
             }
     finally:
-        lib.kkt_release()
+        # All of this thread's factors go, so not while a monitor solves within a solve.
+        _open.solves -= 1
+        if not _open.solves:
+            lib.kkt_release()
+
+
+_open = threading.local()
+"""`solves`: how many solves of this thread are within their `with` block."""
 
 
 def _address(module, name: str) -> int:
