@@ -24,30 +24,37 @@ Two answers differ, and both are multipliers:
   given size is answered by central differences of that size. A body that falls off two
   feet is caught by the third: its held multiplier is huge, and the plan may hold.
 
+A plan may be fed other inputs than its own; then it is no orbit of what executes it,
+and deviations are followed about what the motion settles to.
+
 What is left out: forces are linear in large deviations, inputs do not clip, feedback
 is not sampled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from drakebots.core.checks import check, check_value, non_negative, positive, whole
+from drakebots.core.checks import (
+    array,
+    check_value,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.multibody import EULER_JOINTS
 from drakebots.multibody.hard_contact import solve_lcp
-from drakebots.multibody.twin import Twin
 from drakebots.trajopt.contact_implicit.dynamics import (
     contact_block,
     interval_block,
     loop_block,
     start_block,
 )
+from drakebots.trajopt.contact_implicit.feedback import Feedback, LinearFeedback
 from drakebots.trajopt.contact_implicit.newton import Rows
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 
@@ -55,31 +62,11 @@ DEPENDENT = 1e-9
 """Share of the largest singular value below which active contact rows depend on
 others: feet that stick share their load in more than one way."""
 
+SETTLING = 10
+"""Cycles after which a plan that is fed other inputs counts as settled."""
+
 SAME = 1e-9
 """Relative change of the rows below which shifting a coordinate changes nothing."""
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """u = u_plan + K_p (y_plan - y) + K_d d(y_plan - y)/dt, all in plant units.
-
-    Attributes:
-        outputs: from twin and q to the outputs y (ny,).
-        position_gain, rate_gain: K_p and K_d (nu, ny).
-        delay, rate_delay: how late y and dy/dt are, a sample's hold included.
-    """
-
-    outputs: Callable[[Twin, ca.SX], ca.SX]
-    position_gain: np.ndarray
-    rate_gain: np.ndarray
-    delay: float = 0.0
-    rate_delay: float = 0.0
-
-    def __post_init__(self):
-        check(self, "feedback", delay=non_negative(), rate_delay=non_negative())
-        shapes = np.shape(self.position_gain), np.shape(self.rate_gain)
-        if len(shapes[0]) != 2 or shapes[0] != shapes[1]:
-            raise InvalidInput(f"gains must be two (nu, ny) matrices, got {shapes}")
 
 
 @dataclass(frozen=True)
@@ -110,12 +97,13 @@ class Floquet:
 @dataclass(frozen=True)
 class _Interval:
     """One interval about the plan, y eliminated: W = W_0 + W_x x + Z (z - z_plan),
-    x' = S_x x + S_z (z - z_plan)."""
+    x' = S_0 + S_x x + S_z (z - z_plan)."""
 
     z: np.ndarray
     W: np.ndarray
     W_x: np.ndarray
     Z: np.ndarray
+    S_0: np.ndarray
     S_x: np.ndarray
     S_z: np.ndarray
     active: np.ndarray
@@ -130,7 +118,7 @@ class _Interval:
             small = 1e-5 * np.abs(np.diag(self.Z)).max()
             Z = self.Z + small * np.eye(len(start))
             z = solve_lcp(Z, start - small * self.z)
-        return self.S_x @ x + self.S_z @ (z - self.z)
+        return self.S_0 + self.S_x @ x + self.S_z @ (z - self.z)
 
     def held(self) -> np.ndarray:
         """d(x')/dx, the active contacts held."""
@@ -150,10 +138,11 @@ class CycleMap:
         problem: the plan's problem, which is periodic.
         parts: the plan's decision variables by name.
         feedback: what executes the plan; None for the inputs alone.
+        fed: inputs (N-1, nu) that it is fed; None for the plan's own.
 
     Raises:
-        InvalidInput: for a problem that is not periodic, or gains whose shape is not
-            that of inputs and outputs.
+        InvalidInput: for a problem that is not periodic, or gains or inputs of a
+            wrong shape.
     """
 
     def __init__(
@@ -161,6 +150,7 @@ class CycleMap:
         problem: ContactImplicit,
         parts: Mapping[str, np.ndarray],
         feedback: Feedback | None = None,
+        fed: np.ndarray | None = None,
     ):
         if problem.periodic is None:
             raise InvalidInput(
@@ -169,7 +159,11 @@ class CycleMap:
         self.problem, self.system = problem, problem.system
         n, self._h = self.system.nq, np.ravel(parts["h"])
         self.period = float(self._h.sum())
-        self._feedback = _Outputs(self.system, feedback, self._h)
+        own = np.asarray(parts["u"])
+        self._more = np.zeros_like(own)
+        if fed is not None:
+            self._more = check_value("fed", fed, array(own.shape)) - own
+        self._feedback = LinearFeedback(self.system, feedback, self._h)
         self.size = 2 * n + self._feedback.past
         rows = Rows(interval_block(self.system, problem.integrator))
         contact = Rows(contact_block(self.system))
@@ -193,9 +187,9 @@ class CycleMap:
         eta = {"psi": parts["psi"][k], "eta": np.zeros(4 * nc), "s": 0.0}
         value, c = contact({**ends, **forces, **eta}, np.array([self.problem.friction]))
 
-        # du = U0 dq0 + U1 dq1 + Up past
+        # du = U0 dq0 + U1 dq1 + Up past + more
         U0, U1, Up = self._feedback.gains(k, ends)
-        Ub, Ua = s("before", "u"), s("after", "u")
+        Ub, Ua, more = s("before", "u"), s("after", "u"), self._more[k][:, None]
         A = np.zeros((n + loops, n + loops))
         A[:n] = -np.hstack([s("before", "q1") + Ub @ U1, s("before", "lam")])
         X = np.zeros((n + loops, size))
@@ -206,11 +200,15 @@ class CycleMap:
         B[:n, : 5 * nc] = -s("before", "gam", "beta")
         if loops:
             A[n:, :n], X[n:, :n] = s("loops", "q1"), s("loops", "q0")
-        y = -np.linalg.solve(A, np.hstack([X, B]))
+        constant = np.zeros((n + loops, 1))
+        constant[:n] = -Ub @ more
+        # Columns: of x, of z, and what is there without them.
+        y = -np.linalg.solve(A, np.hstack([X, B, constant]))
         q1, lam = y[:n], y[n:]
         after = (s("after", "q1") + Ua @ U1) @ q1 + s("after", "lam") @ lam
         after[:, :n] += s("after", "q0") + Ua @ U0
         after[:, 2 * n : size] += Ua @ Up
+        after[:, -1:] += Ua @ more
         start = np.eye(n, q1.shape[1])
         S = np.vstack([q1, after, self._feedback.shifted(k, start, q1, size)])
 
@@ -225,9 +223,10 @@ class CycleMap:
         )
         slope = W_q1 @ q1
         slope[:, :n] += W_q0
-        Z = slope[:, size:] + W_z
+        planned = W
+        W, Z = W + slope[:, -1], slope[:, size:-1] + W_z
         # Of the last interval: of the feet at the first knot.
-        self._gap, self._normals = h * W[:nc], h * W_q1[:nc]
+        self._gap, self._normals = value("distance"), h * W_q1[:nc]
         z = np.concatenate([parts[name][k] for name in ("gam", "beta", "psi")])
         for rows_q0, rows_q1 in (
             (W_q0, W_q1),
@@ -237,8 +236,10 @@ class CycleMap:
             scale = np.abs(rows_q1).max(initial=1e-300)
             found = np.abs(rows_q0 + rows_q1).max(axis=0, initial=0.0) / scale
             np.maximum(shift, found, out=shift)
-        active = _active(z, W, np.diag(Z), nc)
-        return _Interval(z, W, slope[:, :size], Z, S[:, :size], S[:, size:], active)
+        active = _active(z, planned, np.diag(Z), nc)
+        return _Interval(
+            z, W, slope[:, :size], Z, S[:, -1], S[:, :size], S[:, size:-1], active
+        )
 
     def _momentum(self, rows, parts) -> np.ndarray:
         """p+ at the first knot: that of the last interval."""
@@ -268,12 +269,18 @@ class CycleMap:
         self._mass, self._rate = mass, 2 * np.pi / self.period
         self.reduced_size = 2 * bases[0].shape[1]
 
-    def start(self, a: np.ndarray) -> np.ndarray:
-        """The deviation x (size,) of a reduced one, no foot pushed into the ground:
-        the shortest way out is taken, as the step of an integrator would throw it."""
-        half, way = self.reduced_size // 2, self._normals @ self._bases[0]
-        push = solve_lcp(way @ way.T, self._gap + way @ a[:half])
-        return self.lift(np.concatenate([a[:half] + way.T @ push, a[half:]]))
+    def start(self, a: np.ndarray, about: np.ndarray | None = None) -> np.ndarray:
+        """The deviation (size,) from the plan that a reduced one from `about` is.
+
+        No foot is pushed into the ground: the shortest way out is taken, as the step
+        of an integrator would throw the foot up.
+        """
+        about = np.zeros(self.size) if about is None else about
+        half, n = self.reduced_size // 2, self.system.nq
+        way = self._normals @ self._bases[0]
+        gap = self._gap + self._normals @ about[:n] + way @ a[:half]
+        push = solve_lcp(way @ way.T, gap)
+        return about + self.lift(np.concatenate([a[:half] + way.T @ push, a[half:]]))
 
     def lift(self, a: np.ndarray) -> np.ndarray:
         """The deviation x (size, ...) of reduced ones at the first knot."""
@@ -332,25 +339,42 @@ class CycleMap:
             out = self._closed(k, interval.held() @ out)
         return out
 
-    def differences(self, size: float) -> np.ndarray:
+    def settled(self, cycles: int = SETTLING) -> np.ndarray:
+        """The deviation (size,) reached from the plan's own state; invariant parts,
+        how far the motion has shifted or turned, are left out.
+
+        Raises:
+            NoSolution: as :meth:`cycle`.
+        """
+        x, Q = np.zeros(self.size), self._others
+        for _ in range(cycles):
+            x = self.cycle(x)
+        kept = self.lift(Q @ (Q.T @ self.lower(x)))
+        kept[2 * self.system.nq :] = x[2 * self.system.nq :]
+        return kept
+
+    def differences(self, size: float, about: np.ndarray | None = None) -> np.ndarray:
         """Central differences of :meth:`cycle` for reduced deviations of a size, as a
-        matrix on those that are no invariances."""
+        matrix on those that are no invariances; `about` as in :meth:`start`."""
         Q = self._others
         ends = [
-            self.cycle(self.start(size * a)) - self.cycle(self.start(-size * a))
+            self.cycle(self.start(size * a, about))
+            - self.cycle(self.start(-size * a, about))
             for a in Q.T
         ]
         return Q.T @ self.lower(np.array(ends).T) / (2 * size)
 
     def multipliers(self, size: float) -> Floquet:
-        """Multipliers for deviations of a size [unit of length].
+        """Multipliers for deviations of a size [unit of length], from the plan, or from
+        what it settles to if it is fed other inputs.
 
         Raises:
             InvalidInput: for a size <= 0.
             NoSolution: as :meth:`cycle`.
         """
         check_value("size", size, positive())
-        values, vectors = np.linalg.eig(self.differences(size))
+        about = self.settled() if self._more.any() else None
+        values, vectors = np.linalg.eig(self.differences(size, about))
         order = np.argsort(-np.abs(values), kind="stable")
         Q, full = self._others, self.held()
         held = Q.T @ self.lower(full @ self.lift(Q))
@@ -416,76 +440,3 @@ def _active(z: np.ndarray, W: np.ndarray, response: np.ndarray, nc: int) -> np.n
     friction = response[nc : 5 * nc].reshape(nc, 4).mean(axis=1)
     active[5 * nc :] = z[5 * nc :] > W[5 * nc :] * np.maximum(friction, 0.0)
     return active
-
-
-class _Outputs:
-    """Feedback about a plan: gains on the ends of an interval and on past outputs.
-
-    The past holds (y, dy/dt) at the midpoints before, the newest first.
-    """
-
-    def __init__(self, system, feedback: Feedback | None, h: np.ndarray):
-        self._feedback, self._h, self.past = feedback, h, 0
-        self._nq, self._nu = system.nq, system.nu
-        if feedback is None:
-            return
-        q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
-        y = feedback.outputs(system.twin, q)
-        rate = ca.jtimes(y, q, v)
-        slopes = [ca.jacobian(y, q), ca.jacobian(rate, q)]
-        self._slopes = ca.Function("outputs", [q, v], slopes)
-        self._ny = y.numel()
-        shape = np.shape(feedback.position_gain)
-        if shape != (system.nu, self._ny):
-            raise InvalidInput(
-                f"gains must be ({system.nu}, {self._ny}) for as many inputs and "
-                f"outputs, got {shape}"
-            )
-        late = max(feedback.delay, feedback.rate_delay)
-        self._depth = int(np.ceil(late / h.min() - 1e-9))
-        self.past = 2 * self._ny * self._depth
-        self._ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-
-    def gains(self, k: int, ends) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """du/dq0, du/dq1, du/d(past) of interval k."""
-        if self._feedback is None:
-            zero = np.zeros((self._nu, self._nq))
-            return zero, zero, np.zeros((self._nu, 0))
-        h, f = ends["h"], self._feedback
-        q, v = (ends["q0"] + ends["q1"]) / 2, (ends["q1"] - ends["q0"]) / h
-        Y, R = (np.array(a) for a in self._slopes(q, v))
-        if k == 0:
-            self._first = np.vstack([Y, R]), np.vstack([np.zeros_like(Y), Y])
-        q0 = np.vstack([Y / 2, R / 2 - Y / h])
-        q1 = np.vstack([Y / 2, R / 2 + Y / h])
-        self._ends[k] = q0, q1
-        K = np.hstack(
-            [
-                np.hstack([-a * f.position_gain, -b * f.rate_gain])
-                for a, b in zip(
-                    self._weights(f.delay / h), self._weights(f.rate_delay / h)
-                )
-            ]
-        )
-        now, ny = K[:, : 2 * self._ny], 2 * self._ny
-        return now @ q0, now @ q1, K[:, ny:]
-
-    def _weights(self, late: float) -> np.ndarray:
-        """Weights of this interval's outputs and of the past's, linear in between."""
-        at = np.arange(self._depth + 1)
-        return np.maximum(1 - np.abs(at - min(late, self._depth)), 0.0)
-
-    def shifted(self, k: int, start, q1, size: int) -> np.ndarray:
-        """The past at the interval's end, from dq0 (nq, ...) and dq1 (nq, ...)."""
-        if not self.past:
-            return np.zeros((0, q1.shape[1]))
-        now = self._ends[k][0] @ start + self._ends[k][1] @ q1
-        old = np.eye(self.past - len(now), q1.shape[1], 2 * self._nq)
-        return np.vstack([now, old])
-
-    def start(self, dq: np.ndarray, dv: np.ndarray) -> np.ndarray:
-        """A past that was as the first knot's deviation is now."""
-        if not self.past:
-            return np.zeros((0, *dq.shape[1:]))
-        now = self._first[0] @ dq + self._first[1] @ dv
-        return np.concatenate([now] * self._depth)

@@ -106,6 +106,7 @@ def _executed(planned, name, folder, cycles, contacts) -> dict:
         "planned_clearance_min_mm": m["clearance_min_mm"],
         "planned_loaded_slip": m["loaded_slip"],
         "floquet_max": m.get("floquet_max"),
+        "predicted_stride_mm": m.get("predicted_stride_mm"),
         "paper_executed_stride_mm": PAPER.get(frequency),
     }
     if folder is not None:

@@ -10,7 +10,8 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.model import package_root
 from drakebots.robots.hamr.plan.stored import open_plan
 from drakebots.trajopt.contact_implicit.dynamics import interval_block
-from drakebots.trajopt.contact_implicit.floquet import CycleMap, Feedback
+from drakebots.trajopt.contact_implicit.feedback import Feedback
+from drakebots.trajopt.contact_implicit.floquet import CycleMap
 from drakebots.trajopt.contact_implicit.newton import Rows
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
@@ -123,6 +124,19 @@ def test_late_feedback_is_that_of_intervals_before(tmp_path, delay):
         assert np.abs(found - root).min() < 1e-6 * max(1.0, abs(root))
 
 
+def test_what_else_a_rod_is_fed_leans_it(tmp_path):
+    """It leans until the servo's pull, less gravity's, is the torque added."""
+    problem, parts = rod(tmp_path)
+    kp, torque = 12.0, 0.1
+    motion = CycleMap(problem, parts, servo(kp, 1.5), np.full((STEPS, 1), torque))
+    assert motion.settled(40)[0] == pytest.approx(torque / (kp - FALL), rel=1e-6)
+    expected = np.roots(midpoint_polynomial(kp, 1.5)) ** STEPS
+    found = motion.multipliers(1e-3)
+    np.testing.assert_allclose(
+        by_size(found.multipliers), by_size(expected), rtol=1e-6, atol=1e-8
+    )
+
+
 def test_a_falling_rod_is_caught_by_its_feet(tmp_path):
     """Balanced: it falls as long as no foot touches; deviations larger than the feet's
     1 mm are cut down to it. The size is a displacement, sqrt(I/m) an angle."""
@@ -169,6 +183,8 @@ def test_what_has_no_multipliers_says_so(tmp_path):
     wide = Feedback(lambda twin, q: ca.vertcat(q, q), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(InvalidInput, match=r"\(1, 2\)"):
         CycleMap(problem, parts, wide)
+    with pytest.raises(InvalidInput, match="fed"):
+        CycleMap(problem, parts, fed=np.zeros((STEPS, 3)))
     with pytest.raises(InvalidInput, match="size"):
         CycleMap(problem, parts).multipliers(0.0)
 

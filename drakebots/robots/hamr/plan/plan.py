@@ -128,6 +128,7 @@ def described(
     *,
     timings: Mapping[str, float],
     facts: Mapping[str, Any],
+    fed: np.ndarray | None = None,
 ) -> Result:
     """The result of an answer to a problem, however it was found.
 
@@ -136,12 +137,13 @@ def described(
         contact, solution: its program and the answer.
         timings: wall time by phase [s].
         facts: metrics that the answer alone does not tell; they override others.
+        fed: voltages (M, 8) [V] that a gait is fed, where they are not its own.
     """
     data, gait = _dataset(contact, solution), isinstance(problem, GaitProblem)
     if gait:
         metrics = _gait_metrics(problem, data)
         if solution.ok:
-            metrics |= stability_metrics(contact, solution.parts)
+            metrics |= stability_metrics(contact, solution.parts, fed)
     else:
         metrics = _jump_metrics(contact, solution, data)
     metrics |= problem.ground_metrics | _metrics(contact, solution, data)

@@ -73,30 +73,41 @@ def cycle_map(
     *,
     kp: float = KP,
     kd: float = KD,
+    fed: np.ndarray | None = None,
 ) -> CycleMap:
     """Deviations of a gait under the leg controller, from cycle to cycle.
 
     Args:
         contact, parts: the gait's problem and its decision variables by name.
         kp, kd: gains as of :class:`.Tracking`; zeros for open loop.
+        fed: voltages (M, 8) [V] that it is fed, each for 1/M of the cycle; None for
+            its own.
     """
-    return CycleMap(contact, parts, leg_feedback(kp, kd) if kp or kd else None)
+    if fed is not None:
+        middles = (np.arange(len(parts["u"])) + 0.5) / len(parts["u"])
+        fed = fed[(middles * len(fed)).astype(int)]
+    return CycleMap(contact, parts, leg_feedback(kp, kd) if kp or kd else None, fed)
 
 
 def stability_metrics(
-    contact: ContactImplicit, parts: Mapping[str, np.ndarray]
+    contact: ContactImplicit,
+    parts: Mapping[str, np.ndarray],
+    fed: np.ndarray | None = None,
 ) -> dict:
-    """What :class:`.CycleMap` says of a gait, about 1.5 s of processor time.
+    """What :class:`.CycleMap` says of a gait, about 1 s of processor time.
+
+    Args:
+        contact, parts, fed: as of :func:`cycle_map`.
 
     Returns:
         floquet_max: largest modulus of a multiplier for deviations of
         :data:`DEVIATION`, but for shifts in x and y and turns in yaw; floquet: the
         largest ones, modulus and coordinate; floquet_held_max: with every foot doing
         as planned; predicted_stride_mm: mean stride of 15 cycles from such deviations,
-        None where they grow beyond what can be followed.
+        a run that differs by a whole stride being lost and standing still from then on.
     """
     unit = hamr_system().robot.scaling.length
-    motion = cycle_map(contact, parts)
+    motion = cycle_map(contact, parts, fed=fed)
     size = DEVIATION / unit
     planned = float(parts["q"][-1, 0] - parts["q"][0, 0])
     out: dict = {"floquet_max": None, "floquet": [], "predicted_stride_mm": None}
@@ -108,7 +119,8 @@ def stability_metrics(
     moduli = np.abs(found.multipliers[:_LARGEST]).tolist()
     out["floquet"] = [[m, name] for m, name in zip(moduli, found.names)]
     out["floquet_held_max"] = float(np.abs(found.held).max(initial=0.0))
-    stride = planned + motion.advance(size, cycles=_CYCLES, runs=_RUNS)[..., 0]
-    if np.isfinite(stride).all():
-        out["predicted_stride_mm"] = 1e3 * unit * float(stride.mean())
+    more = motion.advance(size, cycles=_CYCLES, runs=_RUNS)[..., 0]
+    lost = ~(np.abs(more) < abs(planned))
+    stride = np.where(np.logical_or.accumulate(lost, axis=1), 0.0, planned + more)
+    out["predicted_stride_mm"] = 1e3 * unit * float(stride.mean())
     return out

@@ -91,6 +91,7 @@ def stored_plan(name: str | Path) -> Result:
         solution,
         timings={"evaluate": time.perf_counter() - start},
         facts=facts,
+        fed=arrays.get(FEEDFORWARD),
     )
     if FEEDFORWARD in arrays:
         fed = ("sample", "actuator"), arrays[FEEDFORWARD], {"units": "V"}

@@ -49,6 +49,20 @@ def test_shifts_and_turns_of_the_whole_gait_are_left_out(gait):
         np.testing.assert_allclose(motion.cycle(start) - still, start, atol=1e-9)
 
 
+def test_voltages_fed_instead_of_the_plans_move_the_gait(gait):
+    """The plan's own, given as fed, change nothing; larger ones lengthen the stride."""
+    contact, parts = gait
+    own = parts["u"]
+    middle = (own + 0.1 * (own - own.mean(axis=0))).clip(0, 225)
+    same, larger = (
+        cycle_map(contact, parts, fed=fed).advance(SIZE, cycles=4, runs=1)[0, :, 0]
+        for fed in (own, middle)
+    )
+    plain = cycle_map(contact, parts).advance(SIZE, cycles=4, runs=1)[0, :, 0]
+    np.testing.assert_allclose(same, plain, atol=1e-12)
+    assert larger[1:].mean() > plain[1:].mean() + 0.05  # mm
+
+
 @pytest.mark.long
 def test_gains_that_make_the_legs_ring_have_large_multipliers(gait):
     """Of the gains that `controller` names: 40 V/mm with 50 V ms/mm is stable, without
