@@ -100,10 +100,12 @@ def plan(
     clock.add({"warm start": clock.elapsed})
     start = _start(problem, guess)
     if gait:
-        build = partial(gait_program, problem, guess.q[-1], path=guess.q)
+        build = partial(gait_program, problem, guess.q[-1])
+        # Bare rows, as that needs no more.
+        q = _positions(build()[1], start)
+        build = partial(build, path=q)
         if problem.clearance:
-            # Steps stay where the search starts; bare rows, as that needs no more.
-            q = _positions(gait_program(problem, guess.q[-1])[1], start)
+            # Steps stay where the search starts.
             build = partial(build, swinging=swings(q))
     else:
         build = partial(jump_program, problem)

@@ -117,8 +117,8 @@ class GaitWeights(_Weights):
         friction: weight of the power lost in friction.
         loops: weight of the loop forces.
         rates: weight of the squared rates of roll, pitch and yaw, in time.
-        near: weight of the squared distance of all poses from the warm start's, x
-            and y left out: a run's own cycle holds, and so may what is near it.
+        near: weight of the squared distance of all poses from those that the search
+            starts from, x and y left out: what holds, holds near it.
         slack: weights of the complementarity slack (exact penalties): each after
             the first starts from the last answer; those after the second are used
             only while the slack is not at its bound.
@@ -328,7 +328,7 @@ def gait_program(
     Args:
         problem: the gait.
         pose: q_g (38,), in plant units; its x and y are ignored.
-        path: poses of the warm start (N, 38), in plant units, for the weight `near`.
+        path: poses (N, 38) that the weight `near` is about, in plant units.
         swinging: where feet are in the middle of their swings (N-1, 4), see
             :func:`swings`; None for no foot, without a clearance.
         slack_weight: weight of the slack; None for the first of the problem's.
