@@ -31,7 +31,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
-from drakebots.robots.hamr.plan import GaitProblem, problem_of
+from drakebots.robots.hamr.plan import GaitProblem, problem_of, stability_of
 from drakebots.robots.hamr.plan import plan as plan_gait
 from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
 from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
@@ -240,12 +240,14 @@ def _result(problem: Refinement, robot: _Robot, refined: Refined) -> Result:
         "refine_seconds": end.wall,
     }
     first, last = (1e3 * trial.reached for trial in (refined.first, best))
+    # The plan's own metrics are those of its own voltages.
+    holds = stability_of(best.plan) if best.plan.ok else {}
     said = f"{end.message}: executed {last:.2f} mm a cycle, {first:.2f} before"
     return replace(
         best.plan,
         verdict=end.verdict if best.plan.ok else best.plan.verdict,
         message=said,
-        metrics={**best.plan.metrics, **facts},
+        metrics={**best.plan.metrics, **holds, **facts},
         timings={**best.plan.timings, "refine": end.wall},
     )
 

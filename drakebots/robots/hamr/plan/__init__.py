@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from drakebots.robots.hamr.plan.stored import (
         open_plan,
         problem_of,
+        stability_of,
         store_plan,
         stored_plan,
         stored_plans,

@@ -107,14 +107,14 @@ def stability_metrics(
         a run that differs by a whole stride being lost and standing still from then on.
     """
     unit = hamr_system().robot.scaling.length
-    motion = cycle_map(contact, parts, fed=fed)
     size = DEVIATION / unit
     planned = float(parts["q"][-1, 0] - parts["q"][0, 0])
     out: dict = {"floquet_max": None, "floquet": [], "predicted_stride_mm": None}
     try:
+        motion = cycle_map(contact, parts, fed=fed)
         found = motion.multipliers(size)
-    except NoSolution:
-        return out
+    except (NoSolution, np.linalg.LinAlgError):
+        return out  # nothing to follow that far from the plan
     out["floquet_max"] = found.largest
     moduli = np.abs(found.multipliers[:_LARGEST]).tolist()
     out["floquet"] = [[m, name] for m, name in zip(moduli, found.names)]

@@ -43,6 +43,7 @@ from drakebots.robots.hamr.plan.programs import (
     hamr_system,
     jump_program,
 )
+from drakebots.robots.hamr.plan.stability import stability_metrics
 from drakebots.robots.hamr.reference import FEEDFORWARD
 from drakebots.trajopt.contact_implicit import ContactImplicit, audit
 from drakebots.trajopt.program import (
@@ -163,6 +164,15 @@ def store_plan(plan: Result, path: str | Path) -> Path:
 def problem_of(plan: Result) -> GaitProblem | JumpProblem:
     """The problem that a plan of HAMR answers, without what only its solving needed."""
     return _problem(_fields(plan))
+
+
+def stability_of(plan: Result) -> dict[str, Any]:
+    """:func:`.stability_metrics` of a gait's plan and the voltages in its data that it
+    is to be fed."""
+    contact, program = gait_program(problem_of(plan), np.zeros(hamr_system().nq))
+    data = plan.data
+    fed = data[FEEDFORWARD].values if FEEDFORWARD in data else None
+    return stability_metrics(contact, program.view(data.decision.values), fed)
 
 
 def _fields(plan: Result) -> dict[str, Any]:
