@@ -185,6 +185,24 @@ def test_runs_that_start_no_gait(coarse):
             plan(problem)
 
 
+def test_a_calm_plan_is_calm(coarse):
+    """Bounds of tilt and clearance hold, and rates fall; the stride is kept."""
+    weights = GaitWeights(rates=200.0, slack=(500.0, 5e3, 5e4))
+    problem = GaitProblem(
+        knots=17, tilt=0.03, clearance=5e-4, weights=weights, resume=coarse
+    )
+    calm = plan(problem)
+    assert calm.ok, calm.message
+    assert calm.metrics["stride_mm"] >= 9.5
+    assert calm.metrics["clearance_min_mm"] >= 0.5 - 1e-6
+    turns = calm.data.base_rpy.values
+    assert np.abs(turns).max() <= 0.03 + 1e-6
+    rates = [
+        np.square(np.diff(p.data.base_rpy.values, axis=0)).sum() for p in (calm, coarse)
+    ]
+    assert rates[0] < rates[1]
+
+
 def test_a_time_limit_returns_the_best_iterate():
     result = plan(GaitProblem(knots=9, time_limit=20.0))
     assert result.verdict in (Verdict.TIME_LIMIT, Verdict.SUCCESS)
