@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -35,6 +36,7 @@ def run(
         "seconds": m["seconds"],
         "verdict": str(result.verdict),
         "apex_rise_mm": m["apex_rise_mm"],
+        "yaw_max_deg": float(np.degrees(np.abs(result.data.base_rpy[:, 2]).max())),
         "crouch_mm": m["crouch_mm"],
         "spring_energy_at_start_mJ": energy[0],
         "spring_energy_most_mJ": max(energy),
@@ -46,7 +48,9 @@ def run(
     for contact in contacts:
         runs[contact] = track(Tracking(result, contact=contact))
         key = "executed" if contact == "sap" else "stepped"
-        facts[f"{key}_apex_rise_mm"] = runs[contact].metrics["apex_rise_mm"]
+        rise = runs[contact].metrics["apex_rise_mm"]
+        facts[f"{key}_apex_rise_mm"] = rise
+        facts[f"{key}_share"] = rise / m["apex_rise_mm"]
     if folder is not None:
         result.save(folder / "plan_jump.nc")
         store_plan(result, folder / "jump.npz")
