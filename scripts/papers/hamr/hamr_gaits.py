@@ -204,6 +204,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument("-o", "--output", type=Path, help="folder for plans and plots")
     parser.add_argument("--frequency", type=float, action="append", help="[Hz]")
     parser.add_argument("--surface", action="append")
+    parser.add_argument("--contact", action="append", help="sap or stepping; both")
     parser.add_argument("--cycles", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="rows as JSON on stdout")
     parser.add_argument(
@@ -224,6 +225,8 @@ def main(argv: list[str] | None = None) -> list[dict]:
         chosen["frequencies"] = tuple(args.frequency)
     if args.surface:
         chosen["surfaces"] = tuple(args.surface)
+    if args.contact:
+        chosen["contacts"] = tuple(args.contact)
     rows = run(
         folder=args.output,
         cycles=2 if args.quick else args.cycles,
