@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/simulate.py
 	$(BIN)/python scripts/bench/derivatives.py
 	$(BIN)/python scripts/bench/scaling.py
+	$(BIN)/python scripts/bench/structured.py
 	$(BIN)/python scripts/bench/contact_implicit.py
 	$(BIN)/python scripts/bench/gecko.py
 	$(BIN)/python scripts/bench/voxel.py

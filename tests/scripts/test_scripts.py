@@ -11,6 +11,7 @@ import pytest
 
 from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.solvers import kkt
 from drakebots.view.browser import find_browser
 from tests.helpers.scripts import ROOT, find_script, is_picture, load_script
 
@@ -143,6 +144,17 @@ def test_readme_program(tmp_path, monkeypatch, capsys):
         "trot.png",
         "trot.html",
     }
+
+
+@pytest.mark.skipif(not kkt.available(), reason="kkt.c was not compiled")
+def test_bench_structured(capsys):
+    """The walk is solved by either linear solver; its figures are in the last line."""
+    for solver in ("mumps", "structured"):
+        result = load_script("structured.py").main(
+            ["--quick", "--only", "quadruped", "--linear-solver", solver]
+        )
+        assert result["quadruped_solved"] == 3
+        assert json.loads(capsys.readouterr().out.splitlines()[-1]) == result
 
 
 @pytest.mark.long

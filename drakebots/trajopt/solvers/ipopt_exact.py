@@ -1,8 +1,8 @@
 """IPOPT with exact sparse Hessians (CasADi's build).
 
-Its linear systems are solved by kkt.c (option linear_solver "structured", the default
-where that was compiled), by MUMPS ("mumps"), by SPRAL ("spral"), or by HSL's solvers of
-users who have them (linear_solver "ma57", hsllib "libhsl.so").
+Its linear systems are solved by MUMPS (option linear_solver "mumps", the default), by
+our kkt.c ("structured", where that was compiled), by SPRAL ("spral"), or by HSL's
+solvers of users who have them (linear_solver "ma57", hsllib "libhsl.so").
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ DEFAULTS: dict[str, Any] = {
     "bound_relax_factor": 1e-9,
     "mu_strategy": "adaptive",
     "max_iter": 3000,
-    "linear_solver": "structured" if kkt.available() else "mumps",
+    # "structured" is faster, but misled by nearly singular systems (docs/planning.md).
+    "linear_solver": "mumps",
     # METIS: half the time of MUMPS's own choice on HAMR (scripts/bench/scaling.py).
     "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",

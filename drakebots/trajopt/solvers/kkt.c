@@ -61,6 +61,11 @@ void kkt_use(void **functions) {
     call.order = (Order)functions[5];
 }
 
+/* Largest threshold of pivots that IPOPT may ask for, and the one for matrices that come
+out with fewer negative eigenvalues than they can have. */
+#define CAREFUL 1e-6
+#define STRICT 0.01
+
 /* Unknowns from which on it pays to try several orders. */
 #define MANY 4000
 
@@ -86,6 +91,7 @@ typedef struct { /* a front's part of the factors */
 typedef struct Solver {
     int n, nz;
     int *i, *j;        /* entries, lower or upper, repeated ones are added */
+    int rows;          /* number of unknowns without a diagonal at first */
     int fronts, most;  /* number of fronts; the most rows of one */
     Front *front;
     Factor *factor;
@@ -340,6 +346,11 @@ static void plan(Solver *s) {
 static void analyse(Solver *s, const double *a) {
     int n = s->n, attempts = n < MANY ? 1 : 4, found = 0, known = 0;
     if (!s->analyses) {
+        memset(s->bad, 0, sizeof(int) * n);
+        for (int k = 0; k < s->nz; k++)
+            if (s->i[k] == s->j[k] && a[k] != 0) s->bad[s->i[k]] = 1;
+        s->rows = n;
+        for (int k = 0; k < n; k++) s->rows -= s->bad[k];
         int *best = malloc(sizeof(int) * (n + 1));
         double least = INFINITY;
         for (int k = 0; k < n; k++) best[k] = k;
@@ -733,7 +744,7 @@ int kkt_factor(Solver *s, const double *a, double u) {
 
 /* After a factorization that delayed many pivots: the next one plans for them. */
 void kkt_learn(Solver *s, double share) {
-    if (s->analyses < 4 && s->delayed > share * s->n) s->analysed = 0;
+    if (s->analyses < 2 && s->delayed > share * s->n) s->analysed = 0;
 }
 
 /* --- solution ------------------------------------------------------------------------ */
@@ -833,7 +844,12 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
     memcpy(&s, ikeep, sizeof(s));
     memcpy(iw, &s, sizeof(s));
     memset(info, 0, sizeof(int) * 20);
-    int singular = kkt_factor(s, a, cntl[0] > 0 ? cntl[0] : 1e-8);
+    /* A KKT matrix has at least as many negative eigenvalues as rows that have no
+    diagonal; fewer are rounding. IPOPT's own remedy, a threshold that rises for good,
+    delays more and more pivots, so it is capped. */
+    double u = cntl[0] > 0 ? MIN(cntl[0], CAREFUL) : 1e-8;
+    int singular = kkt_factor(s, a, u);
+    if (s->negative < s->rows) singular = kkt_factor(s, a, STRICT);
     *maxfrt = 1;
     info[14] = s->negative;
     if (singular) info[0] = -5, info[1] = s->n - s->zero;

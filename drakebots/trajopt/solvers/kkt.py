@@ -11,9 +11,10 @@ IPOPT spends nine tenths of a trajectory's program in factorizations of its KKT 
 
 with W the Hessian of the Lagrangian, Sigma the barrier's diagonal and J the Jacobian of
 the rows. `kkt.c` factorizes it by fronts of dense columns and is handed to IPOPT as if
-it were HSL's MA27 (option `hsllib`), so that IPOPT's iterates and optima stay what they
-are with MUMPS. Where no C compiler was at hand when drakebots was installed the library
-is missing, and MUMPS is used.
+it were HSL's MA27 (option `hsllib`), so that the interior point stays IPOPT's. It is
+used on request (linear_solver "structured"): it is faster than MUMPS, but nearly
+singular systems mislead it more often (docs/planning.md). Where no C compiler was at
+hand when drakebots was installed the library is missing.
 
 The sequence of elimination decides about the time. Multipliers have zeros on the
 diagonal, so each is paired with a variable of its row (a matching of largest entries,
