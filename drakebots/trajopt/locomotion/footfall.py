@@ -147,6 +147,8 @@ def footfall(
                 f"{problem.knots} knots are too few for {rounds} steps of "
                 f"{standing.system.num_feet} feet; give more"
             )
+        # The highest knot is at the clearance, also where the arc's top is between two.
+        top = np.sin(np.pi * (count // 2) / count)
         swings[i].append((first, last))
         for j in range(count):
             k = (first + j) % K
@@ -154,7 +156,7 @@ def footfall(
             # The last interval of a swing ends on the ground, not yet loaded.
             if j < count - 1:
                 grounded[k, i] = False
-                height[k, i] = clearance * np.sin(np.pi * (j + 1) / count)
+                height[k, i] = clearance * np.sin(np.pi * (j + 1) / count) / top
     legs = len(legs_of(standing))
     load = np.where(loaded, LOAD / max(legs, 1) / (nc / max(legs, 1)), 0.0)
     schedule = Schedule(loaded, grounded, height, load)
