@@ -1,4 +1,4 @@
-"""Two robots for planning tests, as URDF text: a planar hopper, a quadruped.
+"""Robots for planning tests, as URDF text: a planar hopper, a quadruped, a sled.
 
 Their numbers are our own. Angles are zero in a crouch, so that the default
 pose stands: a URDF has no other means to say how a robot stands.
@@ -14,6 +14,22 @@ from drakebots.model.model import Model
 
 CROUCH = 0.5
 """Of thighs back from vertical and shanks forward at zero angles [rad]."""
+
+SLED = """<?xml version="1.0"?>
+<robot name="sled"><link name="base"/><link name="carriage"/><link name="sled">
+<inertial><mass value="2"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint>
+<joint name="x" type="prismatic"><parent link="base"/><child link="carriage"/>
+<axis xyz="1 0 0"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
+<joint name="z" type="prismatic"><parent link="carriage"/><child link="sled"/>
+<axis xyz="0 0 1"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
+<transmission name="push"><type>transmission_interface/SimpleTransmission</type>
+<joint name="x"/><actuator name="push"/></transmission></robot>
+"""
+"""A sled that cannot turn: slides along x and lifts off along z, on one foot."""
+
+SLED_FEET = "feet: {foot: {body: sled, p: [0, 0, 0]}}"
 
 
 def _inertia(mass: float, *sizes: float) -> str:

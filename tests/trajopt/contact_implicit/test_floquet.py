@@ -16,6 +16,7 @@ from drakebots.trajopt.contact_implicit.newton import Rows
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
 from drakebots.trajopt.contact_implicit.system import ContactSystem
+from tests.helpers.program_robots import SLED, SLED_FEET
 
 PLANS = package_root() / "hamr" / "plans"
 
@@ -35,19 +36,6 @@ ROD = """<?xml version="1.0"?>
 """
 INERTIA, FALL = 0.35, GRAVITY * 0.5
 
-SLED = """<?xml version="1.0"?>
-<robot name="sled"><link name="base"/><link name="carriage"/><link name="sled">
-<inertial><mass value="2"/>
-<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint>
-<joint name="x" type="prismatic"><parent link="base"/><child link="carriage"/>
-<axis xyz="1 0 0"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
-<joint name="z" type="prismatic"><parent link="carriage"/><child link="sled"/>
-<axis xyz="0 0 1"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
-<transmission name="push"><type>transmission_interface/SimpleTransmission</type>
-<joint name="x"/><actuator name="push"/></transmission></robot>
-"""
-
 STEP, STEPS = 0.05, 8
 
 
@@ -55,7 +43,7 @@ def at_rest(folder, text, feet, load_on_feet=0.0, periodic=()):
     """A plan of a robot that stays where its coordinates are 0."""
     path = folder / "robot.urdf"
     path.write_text(text)
-    (folder / "robot.drakebots.yaml").write_text(f"feet: {{{feet}}}")
+    (folder / "robot.drakebots.yaml").write_text(feet)
     system = ContactSystem(build_robot(load(path), base="fixed", time_step=0))
     problem = ContactImplicit(
         system, STEPS + 1, (STEP, STEP), friction=0.5, periodic=periodic
@@ -74,8 +62,8 @@ def at_rest(folder, text, feet, load_on_feet=0.0, periodic=()):
 
 
 def rod(folder, height=1.0):
-    feet = f"a: {{body: rod, p: [0.3, 0, {height}]}}, "
-    feet += f"b: {{body: rod, p: [-0.3, 0, {height}]}}"
+    feet = f"feet: {{a: {{body: rod, p: [0.3, 0, {height}]}}, "
+    feet += f"b: {{body: rod, p: [-0.3, 0, {height}]}}}}"
     return at_rest(folder, ROD, feet)
 
 
@@ -151,8 +139,7 @@ def test_a_falling_rod_is_caught_by_its_feet(tmp_path):
 
 
 def test_a_lifted_sled_lands_and_where_it_stands_is_left_out(tmp_path):
-    foot = "foot: {body: sled, p: [0, 0, 0]}"
-    problem, parts = at_rest(tmp_path, SLED, foot, 2 * GRAVITY, periodic=("x",))
+    problem, parts = at_rest(tmp_path, SLED, SLED_FEET, 2 * GRAVITY, periodic=("x",))
     motion = CycleMap(problem, parts)
     assert motion.invariances == ("x",)
     found = motion.multipliers(1e-3)
@@ -164,8 +151,7 @@ def test_a_lifted_sled_lands_and_where_it_stands_is_left_out(tmp_path):
 
 def test_a_push_makes_the_sled_slide_until_friction_stops_it(tmp_path):
     """v^2/(2 mu g) of way, to first order in the step."""
-    foot = "foot: {body: sled, p: [0, 0, 0]}"
-    problem, parts = at_rest(tmp_path, SLED, foot, 2 * GRAVITY, periodic=("x",))
+    problem, parts = at_rest(tmp_path, SLED, SLED_FEET, 2 * GRAVITY, periodic=("x",))
     motion, v = CycleMap(problem, parts), 1.0
     x = motion.cycle(np.array([0.0, 0.0, 2 * v, 0.0]))
     way = v**2 / (2 * 0.5 * GRAVITY)

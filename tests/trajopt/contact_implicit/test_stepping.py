@@ -17,6 +17,7 @@ from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import MULTIPLIERS, VariationalStepper
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.terrain import Flat, HeightField, Slope, Step
+from tests.helpers.program_robots import SLED, SLED_FEET
 
 GRAVITY = 9.81
 
@@ -29,21 +30,6 @@ PENDULUM = """<?xml version="1.0"?>
 <axis xyz="0 1 0"/><limit lower="-9" upper="9" effort="9" velocity="99"/>
 <dynamics damping="0"/></joint></robot>
 """
-
-# A sled that cannot turn: slides along x and lifts off along z, on one foot.
-SLED = """<?xml version="1.0"?>
-<robot name="sled"><link name="base"/><link name="carriage"/><link name="sled">
-<inertial><mass value="2"/>
-<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint>
-<joint name="x" type="prismatic"><parent link="base"/><child link="carriage"/>
-<axis xyz="1 0 0"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
-<joint name="z" type="prismatic"><parent link="carriage"/><child link="sled"/>
-<axis xyz="0 0 1"/><limit lower="-99" upper="99" effort="99" velocity="99"/></joint>
-<transmission name="push"><type>transmission_interface/SimpleTransmission</type>
-<joint name="x"/><actuator name="push"/></transmission></robot>
-"""
-SLED_FEET = "feet: {foot: {body: sled, p: [0, 0, 0]}}"
 
 
 def system_of(folder, name, text, feet=None, base="fixed", **options):
