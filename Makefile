@@ -52,6 +52,7 @@ bench: $(READY)
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py
+	$(BIN)/python scripts/make_control_models.py
 	$(BIN)/python scripts/make_gecko_model.py
 	$(BIN)/python scripts/make_voxel_model.py
 	$(BIN)/python scripts/make_skinned_leg.py

@@ -11,6 +11,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import DrakebotsError, UnknownName, available_models, load
 from drakebots.model import package_root
+from drakebots.multibody import find_posture
 from tests.helpers.scripts import load_script
 
 COUNTS = {
@@ -64,6 +65,16 @@ COUNTS = {
         "feet": 4,
         "mass": 1.474991e-3,
     },
+    "hopper": {
+        "velocities": 5,
+        "bodies": 5,
+        "actuators": 2,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 1,
+        "mass": 3.55,
+    },
     "lizard": {
         "velocities": 23,
         "bodies": 18,
@@ -73,6 +84,26 @@ COUNTS = {
         "independent_rows": 0,
         "feet": 20,
         "mass": 7.3,
+    },
+    "mini_cheetah": {
+        "velocities": 18,
+        "bodies": 13,
+        "actuators": 12,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 0,
+        "feet": 4,
+        "mass": 8.912,
+    },
+    "minitaur": {
+        "velocities": 22,
+        "bodies": 17,
+        "actuators": 8,
+        "springs": 0,
+        "constraints": 0,
+        "independent_rows": 8,
+        "feet": 4,
+        "mass": 6.0,
     },
     "monster": {
         "velocities": 22,
@@ -137,7 +168,7 @@ def test_counts(name):
     }
     assert expected == found
     assert summary.loop_gap < 1e-9
-    assert model.notes == ()
+    assert all(note.startswith("poses from ") for note in model.notes)
     report = model.report()
     assert report["num_velocities"] == expected["velocities"]
     assert len(report["feet"]) == expected["feet"]
@@ -196,9 +227,16 @@ def test_model_has_its_papers(name):
         assert path.name == "README.md" or f"`{path.name}" in readme, path.name
 
 
-def test_hamr_is_what_its_parameters_make():
-    script = load_script("make_hamr_model.py")
-    assert script.main(["--check"]) == 0
+@pytest.mark.parametrize("name", ["make_hamr_model.py", "make_control_models.py"])
+def test_models_are_what_their_parameters_make(name):
+    assert load_script(name).main(["--check"]) == 0
+
+
+def test_five_bar_legs_stand_as_their_parameters_say():
+    """The passive knees of the standing pose close the loops."""
+    posture = find_posture(load("minitaur"))
+    assert posture.stands and posture.source == "pose 'standing' of the file"
+    assert posture.residuals["loop rows"] < 1e-11
 
 
 BALL_SDF = """<?xml version="1.0"?>
