@@ -178,7 +178,8 @@ def _solve(
     built = time.perf_counter() - began
     callback = _Callback(program, monitor)
     x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
-    nlp = {"x": x, "p": p, "f": functions.objective(x, p), "g": functions.rows(x, p)}
+    f, g = ca.densify(functions.objective(x, p)), functions.rows(x, p)
+    nlp = {"x": x, "p": p, "f": f, "g": g}
     _check_spral(settings)
     try:
         solver = ca.nlpsol(

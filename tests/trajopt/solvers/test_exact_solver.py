@@ -205,7 +205,6 @@ def test_refusals():
         lambda p, x: p.AddCost(lambda x: x[0] ** 3, x[3:4]),
         r"a binding of x\[1\].b has",
     )
-    refused(lambda p, x: p.AddConstraint(1 / x[0] >= 1), r"a binding of x\[0\].a has")
     refused(
         lambda p, x: p.AddLorentzConeConstraint(np.eye(3), np.zeros(3), x[:3]),
         "has no block",

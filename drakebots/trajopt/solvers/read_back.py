@@ -1,0 +1,316 @@
+"""From a MathematicalProgram back to a program of blocks, with exact sparse Hessians.
+
+Nonlinear bindings that :func:`.mathematical_program.lower` made find their blocks
+again. What a user added in Drake's symbols is translated (:mod:`.symbolic`), and what
+Drake knows by coefficients becomes blocks of its own, one for all bindings of the same
+expression or sparsity:
+
+    A x    b'x    x'Q x/2 + b'x + c    r(x)
+
+Pairs that complement each other, 0 <= G(x) _|_ H(x) >= 0, become the rows
+
+    G >= 0,    H >= 0,    G_i H_i <= 0
+
+They are Drake's `LinearComplementarityConstraint` (G = x, H = M x + q) and the
+constraints of :func:`.complementarity.add_complementarity`, which are such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+from pydrake.solvers import MathematicalProgram
+from pydrake.symbolic import Expression, Variable
+
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.program import Block, Group, Program, Term
+from drakebots.trajopt.solvers.mathematical_program import Key, Origin, key_of
+from drakebots.trajopt.solvers.symbolic import expressions_of, to_casadi
+
+_REFUSED = (
+    "l2norm_costs",
+    "lorentz_cone_constraints",
+    "rotated_lorentz_cone_constraints",
+    "exponential_cone_constraints",
+    "positive_semidefinite_constraints",
+    "linear_matrix_inequality_constraints",
+)
+
+
+class ReadBack:
+    """The program of blocks behind a MathematicalProgram.
+
+    Attributes:
+        program: the program, in the order of the decision variables; its rows are
+            the bindings' rows.
+        rows: positions of each binding's rows.
+        pairs: positions of the rows G, H and G H of every pair, (num_pairs, 3).
+
+    Raises:
+        InvalidInput: for a binding without a block, by its name, for bindings
+            lowered in scaled variables or moved to other variables, and for
+            variables that are not continuous.
+    """
+
+    def __init__(self, prog: MathematicalProgram):
+        self.prog = prog
+        self.variables = prog.decision_variables()
+        self.position = {v.get_id(): i for i, v in enumerate(self.variables)}
+        self.terms: list[Term] = []
+        self.costs: list[Term] = []
+        self.rows: dict[object, np.ndarray] = {}
+        self.pairs = np.zeros((0, 3), int)
+        self.labels: list[str] = []
+        self.lower, self.upper, self.scale = [], [], []
+        # By kind and sparsity: (block, columns, rows, coefficients).
+        self.patterns: dict[tuple, tuple[Block, list, list, list]] = {}
+        self.program = self._read()
+
+    def _read(self) -> Program:
+        prog = self.prog
+        for variable in self.variables:
+            if variable.get_type() != Variable.Type.CONTINUOUS:
+                raise InvalidInput(f"variable {variable} is not continuous")
+        for kind in _REFUSED:
+            for binding in getattr(prog, kind)():
+                raise _refusal(binding)
+        self._nonlinear()
+        for binding in prog.linear_complementarity_constraints():
+            first = [Expression(v) for v in binding.variables()]
+            second = binding.evaluator().Eval(binding.variables())
+            self._complementary(binding, first, second)
+        linear = *prog.linear_constraints(), *prog.linear_equality_constraints()
+        for binding in linear:
+            A = binding.evaluator().get_sparse_A().tocoo()
+            self._linear(A, self._columns(binding), self._new_rows(binding))
+        for binding in prog.quadratic_constraints():
+            e, rows = binding.evaluator(), self._new_rows(binding)
+            self._quadratic(e.Q(), e.b(), 0.0, self._columns(binding), rows)
+        for binding in prog.linear_costs():
+            e = binding.evaluator()
+            flat = np.zeros((len(e.a()), len(e.a())))
+            self._quadratic(flat, e.a(), e.b(), self._columns(binding), None)
+        for binding in prog.quadratic_costs():
+            e = binding.evaluator()
+            self._quadratic(e.Q(), e.b(), e.c(), self._columns(binding), None)
+        for (kind, *_), (block, columns, rows, data) in self.patterns.items():
+            where = None if kind == "cost" else np.array(rows)
+            ones = np.ones(block.num_rows)
+            term = Term(block, np.array(columns), where, ones, np.array(data))
+            (self.costs if where is None else self.terms).append(term)
+        program = Program(
+            "MathematicalProgram",
+            {"x": self._variables()},
+            {"rows": self._group("rows", self.labels, *self._stacked())},
+            tuple(self.terms),
+            tuple(self.costs),
+        )
+        program.check()
+        return program
+
+    def _stacked(self):
+        parts = (self.lower, self.upper, self.scale)
+        return [np.concatenate(p) if p else np.zeros(0) for p in parts]
+
+    @staticmethod
+    def _group(name, labels, lower, upper, scale) -> Group:
+        return Group(name, 0, 1, tuple(labels), lower[None], upper[None], scale)
+
+    def _variables(self) -> Group:
+        n = len(self.variables)
+        low, high, scale = np.full(n, -np.inf), np.full(n, np.inf), np.ones(n)
+        for binding in self.prog.bounding_box_constraints():
+            columns, e = self._columns(binding), binding.evaluator()
+            np.maximum.at(low, columns, e.lower_bound())
+            np.minimum.at(high, columns, e.upper_bound())
+        for index, value in self.prog.GetVariableScaling().items():
+            scale[index] = value
+        return self._group(
+            "x", [v.get_name() for v in self.variables], low, high, scale
+        )
+
+    def _columns(self, binding) -> np.ndarray:
+        return np.array([self.position[v.get_id()] for v in binding.variables()], int)
+
+    def _new_rows(self, binding, scale: np.ndarray | None = None) -> np.ndarray:
+        evaluator = binding.evaluator()
+        lower, upper = evaluator.lower_bound(), evaluator.upper_bound()
+        name = _name(binding)
+        labels = [f"{name}[{i}]" for i in range(len(lower))]
+        scale = np.ones(len(lower)) if scale is None else scale
+        rows = self.rows[binding] = self._append(labels, lower, upper, scale)
+        return rows
+
+    def _append(self, labels: list[str], lower, upper, scale) -> np.ndarray:
+        rows = sum(map(len, self.lower)) + np.arange(len(labels))
+        self.labels += labels
+        self.lower.append(lower * scale)
+        self.upper.append(upper * scale)
+        self.scale.append(scale)
+        return rows
+
+    # ------------------------------------------------------------- blocks
+    def _nonlinear(self) -> None:
+        """Reads the bindings that Drake knows as functions only."""
+        lowered, prog = [], self.prog
+        for binding in (*prog.generic_constraints(), *prog.generic_costs()):
+            key = key_of(binding.evaluator())
+            if isinstance(key, Key):
+                lowered.append((binding, key))
+                continue
+            expressions = expressions_of(binding)
+            if expressions is None:
+                raise _refusal(binding)
+            sides = pair_sides(binding.evaluator(), expressions)
+            if sides is not None:
+                self._complementary(binding, *sides)
+            else:
+                constraint = hasattr(binding.evaluator(), "lower_bound")
+                rows = self._new_rows(binding) if constraint else None
+                self._symbolic(binding, expressions, rows)
+        self._lowered(lowered)
+
+    def _lowered(self, found: list[tuple[object, Key]]) -> None:
+        """Finds the blocks of lowered bindings, where a term stays one term."""
+        rows: dict[Origin, np.ndarray] = {}
+        uses: dict[Origin, dict[int, list[int]]] = {}
+        for binding, key in found:
+            self._check(binding, key)
+            origin = key.origin
+            target = rows.setdefault(origin, np.full(origin.program.num_rows, -1))
+            if key.rows is None:
+                term, use = key.cost
+                uses.setdefault(origin, {}).setdefault(term, []).append(use)
+                continue
+            if (target[key.rows] >= 0).any():
+                raise InvalidInput(
+                    f"{_name(binding)} is in the program twice; remove one"
+                )
+            scale = origin.program.row_scale[key.rows]
+            target[key.rows] = self._new_rows(binding, scale)
+        for origin, target in rows.items():
+            position = np.array([self.position.get(i, -1) for i in origin.variables])
+            target = np.append(target, -1)  # for rows that are left out
+            for term in origin.program.terms:
+                where = target[term.rows]
+                kept = (where >= 0).any(axis=1)
+                if kept.any():
+                    self.terms.append(_part(term, kept, position, where[kept]))
+            for number, which in uses.get(origin, {}).items():
+                term = origin.program.costs[number]
+                self.costs.append(_part(term, np.array(which), position, None))
+
+    def _check(self, binding, key: Key) -> None:
+        if key.origin.scaled:
+            raise InvalidInput(
+                f"{_name(binding)} was lowered in scaled variables; use "
+                "lower(program) without scaled"
+            )
+        ids = [v.get_id() for v in binding.variables()]
+        if ids != [key.origin.variables[i] for i in key.columns]:
+            raise InvalidInput(
+                f"{_name(binding)} was moved to other variables; lower a program that "
+                "has it there"
+            )
+
+    def _symbolic(self, binding, expressions: Sequence[Expression], rows) -> None:
+        """Translates rows, or a cost, that are given in Drake's symbols."""
+        columns = self._columns(binding)
+        x = ca.SX.sym("x", len(columns))
+        symbols = {v.get_id(): x[k] for k, v in enumerate(binding.variables())}
+        r = to_casadi(expressions, symbols)
+        kind = "cost" if rows is None else "rows"
+        # Knots with the same expression share a block.
+        signature = (kind, "symbolic", ca.Function("r", [x], [r]).serialize())
+        if signature not in self.patterns:
+            self._add_pattern(signature, f"symbolic_{kind}", x, r, None)
+        self._use(signature, columns, rows, np.zeros(0))
+
+    def _complementary(self, binding, first, second) -> None:
+        """Adds the rows of pairs whose sides are expressions."""
+        k, name = len(first), _name(binding)
+        labels = [f"{name}.{side}[{i}]" for side in ("G", "H", "G*H") for i in range(k)]
+        lower = np.repeat([0.0, 0.0, -np.inf], k)
+        upper = np.repeat([np.inf, np.inf, 0.0], k)
+        rows = self._append(labels, lower, upper, np.ones(3 * k))
+        products = [g * h for g, h in zip(first, second)]
+        self._symbolic(binding, [*first, *second, *products], rows)
+        self.pairs = np.vstack([self.pairs, rows.reshape(3, k).T])
+
+    def _linear(self, A, columns: np.ndarray, rows: np.ndarray) -> None:
+        m, n = A.shape
+        i, j = A.row, A.col
+        signature = ("rows", "linear", m, n, i.tobytes(), j.tobytes())
+        if signature not in self.patterns:
+            x, a = ca.SX.sym("x", n), ca.SX.sym("a", len(i))
+            y = [ca.SX(0) for _ in range(m)]
+            for k, (row, column) in enumerate(zip(i.tolist(), j.tolist())):
+                y[row] += a[k] * x[column]
+            self._add_pattern(signature, "linear", x, ca.vertcat(*y), a)
+        self._use(signature, columns, rows, A.data)
+
+    def _quadratic(self, Q, b, c, columns, rows) -> None:
+        n = len(b)
+        i, j = np.nonzero(np.triu(Q + Q.T))
+        kind = "cost" if rows is None else "rows"
+        signature = (kind, "quadratic", n, i.tobytes(), j.tobytes())
+        if signature not in self.patterns:
+            x, a = ca.SX.sym("x", n), ca.SX.sym("a", len(i) + n + 1)
+            y = a[len(i) + n] + ca.dot(a[len(i) : len(i) + n], x)
+            for k, (row, column) in enumerate(zip(i.tolist(), j.tolist())):
+                y += a[k] * x[row] * x[column]
+            self._add_pattern(signature, f"quadratic_{kind}", x, y, a)
+        factor = np.where(i == j, 0.5, 1.0)
+        data = np.concatenate([factor * (Q + Q.T)[i, j] / 2, b, [c]])
+        self._use(signature, columns, rows, data)
+
+    def _add_pattern(self, signature, name: str, x: ca.SX, y: ca.SX, data):
+        name = f"{name}_{len(self.patterns)}"
+        block = Block(name, {"x": x}, {name: y}, data)
+        self.patterns[signature] = (block, [], [], [])
+
+    def _use(self, signature, *use: np.ndarray) -> None:
+        """Adds the columns, rows and coefficients of one use."""
+        for collected, value in zip(self.patterns[signature][1:], use, strict=True):
+            collected.append(value)
+
+
+def _part(term: Term, kept: np.ndarray, position: np.ndarray, rows) -> Term:
+    """Some uses of a term, at the variables' positions in another program."""
+    columns = position[term.columns[kept]]
+    return replace(term, columns=columns, rows=rows, data=term.data[kept])
+
+
+def _name(binding) -> str:
+    """A binding's description, or its variables."""
+    name = binding.evaluator().get_description()
+    if name:
+        return name
+    variables = binding.variables()
+    some = ", ".join(str(v) for v in variables[:3])
+    return f"a binding of {some}{', ...' if len(variables) > 3 else ''}"
+
+
+def pair_sides(evaluator, rows: Sequence[Expression]):
+    """G and H of rows that are (G >= 0, H >= 0, G_i H_i <= 0); None for other rows."""
+    k, rest = divmod(len(rows), 3)
+    if rest or not hasattr(evaluator, "lower_bound"):
+        return None
+    lower = np.repeat([0.0, 0.0, -np.inf], k)
+    upper = np.repeat([np.inf, np.inf, 0.0], k)
+    bounds = evaluator.lower_bound(), evaluator.upper_bound()
+    if not all(map(np.array_equal, bounds, (lower, upper))):
+        return None
+    G, H, products = rows[:k], rows[k : 2 * k], rows[2 * k :]
+    same = (p.EqualTo(g * h) for p, g, h in zip(products, G, H))
+    return (G, H) if all(same) else None
+
+
+def _refusal(binding) -> InvalidInput:
+    return InvalidInput(
+        f"{_name(binding)} has no block and so no exact Hessian; write it in Drake's "
+        "symbols, add it before lower(), or use SnoptSolver or IpoptSolver"
+    )
