@@ -17,7 +17,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.trajopt.program.assemble import Assembled, assemble
-    from drakebots.trajopt.program.block import Block, compile_blocks
+    from drakebots.trajopt.program.block import Block, compile_blocks, compiled
     from drakebots.trajopt.program.builder import ProgramBuilder
     from drakebots.trajopt.program.checkpoint import (
         belongs,

@@ -1,0 +1,226 @@
+"""What a contact-implicit model predictive controller solves, and what it answers.
+
+    problem = MpcProblem(robot, step=0.05, knots=20, cost=MpcCost(position=100.0))
+    solver = MpcSolver(problem)
+    plan = solver.solve(q, v, standing)
+    plan = solver.solve(q, v, standing, time=1 / 60, warm=plan)
+
+Over N intervals of length h from the measured state (q_0, v_0)
+
+    min  h/2 sum_k=1..N-1 |q_k - r_k|_P^2 + |v_k - s_k|_V^2
+         + h/2 sum_k=0..N-1 |u_k|_R^2
+         + 1/2 (|q_N - r_N|_T^2 + |v_N - s_N|_W^2) + limits
+
+with v_k+1 = (q_k+1 - q_k)/h, and on every interval the implicit Euler rule
+
+    M(q+) (v+ - v)/h + bias(q+, v+) = B u + J(q+)'f + C(q+)'l,     c(q+) = 0
+
+and relaxed hard contact at every foot, whose force f has the normal part n and the
+tangential part t in the terrain's frame:
+
+    phi(q+) n = barrier,  phi, n > 0
+    t sqrt(|p|^2 + slip^2) = -mu n p,   p(q+, v+) the tangential velocity.
+
+Differences of positions are in the tangent space: of a free base, Drake's own
+(rotation vector in the world, then translation). Everything is in SI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from drakebots.core.checks import (
+    array,
+    check,
+    check_value,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.errors import InvalidInput
+from drakebots.model import Point
+from drakebots.multibody import Robot
+from drakebots.trajopt.terrain import Flat, Terrain
+
+Reference = Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""(t [s], q, v) -> positions (knots + 1, nq) and velocities (knots + 1, nv) that the
+cost asks for at the knots t, t + h, ...; from the state (q, v) measured at t."""
+
+Weights = float | np.ndarray
+
+
+def standing(t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A reference that holds the measured positions."""
+    return q, np.zeros_like(v)
+
+
+@dataclass(frozen=True)
+class MpcCost:
+    """Weights of the cost, each a number for all or one for each.
+
+    Attributes:
+        position: P, of positions' deviations in the tangent space (nv,) [1/s over the
+            position's unit squared].
+        velocity: V, of velocities' deviations (nv,).
+        effort: R, of actuator efforts (nu,) [1/s over N^2 m^2 or N^2], > 0.
+        terminal_position, terminal_velocity: T and W (nv,); None for one second's worth
+            of P and V.
+        limits: weight of the relaxed logarithmic barriers that keep efforts and
+            positions within the model's limits [1/s].
+    """
+
+    position: Weights = 10.0
+    velocity: Weights = 0.1
+    effort: Weights = 1e-2
+    terminal_position: Weights | None = None
+    terminal_velocity: Weights | None = None
+    limits: float = 1e-2
+
+    def __post_init__(self):
+        check(self, "cost", limits=non_negative("1/s"))
+
+    def arrays(self, nv: int, nu: int) -> tuple[np.ndarray, ...]:
+        """P, V (nv,), R (nu,), T, W (nv,).
+
+        Raises:
+            InvalidInput: naming weights of the wrong number or sign.
+        """
+        P = _weights("position", self.position, nv)
+        V = _weights("velocity", self.velocity, nv)
+        R = _weights("effort", self.effort, nu)
+        if (R <= 0).any():
+            raise InvalidInput("cost: effort must be > 0 for every actuator")
+        ends = self.terminal_position, self.terminal_velocity
+        T, W = (
+            default if given is None else _weights(f"terminal_{name}", given, nv)
+            for name, given, default in zip(("position", "velocity"), ends, (P, V))
+        )
+        return P, V, R, T, W
+
+
+def _weights(name: str, value: Weights, count: int) -> np.ndarray:
+    full = np.full(count, value) if np.ndim(value) == 0 else value
+    return check_value(f"cost: {name}", full, array((count,), entry=non_negative()))
+
+
+@dataclass(frozen=True)
+class MpcProblem:
+    """A robot, its ground and what the controller wants of it.
+
+    Attributes:
+        robot: in SI, from `build_robot`; its base may be "quaternion", "euler" or
+            "fixed". The plant that is simulated may differ from it.
+        cost: weights.
+        feet: points that may touch the ground; None for the model's feet, () for a
+            robot that touches nothing.
+        terrain: the ground.
+        friction: mu.
+        step: h [s].
+        knots: N, the number of intervals.
+        barrier: phi n of a foot, relaxed complementarity [N m]; None for 1e-4 of the
+            robot's weight times its size.
+        slip: speed below which friction is regularised [m/s].
+        iterations: Newton steps of a solve.
+        trials: largest number of step lengths tried in each.
+        period: time between solves [s].
+        delay: how late an answer takes effect [s]; "measured" for as long as the
+            solve took, times `slowness`.
+        slowness: of the robot's computer in relation to this one.
+
+    Raises:
+        InvalidInput: for a robot without feet, without actuators or not in SI, or a
+            value outside its range.
+    """
+
+    robot: Robot
+    cost: MpcCost = field(default_factory=MpcCost)
+    feet: tuple[Point, ...] | None = None
+    terrain: Terrain = field(default_factory=Flat)
+    friction: float = 0.7
+    step: float = 0.05
+    knots: int = 20
+    barrier: float | None = None
+    slip: float = 0.02
+    iterations: int = 1
+    trials: int = 4
+    period: float = 1 / 60
+    delay: float | str = "measured"
+    slowness: float = 1.0
+
+    def __post_init__(self):
+        check(
+            self,
+            "mpc",
+            friction=non_negative(),
+            step=positive("s"),
+            knots=whole(2),
+            barrier=optional(positive("N m")),
+            slip=positive("m/s"),
+            iterations=whole(1),
+            trials=whole(1),
+            period=positive("s"),
+            slowness=positive(),
+        )
+        if self.delay != "measured":
+            rule = non_negative("s, or 'measured'")
+            check(self, "mpc", delay=rule)
+        robot, name = self.robot, self.robot.model.name
+        if not robot.scaling.is_si:
+            raise InvalidInput(f"{name}: build it without scaling, for mpc is in SI")
+        if not robot.plant.num_actuators():
+            raise InvalidInput(
+                f"{name} has no actuators that mpc could command; add them to its file"
+            )
+        if self.feet is None:
+            object.__setattr__(self, "feet", tuple(robot.model.feet))
+            if not self.feet:
+                raise InvalidInput(
+                    f"{name} has no feet; name them in the YAML beside its file, or "
+                    "give feet=() for a robot that touches nothing"
+                )
+        self.cost.arrays(robot.plant.num_velocities(), robot.plant.num_actuators())
+
+
+@dataclass(frozen=True)
+class MpcPlan:
+    """The answer of a solve: a trajectory with forces, and feedback about it.
+
+    On interval k the actuators' efforts are
+
+        u = tau_k + K_k [q_k - q; v_k - v]
+
+    with the difference of positions in the tangent space (:meth:`MpcSolver.command`
+    interpolates between knots).
+
+    Attributes:
+        time: of the first knot [s].
+        step: h [s].
+        q, v: at the knots (N + 1, nq), (N + 1, nv); the first is the measured state.
+        forces: at the feet during the intervals (N, feet, 3) [N], along the terrain's
+            tangents t1, t2 and normal: on flat ground the world's axes.
+        loop_forces: of closed loops (N, loop rows) [N, N m].
+        tau: efforts (N, nu) [N m, N].
+        gains: K (N, nu, 2 nv).
+        cost: its value.
+        residuals: largest of "dynamics" [N, N m], "contact" (distance [m] by which a
+            foot misses its relaxed contact), "friction" [N] and "loops" [m, 1].
+        seconds: processor time of the thread that solved [s].
+        ok: whether every number is finite and the last step was accepted.
+    """
+
+    time: float
+    step: float
+    q: np.ndarray
+    v: np.ndarray
+    forces: np.ndarray
+    loop_forces: np.ndarray
+    tau: np.ndarray
+    gains: np.ndarray
+    cost: float
+    residuals: dict[str, float]
+    seconds: float
+    ok: bool

@@ -1,0 +1,363 @@
+"""Newton steps on a horizon: from a measured state to a plan with feedback.
+
+The unknowns are positions at the knots, efforts, and forces of feet and loops on the
+intervals; velocities are differences of positions. A step linearises all rows with
+exact slopes, eliminates the forces and solves the linear-quadratic problem that
+remains (`riccati`); the Hessian is Gauss-Newton's. Its length is found by backtracking
+on the exact penalty
+
+    m = cost + nu |rows|_1,   nu >= what makes the step a descent
+
+(Nocedal and Wright 2006, 18.3), rows in units of weight, g h^2 and slip.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.checks import array, check_value
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.mpc.cost import cost_model
+from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference
+from drakebots.trajopt.mpc.riccati import contact_rows, eliminate, regulate
+from drakebots.trajopt.mpc.stage import Stage
+from drakebots.trajopt.mpc.tangent import difference, retract
+
+
+@dataclass
+class _Point:
+    """An iterate: knots q, v and intervals tau, f, l; see `MpcPlan`."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    f: np.ndarray
+    l: np.ndarray  # noqa: E741
+
+
+class MpcSolver:
+    """Solves a problem again and again, each time from the plan before.
+
+    Args:
+        problem: the problem. Its functions are compiled once and kept on disk.
+
+    Attributes:
+        problem: the problem.
+        barrier: phi n of a foot [N m].
+
+    Raises:
+        InvalidInput: for joints without a tangent space.
+    """
+
+    def __init__(self, problem: MpcProblem):
+        self.problem, self._stage = problem, Stage(problem)
+        plant, sizes = problem.robot.plant, self._stage.sizes
+        self._sizes, self._bases = sizes, self._stage.bases
+        self._B = np.array(plant.MakeActuationMatrix(), order="C")
+        g = np.linalg.norm(plant.gravity_field().gravity_vector()) or 9.81
+        weight = g * plant.CalcTotalMass(plant.CreateDefaultContext())
+        length = g * problem.step**2
+        given = problem.barrier
+        self.barrier = 1e-3 * weight * length if given is None else given
+        self._scale = length, weight, self.barrier / (length * weight)
+        self._contact = np.array([*self._scale, problem.friction, problem.slip])
+        weights = problem.cost.arrays(sizes["nv"], sizes["nu"])
+        self._weights = (*(np.array(w) for w in weights), float(problem.cost.limits))
+        self._limits, self._places = self._room()
+        self._rows, self._slopes = (
+            _Mapped(f, problem.knots) for f in self._stage.functions
+        )
+
+    def _room(self):
+        """Limits as `cost_model` takes them."""
+        plant, nq = self.problem.robot.plant, self._sizes["nq"]
+        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        places = np.full(nq, -1)
+        for i in plant.GetJointIndices():
+            joint = plant.get_joint(i)
+            if joint.num_positions() == joint.num_velocities() == 1:
+                at = joint.position_start()
+                if np.isfinite([low[at], high[at]]).any() and low[at] < high[at]:
+                    places[at] = joint.velocity_start()
+        return (low, high, *self.effort_limits()), places
+
+    def effort_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the efforts (nu,) [N m, N]; maybe infinite."""
+        plant = self.problem.robot.plant
+        return plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
+
+    # --- solving -----------------------------------------------------------------
+
+    def solve(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        reference: Reference,
+        *,
+        time: float = 0.0,
+        warm: MpcPlan | None = None,
+        iterations: int | None = None,
+    ) -> MpcPlan:
+        """Plans from a state.
+
+        Args:
+            q, v: measured positions (nq,) and velocities (nv,).
+            reference: what the cost asks for.
+            time: of the measurement [s].
+            warm: the plan before, which is shifted to `time`; None to start from rest
+                at q.
+            iterations: Newton steps; None for the problem's.
+
+        Raises:
+            InvalidInput: for a state that is not finite, or a reference of another
+                shape.
+        """
+        began = _clock()
+        q = check_value("mpc: q", q, array((self._sizes["nq"],)))
+        v = check_value("mpc: v", v, array((self._sizes["nv"],)))
+        wanted = self._wanted(reference, time, q, v)
+        point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
+        nu, ok, gains = 0.0, True, None
+        for _ in range(iterations or self.problem.iterations):
+            new, gains_new, nu, ok = self._step(point, wanted, nu)
+            if not ok and new is None:
+                break
+            point, gains = new, gains_new
+        return self._plan(point, gains, wanted, time, began, ok)
+
+    def _wanted(self, reference, time, q, v):
+        n, sizes = self.problem.knots + 1, self._sizes
+        out = []
+        for name, values, size in zip("qv", reference(time, q, v), ("nq", "nv")):
+            values = np.array(values, float)
+            try:
+                values = np.ascontiguousarray(np.broadcast_to(values, (n, sizes[size])))
+            except ValueError as error:
+                raise InvalidInput(
+                    f"mpc: reference {name} must be {n} x {sizes[size]} numbers, got "
+                    f"{' x '.join(map(str, values.shape))}"
+                ) from error
+            out.append(values)
+        return tuple(out)
+
+    def _rest(self, q, v) -> _Point:
+        """At rest where it is, with the forces that relaxed contact has there."""
+        N, n = self.problem.knots, self._sizes
+        knots, rates = np.tile(q, (N + 1, 1)), np.zeros((N + 1, n["nv"]))
+        rates[0] = v
+        empty = np.zeros((N, 3 * n["nc"])), np.zeros((N, n["nl"]))
+        point = _Point(knots, rates, np.zeros((N, n["nu"])), *empty)
+        if n["nc"]:
+            gap = self._evaluate(point, self._rows)[1]
+            most = self._scale[1] / n["nc"]
+            near = np.maximum(gap, self.barrier / most)
+            point.f[:, 2::3] = self.barrier / near
+        return point
+
+    def _shifted(self, plan: MpcPlan, time: float, q, v) -> _Point:
+        """The plan before from `time` on, linear between its knots, held at its end."""
+        N, h = self.problem.knots, self.problem.step
+        at = np.clip((time - plan.time) / h, 0.0, N) + np.arange(N + 1)
+        knots = self._between(plan, np.minimum(at, N))
+        knots[0] = q
+
+        def on_intervals(values):
+            values = values.reshape(N, -1)
+            first = np.clip(at[:-1], 0, N - 1)
+            low = np.minimum(first.astype(int), N - 2)
+            share = (first - low)[:, None]
+            return (1 - share) * values[low] + share * values[low + 1]
+
+        rates = self._rates(knots, v)
+        parts = plan.tau, plan.forces, plan.loop_forces
+        return _Point(knots, rates, *(on_intervals(part) for part in parts))
+
+    def _between(self, plan: MpcPlan, at: np.ndarray) -> np.ndarray:
+        """Positions of a plan at knots that are not whole (k, nq)."""
+        low = np.minimum(at.astype(int), self.problem.knots - 1)
+        d = difference(self._bases, plan.q[low + 1], plan.q[low])
+        return retract(self._bases, plan.q[low], (at - low)[:, None] * d)
+
+    def _rates(self, knots, v) -> np.ndarray:
+        d = difference(self._bases, knots[1:], knots[:-1])
+        return np.vstack([v, d / self.problem.step])
+
+    def _evaluate(self, x: _Point, functions: _Mapped) -> tuple[np.ndarray, ...]:
+        a = (x.v[1:] - x.v[:-1]) / self.problem.step
+        return functions(x.q[1:], x.v[1:], a, x.f, x.l)
+
+    def _step(self, x: _Point, wanted, nu):
+        """One Newton step: the iterate or None, gains, nu and whether it is good."""
+        p = self.problem
+        out = self._evaluate(x, self._slopes)
+        values, slopes = out[:4], out[4:]
+        A, b, c, D = eliminate(
+            self._bases,
+            p.step,
+            x.v[1:],
+            self._B,
+            x.tau,
+            x.f,
+            values,
+            slopes,
+            self._contact,
+        )
+        cost, Q, g, R, r = self._cost(x, wanted)
+        dx, du, K = regulate(A, b, c, Q, g, R, r)
+        if not (np.isfinite(dx).all() and np.isfinite(du).all()):
+            return None, None, nu, False
+        nv = self._sizes["nv"]
+        forces = np.einsum(
+            "kij,kj->ki", D, np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
+        )
+        df, dl = np.split(forces, [x.f.shape[1]], axis=1)
+        miss = self._miss(x, values)
+        slope = np.sum(g * dx) + np.sum(r * du)
+        bend = np.einsum("ki,kij,kj->", dx, Q, dx) + np.sum(R * du * du)
+        if miss > 0:
+            nu = max(nu, 2 * (slope + 0.5 * max(bend, 0.0)) / miss)
+        merit, descent, length = cost + nu * miss, slope - nu * miss, 1.0
+        best = None
+        for _ in range(p.trials):
+            knots = retract(self._bases, x.q, length * dx[:, :nv])
+            trial = _Point(
+                knots,
+                self._rates(knots, x.v[0]),
+                x.tau + length * du,
+                x.f + length * df,
+                x.l + length * dl,
+            )
+            trial_miss = self._miss(trial, self._evaluate(trial, self._rows))
+            value = self._cost(trial, wanted)[0] + nu * trial_miss
+            if value <= merit + 1e-4 * length * descent + 1e-9 * abs(merit):
+                return trial, K, nu, True
+            if np.isfinite(value) and (best is None or value < best[0]):
+                best = value, trial
+            length *= 0.5
+        return (best[1] if best else None), K, nu, False
+
+    def _cost(self, x: _Point, wanted):
+        return cost_model(
+            self._bases,
+            self.problem.step,
+            x.q,
+            x.v,
+            x.tau,
+            wanted,
+            self._weights,
+            self._limits,
+            self._places,
+        )
+
+    def _miss(self, x: _Point, values) -> float:
+        """|rows|_1 in units of weight, of g h^2 and of weight times slip."""
+        R, gap, slide, loops = values
+        L, F, _ = self._scale
+        total = np.abs(R - x.tau @ self._B.T).sum() / F + np.abs(loops).sum() / L
+        for k in range(len(R) if gap.shape[1] else 0):
+            p = self.problem
+            rows = contact_rows(
+                gap[k], slide[k], x.f[k], self._scale, p.friction, p.slip
+            )[0]
+            rows[:, :2] /= F * p.slip
+            total += np.abs(rows).sum()
+        return float(total)
+
+    def _plan(self, x: _Point, gains, wanted, time, began, ok) -> MpcPlan:
+        N, n = self.problem.knots, self._sizes
+        R, gap, slide, loops = self._evaluate(x, self._rows)
+        forces = x.f.reshape(N, n["nc"], 3)
+        normal = forces[:, :, 2]
+        with np.errstate(divide="ignore"):
+            relaxed = np.where(normal > 0, self.barrier / normal, 0.0)
+        p = slide.reshape(N, n["nc"], 2)
+        w = np.sqrt((p**2).sum(2) + self.problem.slip**2)[:, :, None]
+        drag = forces[:, :, :2] + self.problem.friction * normal[:, :, None] * p / w
+
+        def most(values):
+            return float(np.abs(values).max(initial=0.0))
+
+        residuals = {
+            "dynamics": most(R - x.tau @ self._B.T),
+            "contact": most(np.minimum(gap - relaxed, 1.0) * (normal > 1e-9)),
+            "friction": most(drag),
+            "loops": most(loops),
+        }
+        cost = float(self._cost(x, wanted)[0])
+        if gains is None:
+            gains = np.zeros((N, n["nu"], 2 * n["nv"]))
+        finite = all(np.isfinite(a).all() for a in (x.q, x.v, x.tau, x.f, gains))
+        return MpcPlan(
+            time=float(time),
+            step=self.problem.step,
+            q=x.q,
+            v=x.v,
+            forces=forces,
+            loop_forces=x.l,
+            tau=x.tau,
+            gains=gains,
+            cost=cost,
+            residuals=residuals,
+            seconds=_clock() - began,
+            ok=bool(ok and finite),
+        )
+
+    # --- commanding --------------------------------------------------------------
+
+    def command(
+        self, plan: MpcPlan, time: float, q: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """Efforts (nu,) at a time from a measured state, within the limits.
+
+        u = tau_k + K_k [q_ref ⊖ q; v_ref - v], with the reference linear between knots.
+        """
+        N = self.problem.knots
+        at = np.clip((time - plan.time) / plan.step, 0.0, N - 1e-9)
+        k = int(at)
+        wanted = self._between(plan, np.array([at]))
+        v_ref = plan.v[k] + (at - k) * (plan.v[k + 1] - plan.v[k])
+        u = plan.tau[k]
+        if np.isfinite(q).all() and np.isfinite(v).all():
+            dq = difference(self._bases, wanted, np.array(q)[None])[0]
+            u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
+        return np.clip(u, *self.effort_limits())
+
+
+def _clock() -> float:
+    """Processor time of this thread [s]; other work on the machine does not count."""
+    return time.thread_time()
+
+
+class _Mapped:
+    """A CasADi function of all intervals at once, without copies.
+
+    Arguments are rows (N, n); an output (rows, columns) is returned transposed, as
+    (N, columns, rows), and (N, rows) where it is a column.
+    """
+
+    def __init__(self, function, count: int):
+        self._function = function.map(count)
+        self._buffer, self._run = self._function.buffer()
+        sizes = [function.size_in(i)[0] for i in range(function.n_in())]
+        self._inputs = [np.zeros((count, n)) for n in sizes]
+        self._outputs = []
+        for i in range(function.n_out()):
+            rows, columns = function.size_out(i)
+            vector = columns == 1 and i < 4
+            shape = (count, rows) if vector else (count, columns, rows)
+            self._outputs.append(np.zeros(shape))
+        for i, values in enumerate(self._inputs):
+            if values.size:
+                self._buffer.set_arg(i, memoryview(values))
+        for i, values in enumerate(self._outputs):
+            if values.size:
+                self._buffer.set_res(i, memoryview(values))
+
+    def __call__(self, *arguments) -> tuple[np.ndarray, ...]:
+        for place, values in zip(self._inputs, arguments):
+            place[:] = values
+        self._run()
+        return tuple(self._outputs)

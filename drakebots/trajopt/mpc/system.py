@@ -1,0 +1,170 @@
+"""The controller as a system of a diagram, honest about the time it computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from pydrake.common.value import Value
+from pydrake.systems.framework import Context, LeafSystem
+
+from drakebots.core.checks import check_value, whole
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference, standing
+from drakebots.trajopt.mpc.solver import MpcSolver
+
+
+@dataclass
+class MpcLog:
+    """What a controller did, in the order of its solves.
+
+    Attributes:
+        times: when each began [s].
+        seconds: processor time of each [s].
+        ok: whether its answer was used.
+        cost: of its answer.
+        late: number of periods in which the solve before was still at work.
+        bad_states: number of periods whose measured state was not finite.
+    """
+
+    times: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    ok: list[bool] = field(default_factory=list)
+    cost: list[float] = field(default_factory=list)
+    late: int = 0
+    bad_states: int = 0
+
+    @property
+    def failures(self) -> int:
+        """Number of solves whose answer was not used."""
+        return self.ok.count(False)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The plan in force, and one that takes effect at `ready` [s]."""
+
+    plan: MpcPlan | None = None
+    next: MpcPlan | None = None
+    ready: float = 0.0
+
+    def at(self, time: float) -> MpcPlan | None:
+        """The plan in force at a time."""
+        return self.next if self.next and time >= self.ready - 1e-9 else self.plan
+
+    def __deepcopy__(self, memo) -> _Held:
+        # Drake copies the state at every step of the plant; plans do not change.
+        return self
+
+
+class ContactImplicitMpc(LeafSystem):
+    """Plans anew every period, and acts on the last plan that is finished.
+
+                          ┌────────────────────┐
+        state (nq+nv) ───▶│ ContactImplicitMpc │──▶ actuation (nu)
+                          └────────────────────┘
+
+    `state` is the plant's [q, v], `actuation` its efforts: feed-forward and gains of
+    the plan in force, on the state, as often as the plant asks. A plan begun at t takes
+    effect at t + delay, and a period in which the one before is not finished is passed
+    over. The first plan, from the first state, is made before the robot moves.
+
+    A plan that is not finite or whose last step found no descent is not used, and a
+    state that is not finite is not planned from: the plan before stays in force, of
+    which then only the feed-forward acts. The log counts both.
+
+    Args:
+        problem: the problem.
+        reference: what the cost asks for.
+        first: Newton steps of the first plan.
+
+    Attributes:
+        solver: the solver.
+        log: of all solves.
+
+    Raises:
+        InvalidInput: for a period shorter than a solve takes, with a measured delay.
+    """
+
+    def __init__(
+        self, problem: MpcProblem, reference: Reference = standing, *, first: int = 50
+    ):
+        super().__init__()
+        self.set_name("mpc")
+        self._first = check_value("mpc: first", first, whole(1))
+        self.problem, self.reference = problem, reference
+        self.solver, self.log = MpcSolver(problem), MpcLog()
+        plant = problem.robot.plant
+        self._nq, self._nu = plant.num_positions(), plant.num_actuators()
+        self._check_period()
+        size = self._nq + plant.num_velocities()
+        self.DeclareVectorInputPort("state", size)
+        self.DeclareVectorOutputPort("actuation", self._nu, self._command)
+        self._index = self.DeclareAbstractState(Value(_Held()))
+        # Unrestricted, so that it sees the plant before its step.
+        self.DeclarePeriodicUnrestrictedUpdateEvent(problem.period, 0.0, self._update)
+
+    def _check_period(self) -> None:
+        """Times solves of the default pose, the first of which compiles."""
+        p = self.problem
+        if p.delay != "measured":
+            return
+        q = p.robot.plant.GetPositions(p.robot.plant.CreateDefaultContext())
+        v = np.zeros(p.robot.plant.num_velocities())
+        plan = self.solver.solve(q, v, standing)
+        plans = [self.solver.solve(q, v, standing, warm=plan) for _ in range(4)]
+        least = p.slowness * min(plan.seconds for plan in plans)
+        if least > p.period:
+            raise InvalidInput(
+                f"mpc: period of {p.period:.3g} s is shorter than a solve, which takes "
+                f"{least:.3g} s; take a longer period or fewer knots"
+            )
+
+    def plan(self, context: Context) -> MpcPlan | None:
+        """The plan in force; None before the first."""
+        held = context.get_abstract_state(int(self._index)).get_value()
+        return held.at(context.get_time())
+
+    def _state(self, context) -> tuple[np.ndarray, np.ndarray]:
+        x = self.get_input_port().Eval(context)
+        return x[: self._nq], x[self._nq :]
+
+    def _command(self, context, output) -> None:
+        plan = self.plan(context)
+        if plan is None:
+            output.SetFromVector(np.zeros(self._nu))
+            return
+        now = context.get_time()
+        output.SetFromVector(self.solver.command(plan, now, *self._state(context)))
+
+    def _update(self, context, state) -> None:
+        now, p, log = context.get_time(), self.problem, self.log
+        held = context.get_abstract_state(int(self._index)).get_value()
+        if held.next is not None and now < held.ready - 1e-9:
+            log.late += 1
+            return
+        plan = held.at(now)
+        q, v = self._state(context)
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            log.bad_states += 1
+            return
+        new = self.solver.solve(
+            q,
+            v,
+            self.reference,
+            time=now,
+            warm=plan,
+            iterations=None if plan else self._first,
+        )
+        log.times.append(now)
+        log.seconds.append(new.seconds)
+        log.ok.append(new.ok or plan is None)
+        log.cost.append(new.cost)
+        if plan is None:
+            held = _Held(new)
+        elif new.ok:
+            delay = p.delay
+            if delay == "measured":
+                delay = p.slowness * new.seconds
+            held = replace(held, plan=plan, next=new, ready=now + delay)
+        state.get_mutable_abstract_state(int(self._index)).set_value(held)
