@@ -1,5 +1,7 @@
 """Drake's symbolic costs and constraints, translated to CasADi."""
 
+from itertools import pairwise
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -112,7 +114,7 @@ def test_symbolic_program_agrees_with_snopt():
     """Rosenbrock in a ring, with knots that share their block."""
     prog = MathematicalProgram()
     x = prog.NewContinuousVariables(4, "x")
-    for a, b in zip(x[:-1], x[1:]):
+    for a, b in pairwise(x):
         prog.AddCost(100 * (b - a**2) ** 2 + (1 - a) ** 2)
         prog.AddConstraint(sym.exp(a) * sym.sin(b) <= 1.2)
     # A set of formulas is one binding.
@@ -150,7 +152,7 @@ def test_polynomial_costs():
     assert "pow(x(0), 3)" not in str(found), "what is zero stays zero"
     y = prog.NewContinuousVariables(9, "y")
     prog.AddCost(sum(y) ** 4)
-    with pytest.raises(InvalidInput, match="of 9 variables .* ExpressionCost"):
+    with pytest.raises(InvalidInput, match=r"of 9 variables .* ExpressionCost"):
         SOLVER.Solve(prog)
 
 
