@@ -123,6 +123,18 @@ def _gnash(name: str, optimum: float, printed: float, most: float, gamma: float)
     )
 
 
+def _scale(number: int, optimum: float, a: float, b: float, c: float, d: float):
+    """scale1 to scale5: a (b x - 1)^2 + c (d y - 1)^2 with x and y complementary."""
+    return Published(
+        f"scale{number}",
+        lambda z: a * (b * z[0] - 1) ** 2 + c * (d * z[1] - 1) ** 2,
+        optimum,
+        (1, 1),
+        pairs=lambda z: [(z[0], z[1])],
+        weight=1000.0,  # df/dx1 of scale1 is -200 where x2 = 1
+    )
+
+
 PROBLEMS = (
     Published(
         "bard1",
@@ -267,14 +279,7 @@ PROBLEMS = (
         (1, 1),
         pairs=lambda z: [(z[0], z[1])],
     ),
-    Published(
-        "scale1",
-        lambda z: (100 * z[0] - 1) ** 2 + (z[1] - 1) ** 2,
-        1.0,
-        (1, 1),
-        pairs=lambda z: [(z[0], z[1])],
-        weight=1000.0,  # df/dx1 is -200 where x2 = 1
-    ),
+    _scale(1, 1.0, 1, 100, 1, 1),
     Published(
         "scholtes2",
         lambda z: (z[0] + 1) ** 2 + z[1] ** 2 + 10 * (z[2] + 1) ** 2,
@@ -330,3 +335,212 @@ NOT_STATIONARY = (
         pairs=lambda z: [(z[0], z[1])],
     ),
 )
+
+HS044_I = {
+    "b": (8, 12, 12, 8, 8, 5),
+    "g": (1, -1, -1, 0),
+    "u": (0.2, 1.2, 2, 0.1),
+    "v": (1.2, 0.2, 0.1, 2, 10, -0.2),
+    "low": (0.01, -10, 0.1, -1, -1, 0.001),
+    "high": (10, -0.01, 1, -0.1, 1, 10),
+}
+_A = ca.DM(
+    [
+        [-1, -2, 0, 0],
+        [-4, -1, 0, 0],
+        [-3, -4, 0, 0],
+        [0, 0, -2, -1],
+        [0, 0, -1, -2],
+        [0, 0, -1, -1],
+    ]
+)
+
+
+def _hs044_i_zero(y: ca.SX) -> list[ca.SX]:
+    """The perturbed KKT conditions of HS44; y = (x, l, m, z).
+
+    As in the collection's file, row i has l_i, where HS44 itself has l_j.
+    """
+    x, k, m, z = y[:4], y[4:10], y[10:14], y[14:]
+    d = HS044_I
+    Hx = [x[3] - x[2], x[2] - x[3], x[1] - x[0], x[0] - x[1]]
+    return [
+        Hx[i] + d["g"][i] + d["u"][i] * z[i] - ca.sum1(_A[:, i]) * k[i] - m[i]
+        for i in range(4)
+    ]
+
+
+def _hs044_i_pairs(y: ca.SX) -> list[tuple[ca.SX, ca.SX]]:
+    x, k, m, z = y[:4], y[4:10], y[10:14], y[14:]
+    d, Ax = HS044_I, _A @ x
+    rows = [(k[j], d["b"][j] - d["v"][j] * z[j] + Ax[j]) for j in range(6)]
+    return rows + [(x[i], m[i]) for i in range(4)]
+
+
+def _bilevel2_zero(z: ca.SX) -> list[ca.SX]:
+    y, k = z[4:8], z[8:]
+    return [
+        y[0] - 4 + 0.4 * k[0] + 0.6 * k[1] - k[2] + k[3],
+        y[1] - 13 + 0.7 * k[0] + 0.3 * k[1] - k[4] + k[5],
+        y[2] - 35 + 0.4 * k[6] + 0.6 * k[7] - k[8] + k[9],
+        y[3] - 2 + 0.7 * k[6] + 0.3 * k[7] - k[10] + k[11],
+    ]
+
+
+def _bilevel2_pairs(z: ca.SX) -> list[tuple[ca.SX, ca.SX]]:
+    x, y, k = z[:4], z[4:8], z[8:]
+    first = [
+        x[0] - 0.4 * y[0] - 0.7 * y[1],
+        x[1] - 0.6 * y[0] - 0.3 * y[1],
+        *(y[0], 20 - y[0], y[1], 20 - y[1]),
+        x[2] - 0.4 * y[2] - 0.7 * y[3],
+        x[3] - 0.6 * y[2] - 0.3 * y[3],
+        *(y[2], 40 - y[2], y[3], 40 - y[3]),
+    ]
+    return list(zip(first, ca.vertsplit(k)))
+
+
+MORE = (
+    Published(
+        "bard1m",
+        lambda x: (x[0] - 5) ** 2 + (2 * x[1] + 1) ** 2,
+        17.0,
+        (1,) * 6,
+        low=0,
+        zero=lambda x: [_bard1(x)[0] - x[5]],
+        pairs=lambda x: [
+            (3 * x[0] - x[1] - 3, x[2]),
+            (-x[0] + 0.5 * x[1] + 4, x[3]),
+            (-x[0] - x[1] + 7, x[4]),
+        ],
+    ),
+    Published(
+        "bilevel2",
+        lambda z: (
+            -(200 - z[4] - z[6]) * (z[4] + z[6]) - (160 - z[5] - z[7]) * (z[5] + z[7])
+        ),
+        -6600.0,
+        (5, 5, 15, 15) + (1,) * 16,
+        low=(0,) * 4 + (-INF,) * 4 + (0,) * 12,
+        high=(10, 5, 15, 20) + (INF,) * 16,
+        at_least_0=lambda z: [40 - z[0] - z[1] - z[2] - z[3]],
+        zero=_bilevel2_zero,
+        pairs=_bilevel2_pairs,
+    ),
+    # Its file writes l - y as an equality too: here the multipliers' partners.
+    Published(
+        "bilevel3",
+        lambda z: -(z[0] ** 2) - 3 * z[1] - 4 * z[2] + z[3] ** 2,
+        -12.6787,
+        (0, 2) + (1,) * 6,
+        low=(0, 0) + (-INF,) * 6,
+        at_least_0=lambda z: [4 - z[0] ** 2 - 2 * z[1]],
+        zero=lambda z: [
+            2 * z[2] + 2 * z[4] - 3 * z[5] - z[6],
+            -5 - z[4] + 4 * z[5] - z[7],
+        ],
+        pairs=lambda z: [
+            (z[0] ** 2 - 2 * z[0] + z[1] ** 2 - 2 * z[2] + z[3] + 3, z[4]),
+            (z[1] + 3 * z[2] - 4 * z[3] - 4, z[5]),
+            (z[2], z[6]),
+            (z[3], z[7]),
+        ],
+        printed=5e-5,
+    ),
+    # The file maximises.
+    Published(
+        "bilin",
+        lambda z: -8 * z[0] - 4 * z[1] + 4 * z[2] - 40 * z[3] - 4 * z[4],
+        -18.4,
+        (1,) * 8,
+        low=0,
+        at_least_0=lambda z: [1.3 - z[0] - 2 * z[1] + z[4]],
+        pairs=lambda z: [
+            (2 - z[5] - 2 * z[6] + 4 * z[7], z[2]),
+            (1 + z[5] + 4 * z[6] - 2 * z[7], z[3]),
+            (2 + z[5] - z[6] - z[7], z[4]),
+            (1 + z[2] - z[3] - z[4], z[5]),
+            (2 - 4 * z[0] + 2 * z[2] - 4 * z[3] + z[4], z[6]),
+            (2 - 4 * z[1] - 4 * z[2] + 2 * z[3] + z[4], z[7]),
+        ],
+    ),
+    Published(
+        "dempe",
+        lambda z: (z[0] - 3.5) ** 2 + (z[1] + 4) ** 2,
+        28.25,
+        (1, 1, 1),
+        low=(-INF, -INF, 0),
+        zero=lambda z: [z[1] - 3 + 2 * z[1] * z[2]],
+        pairs=lambda z: [(z[0] - z[1] ** 2, z[2])],
+    ),
+    _gnash("gnash10m", -230.823, 5e-4, 150, 1.0),
+    _gnash("gnash12m", -36.9331, 5e-5, 150, 1.3),
+    _gnash("gnash14m", -0.179046, 5e-7, 150, 1.7),
+    _gnash("gnash15m", -354.699, 5e-4, 50, 1.0),
+    _gnash("gnash17m", -90.7491, 5e-5, 30, 1.3),
+    Published(
+        "hs044-i",
+        lambda y: ca.sumsqr(y[:4] - ca.DM([0, 3, 0, 4])),
+        15.6178,
+        (1,) * 20,
+        low=(0,) * 14 + HS044_I["low"],
+        high=(INF,) * 14 + HS044_I["high"],
+        zero=_hs044_i_zero,
+        pairs=_hs044_i_pairs,
+        printed=5e-5,
+    ),
+    Published(
+        "nash1a",
+        lambda z: ((z[0] - z[2]) ** 2 + (z[1] - z[3]) ** 2) / 2,
+        0.0,
+        (0, 0, 1, 1, 1, 1),
+        low=(0, 0, -INF, -INF, 0, 0),
+        high=(10, 10, INF, INF, INF, INF),
+        zero=lambda z: [
+            -34 + 2 * z[2] + 8 / 3 * z[3] + z[4],
+            -24.25 + 1.25 * z[2] + 2 * z[3] + z[5],
+        ],
+        pairs=lambda z: [(15 - z[1] - z[2], z[4]), (15 - z[0] - z[3], z[5])],
+    ),
+    Published(
+        "qpec1",
+        lambda z: ca.sumsqr(z[:10] + 1) + ca.sumsqr(z[10:] + 2),
+        80.0,
+        (1,) * 30,
+        low=(-INF,) * 10 + (0,) * 20,
+        # The collection writes the last ten rows as 0 <= y _|_ y >= 0.
+        zero=lambda z: ca.vertsplit(z[20:]),
+        pairs=lambda z: [(z[10 + i] - z[i], z[10 + i]) for i in range(10)],
+    ),
+    _scale(2, 1.0, 100, 1, 1, 1),
+    _scale(3, 1.0, 1, 100, 100, 1),
+    _scale(4, 1.0, 1, 100, 1, 100),
+    _scale(5, 100.0, 100, 1, 100, 1),
+    Published(
+        "scholtes1",
+        lambda z: (z[0] + 1) ** 2 + (z[1] - 2.5) ** 2 + (z[2] + 1) ** 2,
+        2.0,
+        (1, 1, 1),
+        low=(0, -INF, 0),
+        pairs=lambda z: [(z[1] - ca.exp(z[0]) - ca.exp(z[2]), z[0])],
+    ),
+    # A perturbed HS21; z = (x, perturbations, multipliers).
+    Published(
+        "sl1",
+        lambda z: (z[0] - 2) ** 2 + z[1] ** 2,
+        1e-4,
+        (1, 1, 10, 1, 1, 1, 1, 1),
+        low=(-INF, -INF, 10, 0.01, 0, 0, 0, 0),
+        high=(INF, INF, 1e10, 10, 1, INF, INF, INF),
+        zero=lambda z: [
+            0.02 * z[0] - 10 * z[5] - z[6],
+            2 * z[1] - z[5] - z[7],
+        ],
+        pairs=lambda z: [
+            (10 * z[0] + z[1] - 10 - z[2], z[5]),
+            (z[0] - 2 - z[3], z[6]),
+            (z[1] - 50 * z[4], z[7]),
+        ],
+    ),
+)
+"""Problems that are only tested by the solver of Drake's programs."""

@@ -20,9 +20,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from pydrake import symbolic
+from pydrake.solvers import MathematicalProgram
+from pydrake.symbolic import Expression
 
 from drakebots.trajopt.program import Program, ProgramBuilder, assemble
-from drakebots.trajopt.solvers import Raw, kkt, solve_exact
+from drakebots.trajopt.solvers import Raw, add_complementarity, kkt, solve_exact
 
 LINEAR_SOLVERS = ("mumps", "structured") if kkt.available() else ("mumps",)
 """Values of the option linear_solver that must agree with the literature."""
@@ -113,10 +116,68 @@ class Published:
         )
         b.cost("slack", {"s": s}, lambda s: self.weight * ca.sum1(s))
 
+    def mathematical_program(self) -> MathematicalProgram:
+        """The problem in Drake's symbols, its pairs by `add_complementarity`."""
+        prog, n = MathematicalProgram(), len(self.start)
+        x, symbol = prog.NewContinuousVariables(n, "x"), ca.SX.sym("x", n)
+        low, high = (np.broadcast_to(b, n).astype(float) for b in (self.low, self.high))
+        prog.AddBoundingBoxConstraint(low, high, x)
+        prog.AddCost(to_drake([self.f(symbol)], symbol, x)[0])
+        for rows, most in ((self.at_least_0, np.inf), (self.zero, 0.0)):
+            for e in [] if rows is None else to_drake(rows(symbol), symbol, x):
+                prog.AddConstraint(e, 0.0, most)
+        for i, pair in enumerate(self.pairs(symbol) if self.pairs else ()):
+            G, H = to_drake(pair, symbol, x)
+            add_complementarity(prog, [G], [H], f"pair {i + 1}")
+        prog.SetInitialGuess(x, np.array(self.start, float))
+        return prog
+
+    def solved_by(self, prog: MathematicalProgram, result) -> bool:
+        """Whether an answer to it has the printed optimum and satisfies its rows."""
+        error = abs(result.get_optimal_cost() - self.optimum)
+        return (
+            result.is_success()
+            and error <= 1e-6 * max(1.0, abs(self.optimum)) + self.printed
+            and not result.GetInfeasibleConstraintNames(prog, 1e-6)
+        )
+
     def guess(self, program: Program) -> np.ndarray:
         """The start; slacks start at 1."""
         parts = {"x": np.reshape(np.array(self.start, float), (1, -1))}
         return program.pack(parts | ({} if self.pairs is None else {"s": 1.0}))
+
+
+_DRAKE = {
+    ca.OP_ADD: lambda a, b: a + b,
+    ca.OP_SUB: lambda a, b: a - b,
+    ca.OP_MUL: lambda a, b: a * b,
+    ca.OP_DIV: lambda a, b: a / b,
+    ca.OP_NEG: lambda a: -a,
+    ca.OP_SQ: lambda a: a * a,
+    ca.OP_TWICE: lambda a: 2 * a,
+    ca.OP_INV: lambda a: 1 / a,
+    ca.OP_CONSTPOW: symbolic.pow,
+    ca.OP_POW: symbolic.pow,
+    ca.OP_EXP: symbolic.exp,
+}
+
+
+def to_drake(rows: Sequence[ca.SX], symbol: ca.SX, x: np.ndarray) -> list:
+    """CasADi's rows of a symbol as Drake's expressions of variables x."""
+    f = ca.Function("f", [symbol], [ca.densify(ca.vertcat(*rows))])
+    work, out = {}, [Expression(0.0)] * f.numel_out(0)
+    for k in range(f.n_instructions()):
+        op, at = f.instruction_id(k), f.instruction_output(k)
+        inputs = f.instruction_input(k)
+        if op == ca.OP_CONST:
+            work[at[0]] = Expression(f.instruction_constant(k))
+        elif op == ca.OP_INPUT:
+            work[at[0]] = Expression(x[inputs[1]])
+        elif op == ca.OP_OUTPUT:
+            out[at[1]] = work[inputs[0]]
+        else:
+            work[at[0]] = _DRAKE[op](*(work[i] for i in inputs))
+    return out
 
 
 def solved(program: Program, x0, linear_solver: str, **options) -> Raw:

@@ -10,6 +10,11 @@ bounds and constraints may be added to it, and exact Hessians survive:
     result = ExactIpoptSolver().Solve(lowered.prog, program.pack(guess))
     parts = program.view(result.get_x_val())
 
+Programs with complementary pairs have a solver of their own:
+
+    add_complementarity(prog, height, force, "contact")
+    result = ComplementaritySolver().Solve(prog, guess)
+
 :func:`solve_continuation` leads through easier programs to a hard one, and
 :func:`multi_start` does so from many starts.
 """
@@ -19,6 +24,10 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.trajopt.solvers.complementarity import (
+        ComplementaritySolver,
+        add_complementarity,
+    )
     from drakebots.trajopt.solvers.continuation import (
         Continuation,
         MultiStart,

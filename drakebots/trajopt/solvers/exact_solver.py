@@ -163,23 +163,24 @@ class ExactIpoptSolver(SolverInterface):
                 the wrong length, or an option that IPOPT does not know.
         """
         read = ReadBack(prog)
-        guess = _guess(prog, initial_guess)
-        options, threads = _options(prog, solver_options)
+        guess = start_of(prog, initial_guess)
+        options, threads = given_options(prog, solver_options, NAME)
         raw = solve_exact(
             read.program,
             guess,
             options=options,
-            monitor=_monitor(prog),
+            monitor=watcher(prog),
             threads=threads,
         )
         result = ExactIpoptResult() if result is None else result
-        _fill(result, prog, raw, read.program.objective(raw.x))
+        fill_result(result, prog, raw, read.program.objective(raw.x))
         if isinstance(result, ExactIpoptResult):
             result._read, result._details = read, _details(read, raw)
         return result
 
 
-def _guess(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
+def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
+    """The guess, or the program's own; 0 where there is none."""
     own = prog.initial_guess()
     guess = own if guess is None else np.asarray(guess, float).ravel()
     if len(guess) != prog.num_vars():
@@ -190,14 +191,15 @@ def _guess(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
     return np.where(np.isnan(guess), 0.0, guess)
 
 
-def _options(
-    prog: MathematicalProgram, more: SolverOptions | None
+def given_options(
+    prog: MathematicalProgram, more: SolverOptions | None, name: str
 ) -> tuple[dict[str, Any], int | None]:
+    """IPOPT's options under a solver's name, and the number of threads."""
     found: dict[str, Any] = {}
     common: dict[str, Any] = {}
     for options in (prog.solver_options(), more):
         if options is not None:
-            found |= options.options.get(NAME, {})
+            found |= options.options.get(name, {})
             common |= options.options.get("Drake", {})
     out: dict[str, Any] = {}
     if common.get("kPrintToConsole"):
@@ -209,7 +211,8 @@ def _options(
     return out | found, None if threads is None else int(threads)
 
 
-def _monitor(prog: MathematicalProgram):
+def watcher(prog: MathematicalProgram):
+    """A monitor that calls the program's visualization callbacks; None without."""
     callbacks = [
         (binding.evaluator(), prog.FindDecisionVariableIndices(binding.variables()))
         for binding in prog.visualization_callbacks()
@@ -225,7 +228,7 @@ def _monitor(prog: MathematicalProgram):
     return monitor
 
 
-def _fill(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
+def fill_result(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
     """Sets the values, the status, the variables and the cost of a Drake result.
 
     pydrake can set a result's values and status only. Its variables and optimal

@@ -1,0 +1,400 @@
+"""Mathematical programs with complementarity constraints (MPCC) of Drake's users.
+
+    prog.AddLinearComplementarityConstraint(M, q, x)         # 0 <= x _|_ M x + q >= 0
+    add_complementarity(prog, height, force, "contact")      # 0 <= G(x) _|_ H(x) >= 0
+    result = ComplementaritySolver().Solve(prog, guess)
+
+No point of such a program satisfies a constraint qualification, since G_i H_i <= 0 has
+no interior, so solvers of ordinary programs fail or stop anywhere. As contact in our
+plans, it is solved in two steps.
+
+1. The **ladder**: complementarity is relaxed by slacks that an exact penalty drives to
+   zero, each program from the answer of the one before (Anitescu, SIAM J. Optim. 15,
+   2005; Leyffer, Lopez-Calva, Nocedal, SIAM J. Optim. 17, 2006):
+
+       min f(x) + w sum s    with    G, H, s >= 0,    G_i H_i <= s_i,    w = 1, 10, ...
+
+   Where no slack vanishes, or the answer violates another row, the products' bound is
+   lowered instead: G_i H_i <= t, t = 1, 0.1, ... (Scholtes, SIAM J. Optim. 11, 2001).
+2. **Branches**: the smaller side of every pair is held at zero and the product left
+   out, which is an ordinary program and solved to rounding. A pair with both sides at
+   zero, whose multiplier says that the cost falls on its other branch, is moved there
+   if that program has a lower optimum. Where none is left the answer is stationary in
+   the sense of Bouligand (B-stationary) if its constraints' gradients are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from pydrake.solvers import (
+    ExpressionConstraint,
+    MathematicalProgram,
+    MathematicalProgramResult,
+    SolverId,
+    SolverOptions,
+)
+from pydrake.symbolic import Expression
+
+from drakebots.core.checks import check_value, positive
+from drakebots.core.errors import InvalidInput
+from drakebots.trajopt.program import Block, Group, Program, Term
+from drakebots.trajopt.solvers.continuation import (
+    INTERRUPTED,
+    Continuation,
+    Stage,
+    StageReport,
+    solve_continuation,
+)
+from drakebots.trajopt.solvers.exact_solver import (
+    ExactIpoptResult,
+    ExactIpoptSolver,
+    fill_result,
+    given_options,
+    start_of,
+    watcher,
+)
+from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
+from drakebots.trajopt.solvers.read_back import ReadBack
+
+NAME = "Complementarity"
+
+WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
+"""Weights of the penalty, in the units of the cost over those of the products."""
+
+RELAXED = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+"""Bounds of the products, where no weight suffices."""
+
+OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
+"""Options of IPOPT for all programs. Nothing is acceptable but an optimum."""
+
+_LATER = {
+    "mu_strategy": "monotone",
+    "mu_init": 1e-4,
+    "bound_push": 1e-6,
+    "bound_frac": 1e-6,
+    "slack_bound_push": 1e-6,
+    "slack_bound_frac": 1e-6,
+}
+"""Options of programs that start at the answer of another one."""
+
+BOTH = 1e-5
+"""A pair whose sides are both smaller than this may belong to either branch."""
+
+
+def add_complementarity(
+    prog: MathematicalProgram,
+    first: Sequence[Expression],
+    second: Sequence[Expression],
+    name: str = "",
+):
+    """Adds pairs 0 <= first _|_ second >= 0 to a program.
+
+    The constraint has the rows first >= 0, second >= 0 and first_i second_i <= 0, which
+    every solver of Drake's takes that takes nonlinear constraints.
+
+    Args:
+        prog: the program.
+        first, second: the sides, symbolic, of the same number.
+        name: name of the pairs in reports.
+
+    Returns:
+        The binding.
+
+    Raises:
+        InvalidInput: for sides of different lengths, or none.
+    """
+    sides = [np.array(side, dtype=object).ravel() for side in (first, second)]
+    if len(sides[0]) != len(sides[1]) or not len(sides[0]):
+        raise InvalidInput(
+            f"complementarity {name}: {len(sides[0])} expressions beside "
+            f"{len(sides[1])}; give as many on each side, at least one"
+        )
+    G, H = ([Expression(0.0) + e for e in side] for side in sides)
+    rows = np.array([*G, *H, *(g * h for g, h in zip(G, H))])
+    lower = np.repeat([0.0, 0.0, -np.inf], len(G))
+    upper = np.repeat([np.inf, np.inf, 0.0], len(G))
+    evaluator = ExpressionConstraint(rows, lower, upper)
+    binding = prog.AddConstraint(evaluator, evaluator.vars())
+    binding.evaluator().set_description(name)
+    return binding
+
+
+@dataclass(frozen=True)
+class ComplementarityDetails:
+    """The details in `result.get_solver_details()`.
+
+    Attributes:
+        status: what the solve came to, in one line; names the worst rows of a failure.
+        stages: the programs that were solved, in their order.
+        residuals: the five largest violations of rows and bounds, by name.
+        pairs: for every pair, in the order of the program, 0 where its first side is
+            held at zero, 1 where its second one is.
+        multipliers: multipliers of the rows (IPOPT's sign) on the answer's branch.
+    """
+
+    status: str
+    stages: tuple[StageReport, ...] = field(repr=False)
+    residuals: Mapping[str, float]
+    pairs: np.ndarray
+    multipliers: np.ndarray | None = field(repr=False)
+
+
+class ComplementarityResult(ExactIpoptResult):
+    """A MathematicalProgramResult with :class:`ComplementarityDetails`."""
+
+    def get_solver_id(self) -> SolverId:
+        """The id of :class:`ComplementaritySolver`."""
+        return SolverId(NAME)
+
+
+class ComplementaritySolver(ExactIpoptSolver):
+    """Solves programs with complementary pairs (see the module).
+
+    Everything else in a program may be what :class:`.exact_solver.ExactIpoptSolver`
+    takes. Options under the id "Complementarity" are IPOPT's, for every program.
+
+    Args:
+        tolerance: largest violation of an answer, products G_i H_i included.
+        weights: weights of the penalty.
+    """
+
+    def __init__(self, *, tolerance: float = 1e-6, weights: Sequence[float] = WEIGHTS):
+        check_value("tolerance", tolerance, positive())
+        for weight in weights:
+            check_value("weight", weight, positive())
+        ExactIpoptSolver.__init__(self)
+        self.tolerance, self.weights = tolerance, tuple(weights)
+
+    @staticmethod
+    def id() -> SolverId:
+        """The id to set options under."""
+        return SolverId(NAME)
+
+    def SolverName(self) -> str:
+        """Its name."""
+        return NAME
+
+    def Solve(
+        self,
+        prog: MathematicalProgram,
+        initial_guess: np.ndarray | None = None,
+        solver_options: SolverOptions | None = None,
+        result: MathematicalProgramResult | None = None,
+    ) -> MathematicalProgramResult:
+        """Solves a program; a failed solve returns the best point, marked.
+
+        Args:
+            prog: the program.
+            initial_guess: first guess; None for the program's own, 0 where it has none.
+            solver_options: options, which override the program's own.
+            result: result to fill; None for a new :class:`ComplementarityResult`.
+
+        Raises:
+            InvalidInput: for a program without pairs, and as for
+                :class:`.exact_solver.ExactIpoptSolver`.
+        """
+        read = ReadBack(prog)
+        if not len(read.pairs):
+            raise InvalidInput(
+                "the program has no complementary pairs: use add_complementarity or "
+                "AddLinearComplementarityConstraint, or solve it by ExactIpoptSolver"
+            )
+        options, _ = given_options(prog, solver_options, NAME)
+        search = _Search(self, read, OPTIONS | options, watcher(prog))
+        raw, cost = search.run(start_of(prog, initial_guess))
+        result = ComplementarityResult() if result is None else result
+        fill_result(result, prog, raw, cost)
+        if isinstance(result, ComplementarityResult):
+            result._read, result._details = read, search.details(raw)
+        return result
+
+
+class _Search:
+    """One solve: the ladder, then branches."""
+
+    def __init__(self, solver: ComplementaritySolver, read: ReadBack, options, watch):
+        self.tolerance, self.weights = solver.tolerance, solver.weights
+        self.program, self.pairs, self.options = read.program, read.pairs, options
+        self.watch, self.stages, self.stopped = watch, [], False
+        # 0 or 1: the side of each pair that is held at zero on the best branch.
+        self.sides: np.ndarray | None = None
+
+    def run(self, x0: np.ndarray) -> tuple[Raw, float]:
+        """The best point as a solver's output, and its cost."""
+        x0 = np.clip(x0, self.program.x_lower, self.program.x_upper)
+        ladder = self._ladder(x0, self._penalized())
+        best = self._on_branches(ladder)
+        if best is None and not self.stopped:
+            relaxed = self._ladder(x0, self._relaxed())
+            best = self._on_branches(relaxed)
+            ladder = min(ladder, relaxed, key=lambda c: (not c.feasible, c.worst[1]))
+        if best is None:
+            status, last = ladder.final.status, ladder.final
+            if ladder.feasible:
+                status = "Feasible_Point_Found"
+            elif status == "Solve_Succeeded":
+                status = "Infeasible_Problem_Detected"
+            x = ladder.x[: self.program.num_variables]
+            best = Raw(x, status, ladder.feasible, last.log, last.seconds)
+        if self.stopped:
+            best = replace(best, status="interrupted", success=False)
+        return best, self.program.objective(best.x)
+
+    # ---------------------------------------------------------------- ladder
+    def _ladder(self, x0: np.ndarray, stages: list[Stage]) -> Continuation:
+        products = self.program.values(x0)[self.pairs[:, 2]]
+        found = solve_continuation(
+            stages,
+            np.append(x0, np.maximum(products, 1e-2)),
+            problem=self._slackened(0.0, most=0.0),
+            tolerance=self.tolerance,
+            monitor=self.watch,
+        )
+        self.stages += found.stages
+        self.stopped = self.stopped or found.interrupted
+        return found
+
+    def _penalized(self) -> list[Stage]:
+        return [
+            Stage(
+                self._slackened(w),
+                self._stage_options(later=i > 0),
+                max_iterations=self.options["max_iter"],
+                label=f"weight {w:g}",
+                spare=True,
+            )
+            for i, w in enumerate(self.weights)
+        ]
+
+    def _relaxed(self) -> list[Stage]:
+        return [
+            Stage(
+                self._slackened(0.0, most=t),
+                self._stage_options(later=i > 0),
+                max_iterations=self.options["max_iter"],
+                label=f"products {t:g}",
+                spare=True,
+            )
+            for i, t in enumerate(RELAXED)
+        ]
+
+    def _stage_options(self, *, later: bool) -> dict[str, Any]:
+        return (_LATER if later else {}) | self.options
+
+    def _slackened(self, weight: float, most: float = np.inf) -> Program:
+        """The program with slacks 0 <= s <= most on its products, penalized."""
+        base, count = self.program, len(self.pairs)
+        s, w = ca.SX.sym("s"), ca.SX.sym("w")
+        n, bounds = base.num_variables, np.ones((1, count))
+        slacks = Group(
+            "s",
+            n,
+            1,
+            tuple(base.rows["rows"].labels[i] for i in self.pairs[:, 2]),
+            0.0 * bounds,
+            most * bounds,
+            np.ones(count),
+        )
+        columns, one = n + np.arange(count)[:, None], np.ones(1)
+        minus = Block("minus_slack", {"s": s}, {"product": -s})
+        cost = Block("slack_cost", {"s": s}, {"slack": w * s}, w)
+        none = np.zeros((count, 0))
+        return replace(
+            base,
+            variables={**base.variables, "s": slacks},
+            terms=(*base.terms, Term(minus, columns, self.pairs[:, 2:], one, none)),
+            costs=(*base.costs, Term(cost, columns, None, one, weight * bounds.T)),
+        )
+
+    # -------------------------------------------------------------- branches
+    def _on_branches(self, ladder: Continuation) -> Raw | None:
+        """The best optimum of a branch; None where no branch has been solved."""
+        if self.stopped:
+            return None
+        x = ladder.x[: self.program.num_variables]
+        g = self.program.values(x)
+        sides = np.argmin(np.abs(g[self.pairs[:, :2]]), axis=1)
+        best = self._branch(x, sides)
+        if best is None:
+            return None
+        self.sides = sides
+        tried = {sides.tobytes()}
+        for _ in range(4 * len(self.pairs)):
+            # A positive multiplier: the cost falls as the side that is held rises.
+            held = self.pairs[np.arange(len(sides)), self.sides]
+            slopes = best.multipliers[held]
+            g = self.program.values(best.x)
+            free = (np.abs(g[self.pairs[:, :2]]) < BOTH).all(axis=1)
+            slopes = np.where(free, slopes, 0.0)
+            for i in np.argsort(-slopes):
+                sides = self.sides.copy()
+                sides[i] = 1 - sides[i]
+                if (
+                    slopes[i] > 1e-6
+                    and not self.stopped
+                    and sides.tobytes() not in tried
+                ):
+                    break
+            else:
+                return best
+            tried.add(sides.tobytes())
+            other = self._branch(best.x, sides)
+            cost = self.program.objective
+            if other is not None and cost(other.x) < cost(best.x) - 1e-9:
+                best, self.sides = other, sides
+        return best
+
+    def _branch(self, x: np.ndarray, sides: np.ndarray) -> Raw | None:
+        """The optimum where these sides are zero; None where it was not found."""
+        rows = self.program.rows["rows"]
+        upper = rows.upper.copy()
+        upper[0, self.pairs[:, 2]] = np.inf
+        upper[0, self.pairs[np.arange(len(sides)), sides]] = 0.0
+        program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
+        raw = solve_exact(
+            program,
+            x,
+            options=self._stage_options(later=True),
+            monitor=self.watch,
+            threads=1,
+        )
+        worst = next(iter(self.program.residuals(raw.x).items()), ("none", 0.0))
+        feasible = worst[1] <= self.tolerance
+        interrupted = raw.status in ("interrupted", "User_Requested_Stop")
+        self.stopped = self.stopped or interrupted
+        self.stages.append(
+            StageReport(
+                "branch",
+                INTERRUPTED if interrupted else raw.status,
+                max((len(c) for c in raw.log.values()), default=1) - 1,
+                raw.seconds.get("total", 0.0),
+                program.objective(raw.x),
+                worst,
+                feasible,
+            )
+        )
+        return raw if raw.success and feasible else None
+
+    def details(self, raw: Raw) -> ComplementarityDetails:
+        """What the search came to."""
+        base, g = self.program, self.program.values(raw.x)
+        x_excess = np.maximum(base.x_lower - raw.x, raw.x - base.x_upper)
+        excess = np.append(np.maximum(base.lower - g, g - base.upper), x_excess)
+        names = base.rows["rows"].labels + base.variables["x"].labels
+        worst = [k for k in np.argsort(-excess)[:5] if excess[k] > 0]
+        residuals = {names[k]: float(excess[k]) for k in worst}
+        status = f"{raw.status} after {len(self.stages)} programs"
+        if not raw.success:
+            worst = ", ".join(f"{k} = {v:.2g}" for k, v in residuals.items())
+            status += f"; worst: {worst}; try another guess or other scales"
+        sides = self.sides
+        if sides is None:
+            sides = np.argmin(np.abs(g[self.pairs[:, :2]]), axis=1)
+        return ComplementarityDetails(
+            status, tuple(self.stages), residuals, sides, raw.multipliers
+        )
