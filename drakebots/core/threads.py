@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes.util import find_library
+from importlib import metadata
 
 from threadpoolctl import ThreadpoolController
 
@@ -31,12 +32,17 @@ DENSE = ("openblas", "blis", "flexiblas")
 def find_mkl() -> ctypes.CDLL | None:
     """The library libmkl_rt as the mkl wheel installs it, or None without MKL.
 
-    The environment variable PYPARDISO_MKL_RT names another place.
+    It is looked for where the environment variable PYPARDISO_MKL_RT says, where a
+    wheel in any folder of the import path has put it, in `lib` of the interpreter and
+    of those folders (`pip install --target`), and where the system finds libraries.
     """
     named = os.environ.get("PYPARDISO_MKL_RT")
-    folders = (sys.prefix, sys.base_prefix, os.path.expanduser("~/.local"))
     places = [named] if named else []
-    for folder in folders:
+    for wheel in metadata.distributions(name="mkl"):
+        listed = wheel.files or ()
+        places += sorted(str(f.locate()) for f in listed if "mkl_rt" in f.name)
+    home = os.path.expanduser("~/.local")
+    for folder in dict.fromkeys((sys.prefix, sys.base_prefix, home, *sys.path)):
         for pattern in ("lib/*mkl_rt*", "Library/bin/*mkl_rt*"):
             places += sorted(glob.glob(os.path.join(folder, pattern)))
     if found := find_library("mkl_rt"):

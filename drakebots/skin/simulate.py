@@ -212,6 +212,7 @@ def simulate_skinned(
         timings={"load": loaded, "simulate": end.wall},
         metrics={
             "system": "skinned",
+            "sparse_solver": stepper.solver.name,
             "frames": end.steps,
             "wall_s_per_simulated_s": end.wall / max(end.time, dt),
             "frame_ms": 1e3 * end.wall / max(end.steps, 1),

@@ -2,11 +2,15 @@
 
 import ctypes
 import gc
+import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
+from drakebots.core import threads
 from drakebots.core.threads import DENSE, calm_threads, find_mkl
 from drakebots.skin.file.robot import load_skinned
 
@@ -58,3 +62,29 @@ def test_a_stepper_outlives_its_robot():
     gc.collect()
     result = stepper.step(stepper.start())
     assert result.converged and np.isfinite(result.state.q).all()
+
+
+@pytest.mark.skipif(find_mkl() is None, reason="no MKL")
+@pytest.mark.parametrize("how", ["target", "wheel"])
+def test_mkl_is_found_in_any_folder_of_the_import_path(how, tmp_path, monkeypatch):
+    """As `pip install --target` leaves it, and in another environment's packages."""
+    library = Path(find_mkl()._name)
+    packages = tmp_path / "python" / "site-packages" if how == "wheel" else tmp_path
+    place = tmp_path / "lib" / library.name
+    place.parent.mkdir()
+    place.symlink_to(library)
+    if how == "wheel":
+        record = packages / "mkl-2026.2.0.dist-info" / "RECORD"
+        record.parent.mkdir(parents=True)
+        record.write_text(f"../../lib/{library.name},,\n")
+        (record.parent / "METADATA").write_text("Name: mkl\nVersion: 2026.2.0\n")
+    for name in ("prefix", "base_prefix"):
+        monkeypatch.setattr(sys, name, str(tmp_path / "nowhere"))
+    for name in ("PYPARDISO_MKL_RT", "LD_LIBRARY_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "find_library", lambda name: None)
+    monkeypatch.setattr(sys, "path", [str(packages)])
+    found = Path(find_mkl.__wrapped__()._name)
+    assert os.path.normpath(found) == str(place)
+    monkeypatch.setattr(sys, "path", [])
+    assert find_mkl.__wrapped__() is None

@@ -1,5 +1,10 @@
 """Sparse solvers: solutions, Schur complements, failures, choice by name."""
 
+import functools
+import gc
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,10 +13,15 @@ from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.fem.assembly.assembly import build_model, force_and_tangent
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.fem.solver.sparse import ScipySolver, make_solver
+from drakebots.fem.solver import mumps, sparse
+from drakebots.fem.solver.mumps import MumpsSolver
+from drakebots.fem.solver.sparse import make_solver
 
 needs_mkl = pytest.mark.skipif(threads.find_mkl() is None, reason="no MKL")
-NAMES = [pytest.param("pardiso", marks=needs_mkl), "scipy"]
+needs_mumps = pytest.mark.skipif(mumps.find_mumps() is None, reason="no MUMPS 5.8")
+PARDISO = pytest.param("pardiso", marks=needs_mkl)
+MUMPS = pytest.param("mumps", marks=needs_mumps)
+NAMES = [PARDISO, MUMPS, "scipy"]
 
 
 @pytest.fixture(scope="module")
@@ -63,52 +73,189 @@ def test_schur_complement_against_dense(name, definite, system):
 
 
 @needs_mkl
-def test_pardiso_and_scipy_agree(system):
+@needs_mumps
+def test_solvers_agree(system):
     pattern, matrices, b, kept = system
-    one, two = (make_solver(pattern, kept, name=n) for n in ("pardiso", "scipy"))
+    names = ("pardiso", "mumps", "scipy")
     for values in matrices:
-        one.factor(values)
-        two.factor(values)
-        scale = np.abs(two.schur).max()
-        assert np.abs(one.schur - two.schur).max() < 1e-9 * scale
-        x = two.solve(b)
-        assert np.abs(one.solve(b) - x).max() < 1e-9 * np.abs(x).max()
+        found = []
+        for name in names:
+            solver = make_solver(pattern, kept, name=name)
+            solver.factor(values)
+            found.append((solver.schur, solver.solve(b)))
+        S, x = found[-1]
+        for name, (other, y) in zip(names, found[:-1]):
+            assert np.abs(other - S).max() < 1e-12 * np.abs(S).max(), name
+            assert np.abs(y - x).max() < 1e-12 * np.abs(x).max(), name
 
 
-@needs_mkl
-def test_pardiso_refuses_and_recovers():
+@pytest.fixture(scope="module")
+def block():
+    """Model of a free block and the stiffness of its rubber, which is singular."""
     model = build_model(box_mesh((1, 1, 1), (3, 3, 3)), Material(youngs_modulus=1.0))
-    K = force_and_tangent(model, model.rest)[1]
-    shifted = K.copy()
-    shifted[model.pattern.diagonal] -= 0.05
-    solver = make_solver(model.pattern, name="pardiso")
-    with pytest.raises(NoSolution, match="not positive definite"):
-        solver.factor(shifted)
-    good = K.copy()
-    good[model.pattern.diagonal] += 1.0
+    return model, force_and_tangent(model, model.rest)[1]
+
+
+def raised(model, values, by):
+    out = values.copy()
+    out[model.pattern.diagonal] += by
+    return out
+
+
+@pytest.mark.parametrize("kept", [None, [3, 40, 8]])
+@pytest.mark.parametrize("name", [PARDISO, MUMPS])
+def test_refuses_and_recovers(name, kept, block):
+    model, K = block
+    shifted, good = raised(model, K, -0.05), raised(model, K, 1.0)
+    solver = make_solver(model.pattern, kept, name=name)
+    for bad in (shifted, K, 0 * K):
+        with pytest.raises(NoSolution, match=r"not positive definite|singular"):
+            solver.factor(bad)
+        with pytest.raises(InvalidInput, match="before solving"):
+            solver.solve(np.ones(model.pattern.size))
     solver.factor(good)
     b = np.ones(model.pattern.size)
     assert np.allclose(model.pattern.multiply(good, solver.solve(b)), b)
-    with pytest.raises(NoSolution, match="not finite"):
+    with pytest.raises(NoSolution, match="are not finite"):
         solver.factor(good * np.nan)
     # LDL' takes the indefinite one.
-    ldl = make_solver(model.pattern, name="pardiso", definite=False)
+    ldl = make_solver(model.pattern, kept, name=name, definite=False)
     ldl.factor(shifted)
     assert np.allclose(model.pattern.multiply(shifted, ldl.solve(b)), b)
 
 
+@needs_mumps
+@pytest.mark.parametrize("kept", [None, [3, 40, 8]])
+def test_mumps_refuses_singular_matrices(kept, block):
+    """Without pivots' signs to tell them: six rigid motions, a row of zeros."""
+    model, K = block
+    solver = make_solver(model.pattern, kept, name="mumps", definite=False)
+    row = raised(model, K, 1.0)
+    rows = np.repeat(np.arange(model.pattern.size), np.diff(model.pattern.indptr))
+    row[(rows == 10) | (model.pattern.indices == 10)] = 0.0
+    for bad in (K, row, 0 * K):
+        with pytest.raises(NoSolution, match="singular"):
+            solver.factor(bad)
+    solver.factor(raised(model, K, 1.0))
+
+
+@needs_mumps
+def test_mumps_holds_more_than_one_right_side(system):
+    """A state may be expanded later, again, and after others."""
+    pattern, matrices, b, kept = system
+    solver = make_solver(pattern, kept, name="mumps")
+    solver.factor(matrices[0])
+    exact = solver.solve(b)
+    states = [solver.reduce(column)[0] for column in b.T]
+    for _ in range(2):
+        for state, x in zip(states, exact.T):
+            found = solver.expand(state, x[kept])
+            assert np.abs(found - x).max() < 1e-12 * np.abs(x).max()
+
+
+@needs_mumps
+def test_mumps_analyses_once(system, monkeypatch):
+    pattern, matrices, b, kept = system
+    jobs, plain = [], MumpsSolver._call
+    monkeypatch.setattr(
+        MumpsSolver, "_call", lambda self, job: jobs.append(job) or plain(self, job)
+    )
+    solver = make_solver(pattern, kept, name="mumps")
+    for values in matrices:
+        solver.factor(values)
+        solver.solve(b)
+    solver.close()
+    assert jobs.count(mumps.ANALYSE) == jobs.count(mumps.START) == 1
+    assert jobs.count(mumps.FACTOR) == 2 and jobs[-1] == mumps.END
+    with pytest.raises(InvalidInput, match="before solving"):
+        solver.solve(b)
+
+
+@needs_mumps
+def test_mumps_threads(system):
+    """Two threads change rounding at most, and leave the BLAS as it was."""
+    pattern, matrices, b, kept = system
+    before, answers = mumps.blas_threads(), []
+    for number in (1, 2):
+        solver = make_solver(pattern, kept, name="mumps", threads=number)
+        solver.factor(matrices[0])
+        answers.append(solver.solve(b))
+        assert mumps.blas_threads() == before
+    one, two = answers
+    assert np.abs(one - two).max() < 1e-12 * np.abs(one).max()
+
+
+@needs_mumps
+def test_mumps_frees_its_memory(system):
+    """Factors of 3 MB each: a hundred solvers would leave hundreds of MB."""
+    pattern, matrices, _, kept = system
+
+    def resident():
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize() / 1e6
+
+    def used(times, close):
+        for _ in range(times):
+            solver = make_solver(pattern, kept, name="mumps")
+            solver.factor(matrices[0])
+            if close:
+                solver.close()
+        return resident()
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("no /proc")
+    start = used(5, close=True)
+    for close in (True, False):
+        assert used(50, close) < start + 20
+
+
+def test_another_mumps_is_not_trusted(monkeypatch):
+    """A library that writes another version, or puts it elsewhere."""
+
+    class Library:
+        def __init__(self, text, at):
+            self.text, self.at = text, at
+
+        def dmumps_c(self, room):
+            room[self.at : self.at + len(self.text)] = self.text
+
+    place = mumps._Structure.version_number.offset
+    assert mumps.version(Library(b"5.8.2", place)) == "5.8.2"
+    assert mumps.version(Library(b"5.7.3", place)) is None
+    assert mumps.version(Library(b"5.8.2", place - 8)) is None
+
+
 def test_choice_by_name(system, monkeypatch):
-    pattern, _, _, kept = system
+    pattern = system[0]
     with pytest.raises(UnknownName, match="sparse solver"):
         make_solver(pattern, name="cholmod")
     for bad in ([-1], [pattern.size], [3, 3]):
         with pytest.raises(InvalidInput, match="kept dofs"):
             make_solver(pattern, bad, name="scipy")
-    with monkeypatch.context() as patch:
+    with pytest.raises(InvalidInput, match="not found"), monkeypatch.context() as patch:
         patch.setattr(threads, "find_mkl", lambda: None)
-        assert isinstance(make_solver(pattern, kept), ScipySolver)
-        with pytest.raises(InvalidInput, match="install pypardiso"):
-            make_solver(pattern, name="pardiso")
+        make_solver(pattern, name="pardiso")
+    with pytest.raises(InvalidInput, match="no MUMPS"), monkeypatch.context() as patch:
+        patch.setattr(mumps, "find_mumps", lambda: None)
+        make_solver(pattern, name="mumps")
+
+
+@needs_mumps
+def test_the_fastest_installed_is_chosen(system, monkeypatch):
+    """MKL, MUMPS, SciPy; the last is told of once."""
+    pattern, _, _, kept = system
+    monkeypatch.setattr(sparse, "_best", sparse._best.__wrapped__)
+    if threads.find_mkl() is not None:
+        assert make_solver(pattern, kept).name == "pardiso"
+    monkeypatch.setattr(threads, "find_mkl", lambda: None)
+    assert make_solver(pattern, kept).name == "mumps"
+    monkeypatch.setattr(mumps, "find_mumps", lambda: None)
+    monkeypatch.setattr(sparse, "_best", functools.cache(sparse._best))
+    with pytest.warns(UserWarning, match="solved by SciPy") as told:
+        assert make_solver(pattern, kept).name == "scipy"
+        assert make_solver(pattern, kept).name == "scipy"
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -120,10 +267,10 @@ def test_factor_comes_first(name, system):
         _ = solver.schur
 
 
-@needs_mkl
-def test_pardiso_checks_its_values(system):
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_checked(name, system):
     pattern, matrices, _, _ = system
-    solver = make_solver(pattern, name="pardiso")
+    solver = make_solver(pattern, name=name)
     with pytest.raises(InvalidInput, match="matrix values"):
         solver.factor(matrices[0][1:])
 
@@ -155,6 +302,7 @@ def test_single_precision_is_a_start_for_refinement(system):
 
 def test_precision_by_name(system):
     pattern, _, _, kept = system
-    assert make_solver(pattern, kept, name="scipy", precision="single").exact
+    for name in ("scipy", "mumps"):
+        assert make_solver(pattern, kept, name=name, precision="single").exact
     with pytest.raises(UnknownName, match="precision"):
         make_solver(pattern, precision="half")

@@ -26,7 +26,7 @@ from drakebots.fem.assembly import (
     force_and_tangent,
     worst_tet,
 )
-from drakebots.fem.solver.sparse import SparseSolver
+from drakebots.fem.solver.base import SparseSolver
 
 
 @dataclass(frozen=True)

@@ -348,7 +348,8 @@ class _Log:
         """The result with the steps so far."""
         rows, steps = self.rows, len(self.times) - 1
         data = self._dataset()
-        residuals, metrics = self.lost, {"frames": steps}
+        solver = self.stepper.solver.name
+        residuals, metrics = self.lost, {"frames": steps, "sparse_solver": solver}
         if steps:
             data["contact_state"].attrs["names"] = ", ".join(NAMES)
             residuals = residuals | {

@@ -151,6 +151,7 @@ def track(
         metrics={
             "system": "skinned",
             "motion": reference.name,
+            "sparse_solver": stepper.whole.solver.name,
             "frames": record.frames - 1,
             "frames_refined": stepper.refined,
             "worst_volume_ratio": record.worst_ratio,

@@ -1,0 +1,334 @@
+"""MUMPS through ctypes, from the library that CasADi's wheel carries.
+
+CasADi brings the sequential MUMPS 5.8 with METIS (libcoinmumps) on every platform, for
+IPOPT; so skins are fast where MKL is absent: on ARM, and in small installations.
+
+MUMPS is handed one large C structure, whose layout changes between versions. It is
+trusted only where the library itself writes its version 5.8 at the place where
+:class:`_Structure` expects it (:func:`find_mumps`).
+
+Reference: MUMPS 5.8 users' guide; control numbers count from 1 there, from 0 here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem.solver.base import SparseSolver
+
+VERSION = b"5.8."
+"""Of the library whose structure is written down here."""
+
+_ROOM = 1 << 16
+"""Bytes given to a library of unknown version; no version's structure needs more."""
+
+_KINDS = {
+    "i": ctypes.c_int,
+    "l": ctypes.c_int64,
+    "d": ctypes.c_double,
+    "p": ctypes.c_void_p,
+    "c": ctypes.c_char,
+}
+
+_FIELDS = """
+i sym par job comm_fortran  i icntl:60 keep:500  d cntl:15 dkeep:230  l keep8:150
+i n nblk nz_alloc nz  l nnz  p irn jcn a
+i nz_loc  l nnz_loc  p irn_loc jcn_loc a_loc
+i nelt  p eltptr eltvar a_elt blkptr blkvar perm_in sym_perm uns_perm colsca rowsca
+i colsca_from_mumps rowsca_from_mumps
+p colsca_loc rowsca_loc rowind colind pivots
+p rhs redrhs rhs_sparse sol_loc rhs_loc rhsintr
+p irhs_sparse irhs_ptr isol_loc irhs_loc glob2loc_rhs glob2loc_sol
+i nrhs lrhs lredrhs nz_rhs lsol_loc nloc_rhs lrhs_loc nsol_loc
+i schur_mloc schur_nloc schur_lld mblock nblock nprow npcol ld_rhsintr
+i info:80 infog:80  d rinfo:40 rinfog:40
+i deficiency  p pivnul_list mapping singular_values
+i size_schur  p listvar_schur schur wk_user
+c version_number:32 ooc_tmpdir:1024 ooc_prefix:256 write_problem:1024
+i lwk_user  c save_dir:1024 save_prefix:256
+i metis_options:40 instance_number
+"""
+"""DMUMPS_STRUC_C of dmumps_c.h, release 5.8: kinds, and their fields with sizes."""
+
+
+def _fields() -> Iterator[tuple[str, type]]:
+    for word in _FIELDS.split():
+        if word in _KINDS:
+            kind = _KINDS[word]
+            continue
+        name, _, size = word.partition(":")
+        yield name, kind * int(size) if size else kind
+
+
+class _Structure(ctypes.Structure):
+    _fields_ = tuple(_fields())
+
+
+START, END, ANALYSE, FACTOR, SOLVE = -1, -2, 1, 2, 3
+"""Jobs of MUMPS."""
+
+ON_HOST = 1
+"""The calling process takes part in the work (`par`); it is the only one here."""
+
+NO_MPI = -987654
+"""The communicator of the sequential library."""
+
+DEFINITE, SYMMETRIC = 1, 2
+"""Kinds of matrices (`sym`): LDL' without and with pivoting."""
+
+ORDERING, SCALING, SPACE, SCHUR, FIND_NULL, HALF = 6, 7, 13, 18, 23, 25
+"""Places of the controls (`icntl`) that are set here; HALF is that of half a solve."""
+
+QUIET = (-1, -1, -1, 0)
+"""Its first four: no printing."""
+
+METIS, BY_ROWS, FORWARD, BACKWARD = 5, 1, 1, 2
+"""Values of ORDERING, of SCHUR, and the two of HALF."""
+
+NEGATIVE, NULL, SMALLEST, LARGEST = 11, 27, 18, 20
+"""Places of what is told of pivots: two numbers (`infog`), two sizes (`rinfog`)."""
+
+TOO_SMALL = (-8, -9, -14, -20)
+"""Errors that say that the estimated work space, or a buffer, was too small."""
+
+MESSAGES = {
+    -5: "not enough memory",
+    -6: "the pattern is singular",
+    -7: "not enough memory",
+    -10: "the matrix is singular",
+    -13: "not enough memory",
+    -19: "not enough memory",
+}
+
+_one_at_a_time = threading.Lock()
+"""MUMPS keeps what an instance works on in variables of its modules."""
+
+
+@functools.lru_cache(maxsize=1)
+def find_mumps() -> ctypes.CDLL | None:
+    """The MUMPS that CasADi carries, or None where there is none of release 5.8."""
+    spec = find_spec("casadi")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    # The names by which CasADi's own plugins load it, so that one copy serves both.
+    for name in ("libcoinmumps.so.3", "libcoinmumps.3.dylib"):
+        try:
+            library = ctypes.CDLL(str(folder / name))
+            library.dmumps_c.restype = None
+        except (OSError, AttributeError):
+            continue
+        if version(library) is not None:
+            return library
+    return None
+
+
+def version(library: ctypes.CDLL) -> str | None:
+    """MUMPS's version, "5.8.2", or None where the structure is another's."""
+    room = ctypes.create_string_buffer(_ROOM)
+    data = _Structure.from_buffer(room)
+    data.sym, data.par, data.comm_fortran = SYMMETRIC, ON_HOST, NO_MPI
+    data.job = START
+    with _one_at_a_time:
+        library.dmumps_c(room)
+        found = data.version_number
+        # The first fields, with the controls, are those of all versions.
+        data.icntl[0:4] = QUIET
+        data.job = END
+        library.dmumps_c(room)
+    return found.decode() if found.startswith(VERSION) else None
+
+
+@functools.lru_cache(maxsize=1)
+def _blas() -> ctypes.CDLL | None:
+    """The OpenBLAS of CasADi's wheel, whose threads are those of MUMPS, or None."""
+    for path in Path(find_spec("casadi").origin).parent.glob(
+        "libcasadi-tp-openblas.so*"
+    ):
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:
+            continue
+    return None
+
+
+def blas_threads() -> int:
+    """Number of threads of MUMPS's BLAS; 1 where it is not CasADi's."""
+    return 1 if _blas() is None else _blas().openblas_get_num_threads()
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    blas = _blas() if number else None
+    if blas is None:
+        yield
+        return
+    before = blas_threads()
+    blas.openblas_set_num_threads(int(number))
+    try:
+        yield
+    finally:
+        blas.openblas_set_num_threads(before)
+
+
+class _Held:
+    """A right-hand side whose forward sweep MUMPS may still hold."""
+
+    def __init__(self, b: np.ndarray):
+        self.b = b
+
+
+class MumpsSolver(SparseSolver):
+    """MUMPS through ctypes; see :class:`~drakebots.fem.solver.base.SparseSolver`.
+
+    The analysis runs at the first factorization and is kept; a factorization that
+    fails leaves it usable. In Schur mode the dense complement on the kept dofs comes
+    out of the factorization. `reduce` and `expand` are the two halves of a solve. MUMPS
+    holds the first half of one right-hand side for one second half; another `expand`
+    repeats its first half.
+
+    Definite matrices are factored as LDL' without pivoting, and refused where a pivot
+    is negative or no more than rounding; indefinite ones where a pivot is zero. MUMPS
+    has one thread but for its BLAS, whose fronts are small: more seldom help.
+    """
+
+    name = "mumps"
+
+    def __init__(self, pattern, kept=None, *, definite=True, threads=None):
+        super().__init__(pattern, kept)
+        self._library = find_mumps()
+        if self._library is None:
+            raise InvalidInput(
+                "sparse solver mumps: no MUMPS 5.8 in the installed CasADi; install "
+                "casadi >= 3.8 or choose the solver 'scipy'"
+            )
+        self._threads, self._definite = threads, definite
+        row = np.repeat(np.arange(pattern.size), np.diff(pattern.indptr))
+        self._row = (row + 1).astype(np.int32)
+        self._column = (np.asarray(pattern.indices) + 1).astype(np.int32)
+        self._listed = (self.kept + 1).astype(np.int32)
+        k = len(self.kept)
+        self._schur = np.zeros((k, k))
+        self._values = self._held = self._data = None
+
+    def factor(self, values):
+        self._values = self.checked(values)
+        self._small = self._held = None
+        self._factored = False
+        if self._data is None:
+            self._start()
+        data = self._data
+        data.a = self._values.ctypes.data
+        # A new array: whoever holds the last complement keeps it.
+        self._schur = np.zeros_like(self._schur)
+        data.schur = self._schur.ctypes.data
+        while (error := self._call(FACTOR)) in TOO_SMALL and data.icntl[SPACE] < 1000:
+            data.icntl[SPACE] *= 2
+        self._check(error, "factorization")
+        negative, null = data.infog[NEGATIVE], data.infog[NULL]
+        smallest, largest = data.rinfog[SMALLEST], data.rinfog[LARGEST]
+        if self._definite:
+            rounding = self.pattern.size * np.finfo(float).eps * largest
+            if negative or not smallest > rounding:
+                raise NoSolution(
+                    f"mumps: {negative} pivots are negative, the smallest is "
+                    f"{smallest:.1e} beside {largest:.1e}: the matrix is not positive "
+                    "definite"
+                )
+        elif null:
+            raise NoSolution(f"mumps: {null} pivots are zero: the matrix is singular")
+        self._factored = True
+        # MUMPS writes the lower triangle.
+        lower = np.tril(self._schur, -1)
+        self._schur += lower.T - np.triu(self._schur, 1)
+
+    @property
+    def schur(self):
+        self._check_factored()
+        return self._schur
+
+    def reduce(self, b):
+        self._check_factored()
+        b = np.array(b, float, order="F")
+        if not len(self.kept):
+            return self._solve(b, 0)[0], np.empty((0, *b.shape[1:]))
+        held = _Held(b)
+        _, small = self._solve(b.copy(order="F"), FORWARD)
+        self._held = held
+        return held, small
+
+    def expand(self, state, x_kept):
+        if not len(self.kept):
+            return state
+        self._check_factored()
+        if state is not self._held:
+            self._solve(state.b.copy(order="F"), FORWARD)
+        self._held = None
+        return self._solve(state.b.copy(order="F"), BACKWARD, x_kept)[0]
+
+    def close(self):
+        if self._data is not None:
+            self._call(END)
+            self._data, self._factored = None, False
+
+    def __del__(self):
+        # At interpreter shutdown the modules are gone; the process frees the memory.
+        if not sys.is_finalizing() and getattr(self, "_data", None) is not None:
+            self.close()
+
+    def _start(self):
+        """Analyses the pattern."""
+        data = self._data = _Structure()
+        data.sym = DEFINITE if self._definite else SYMMETRIC
+        data.par, data.comm_fortran = ON_HOST, NO_MPI
+        self._check(self._call(START), "start")
+        data.icntl[0:4] = QUIET
+        data.icntl[FIND_NULL] = 1
+        data.icntl[ORDERING] = METIS
+        if self._definite:
+            data.icntl[SCALING] = 0
+        data.n, data.nnz = self.pattern.size, len(self._row)
+        data.irn, data.jcn = self._row.ctypes.data, self._column.ctypes.data
+        if len(self.kept):
+            data.icntl[SCHUR] = BY_ROWS
+            data.size_schur = data.lredrhs = len(self.kept)
+            data.listvar_schur = self._listed.ctypes.data
+        try:
+            self._check(self._call(ANALYSE), "analysis")
+        except NoSolution:
+            self.close()
+            raise
+
+    def _solve(self, b, half, x_kept=None):
+        """Sweeps over b (n, ...), which becomes x; and the reduced b or None."""
+        data, columns = self._data, 1 if b.ndim == 1 else b.shape[1]
+        small = np.empty((len(self.kept), *b.shape[1:]), order="F")
+        if x_kept is not None:
+            small[...] = x_kept
+        data.rhs, data.nrhs, data.lrhs = b.ctypes.data, columns, len(b)
+        data.redrhs = small.ctypes.data
+        data.icntl[HALF] = half
+        self._held = None
+        self._check(self._call(SOLVE), "solve")
+        return b, small
+
+    def _call(self, job):
+        self._data.job = job
+        with _one_at_a_time, _threads(self._threads):
+            self._library.dmumps_c(ctypes.byref(self._data))
+        return self._data.infog[0]
+
+    def _check(self, error, work):
+        if error < 0:
+            reason = MESSAGES.get(error, "internal error")
+            raise NoSolution(
+                f"mumps: {reason} (code {error}, {self._data.infog[1]}, {work})"
+            )

@@ -1,0 +1,165 @@
+"""MKL PARDISO through ctypes, for x86-64: Cholesky or LDL', in double or single."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import numpy as np
+
+from drakebots.core import threads as mkl
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem.solver.base import SparseSolver
+
+DEFINITE, INDEFINITE = 2, -2
+"""PARDISO's types of real symmetric matrices."""
+
+MESSAGES = {
+    -1: "input inconsistent",
+    -2: "not enough memory",
+    -3: "reordering problem",
+    -4: "zero or negative pivot: the matrix is singular or not positive definite",
+    -7: "the diagonal matrix is singular",
+    -8: "integer overflow: the matrix is too large for 32-bit indices",
+}
+
+
+class PardisoSolver(SparseSolver):
+    """MKL PARDISO through ctypes; see :class:`SparseSolver`.
+
+    The analysis runs at the first factorization and is kept; a factorization that
+    fails leaves it usable. In Schur mode (iparm[35] = 2) the dense complement on the
+    kept dofs comes out of the factorization, and phases 331 and 333 do the forward and
+    backward sweeps around it. In single precision (iparm[27] = 1) values, right-hand
+    sides and S are float32; answers are float64 arrays of float32 accuracy.
+
+    Reference: Intel oneMKL developer reference, "pardiso iparm parameter".
+    """
+
+    name = "pardiso"
+
+    def __init__(
+        self, pattern, kept=None, *, definite=True, threads=None, precision="double"
+    ):
+        super().__init__(pattern, kept)
+        self.exact = precision == "double"
+        self._real = np.float64 if self.exact else np.float32
+        self._mkl = mkl.find_mkl()
+        if self._mkl is None:
+            raise InvalidInput(
+                "sparse solver pardiso: libmkl_rt was not found; install mkl "
+                "(x86-64 only) or choose the solver 'mumps'"
+            )
+        self._type = DEFINITE if definite else INDEFINITE
+        self._threads = threads
+        self._handle = np.zeros(64, np.int64)
+        self._iparm = np.zeros(64, np.int32)
+        self._iparm[0] = 1  # use these values, not the defaults
+        self._iparm[1] = 2  # nested dissection
+        self._iparm[9] = 8  # perturb pivots below 1e-8 (indefinite only)
+        self._iparm[20] = 1  # 1 x 1 and 2 x 2 pivots
+        self._iparm[23] = int(definite)  # two-level factorization
+        self._iparm[27] = int(not self.exact)
+        self._iparm[34] = 1  # indices from 0
+        self._indptr = np.ascontiguousarray(pattern.indptr, np.int32)
+        self._indices = np.ascontiguousarray(pattern.indices, np.int32)
+        self._mark = np.zeros(pattern.size, np.int32)
+        if len(self.kept):
+            self._mark[self.kept] = 1
+            self._iparm[35] = 2
+            # MKL returns S in increasing order of dofs.
+            self._order = np.argsort(np.argsort(self.kept))
+        self._values = self._schur = None
+        self._analysed = False
+
+    def factor(self, values):
+        values = self.checked(values)
+        self._values = values.astype(self._real, copy=False)
+        self._schur = self._small = None
+        self._factored = False
+        k = len(self.kept)
+        S = np.zeros((k, k) if k else 1, self._real)
+        if not self._analysed:
+            self._call(11, None, None)
+            self._analysed = True
+        self._call(22, None, S)
+        self._factored = True
+        if k:
+            S = S[np.ix_(self._order, self._order)].astype(float)
+            self._schur = (S + S.T) / 2
+
+    @property
+    def schur(self):
+        self._check_factored()
+        return self._schur
+
+    def reduce(self, b):
+        given = np.asarray(b, float)
+        b = np.array(given, self._real, order="F")
+        if not len(self.kept):
+            return self._sweep(33, b).astype(float), np.empty((0, *b.shape[1:]))
+        # In the sweep b_c would be rounded to single precision.
+        b[self.kept] = 0.0
+        state = self._sweep(331, b)
+        return state, given[self.kept] + state[self.kept]
+
+    def expand(self, state, x_kept):
+        if not len(self.kept):
+            return state
+        state = np.array(state, order="F")
+        state[self.kept] = x_kept
+        x = self._sweep(333, state).astype(float, copy=False)
+        x[self.kept] = x_kept
+        return x
+
+    def close(self):
+        if self._analysed:
+            self._analysed = False
+            self._call(-1, None, None)
+
+    def __del__(self):
+        # At interpreter shutdown the modules are gone; the process frees the memory.
+        if not sys.is_finalizing() and getattr(self, "_analysed", False):
+            self.close()
+
+    def _sweep(self, phase, b):
+        self._check_factored()
+        x = np.empty_like(b, order="F")
+        self._call(phase, b, x)
+        return x
+
+    def _call(self, phase, b, x):
+        def pointer(array):
+            return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
+
+        def number(value):
+            return ctypes.byref(ctypes.c_int32(value))
+
+        columns = 1 if b is None or b.ndim == 1 else b.shape[1]
+        error = ctypes.c_int32(0)
+        before = 0
+        if self._threads:
+            before = self._mkl.MKL_Set_Num_Threads_Local(int(self._threads))
+        self._mkl.pardiso(
+            pointer(self._handle),
+            number(1),
+            number(1),
+            number(self._type),
+            number(phase),
+            number(self.pattern.size),
+            pointer(self._values),
+            pointer(self._indptr),
+            pointer(self._indices),
+            pointer(self._mark),
+            number(columns),
+            pointer(self._iparm),
+            number(0),
+            pointer(b),
+            pointer(x),
+            ctypes.byref(error),
+        )
+        if self._threads:
+            self._mkl.MKL_Set_Num_Threads_Local(before)
+        if error.value:
+            reason = MESSAGES.get(error.value, "internal error")
+            raise NoSolution(f"pardiso: {reason} (code {error.value}, phase {phase})")
