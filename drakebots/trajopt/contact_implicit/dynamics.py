@@ -31,6 +31,10 @@ its lower bound (Manchester et al. 2019; RSS 2018 (14)).
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+
 import casadi as ca
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -40,10 +44,31 @@ from drakebots.trajopt.program import Block
 INTEGRATORS = ("midpoint", "euler")
 
 
-def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block:
+def _once(make: Callable[..., Block]) -> Callable[..., Block]:
+    """Makes a block once for a system: all its programs share derivatives and code."""
+
+    form = inspect.signature(make)
+
+    @wraps(make)
+    def kept(system: ContactSystem, *args, **options) -> Block:
+        given = form.bind(system, *args, **options)
+        given.apply_defaults()
+        key = (make.__name__, *list(given.arguments.values())[1:])
+        if key not in system.blocks:
+            system.blocks[key] = make(*given.args, **given.kwargs)
+        return system.blocks[key]
+
+    return kept
+
+
+@_once
+def interval_block(
+    system: ContactSystem, integrator: str = "midpoint", *, compiles: bool = True
+) -> Block:
     """Rows `after` (p+), `before` (p-) and `loops` of one interval.
 
-    Inputs h, q0, q1, u, lam (loop forces), gam, beta (contact forces).
+    Inputs h, q0, q1, u, lam (loop forces), gam, beta (contact forces); `compiles` as
+    for :class:`.Block`, here and below.
 
     Raises:
         UnknownName: for an integrator that is not in :data:`INTEGRATORS`.
@@ -69,25 +94,29 @@ def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block
     rows = {"after": after, "before": before}
     if system.num_loop_rows:
         rows["loops"] = c
-    return Block(f"interval_{integrator}", symbols, rows)
+    return Block(f"interval_{integrator}", symbols, rows, compiles=compiles)
 
 
-def start_block(system: ContactSystem) -> Block:
+@_once
+def start_block(system: ContactSystem, *, compiles: bool = True) -> Block:
     """Row `momentum`: M(q) v at the first knot, from q and v = qdot."""
     q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
     _, momentum = system.lagrangian_gradients(q, v)
-    return Block("start", {"q": q, "v": v}, {"momentum": momentum})
+    rows = {"momentum": momentum}
+    return Block("start", {"q": q, "v": v}, rows, compiles=compiles)
 
 
-def loop_block(system: ContactSystem) -> Block:
+@_once
+def loop_block(system: ContactSystem, *, compiles: bool = True) -> Block:
     """Row `loops`: c(q) at a knot."""
     if not system.num_loop_rows:
         raise InvalidInput("the model has no loops to close")
     q = ca.SX.sym("q", system.nq)
     c, _ = system.loop_force(q, ca.SX.zeros(system.num_loop_rows))
-    return Block("loops_at_knot", {"q": q}, {"loops": c})
+    return Block("loops_at_knot", {"q": q}, {"loops": c}, compiles=compiles)
 
 
+@_once
 def contact_block(system: ContactSystem, *, levels: bool = False) -> Block:
     """Rows `distance`, `slip`, `cone` and `complementarity` (3) of an interval.
 

@@ -11,7 +11,7 @@ variables are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -236,14 +236,14 @@ class ContactImplicitBuilder(ProgramBuilder):
             if p.loops_at_start:
                 first = self._equalities("loops_start", 1, loop_names, p.scales.gap)
                 at = {"q": self["q"].indices[:1]}
-                closed = replace(loop_block(s), compiles=self.compiles)
+                closed = loop_block(s, compiles=self.compiles)
                 self.add_term(closed, at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
         # start = M v0 - p- of the first; wrap = p+ of the last - M v0;
         # end_rest = p+ of the last.
-        block = replace(interval_block(s, p.integrator), compiles=self.compiles)
+        block = interval_block(s, p.integrator, compiles=self.compiles)
         self.add_term(block, inputs, rows, signs={"before": -1.0})
-        at_start = replace(start_block(s), compiles=self.compiles)
+        at_start = start_block(s, compiles=self.compiles)
         v0 = {"q": self["q"].indices[:1], "v": self["v0"].indices}
         self.add_term(at_start, v0, {"momentum": start})
         if p.periodic is not None:

@@ -58,6 +58,11 @@ class ContactSystem:
         """The plant as CasADi expressions."""
         return Twin(self.robot.plant)
 
+    @cached_property
+    def blocks(self) -> dict:
+        """Blocks of its mechanics that were made, see `dynamics`."""
+        return {}
+
     @property
     def nq(self) -> int:
         """Number of coordinates."""

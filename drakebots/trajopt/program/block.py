@@ -177,35 +177,45 @@ def cache_folder() -> Path:
     return Path(root) / "drakebots"
 
 
-def compiled(functions: Sequence[ca.Function]) -> list[ca.Function]:
+def compiled(
+    functions: Sequence[ca.Function], sources: Sequence[str]
+) -> list[ca.Function]:
     """The functions in the same order, large ones compiled.
 
     Functions that cannot be compiled (no compiler, a read-only disk, an error of the
     compiler) are returned unchanged.
+
+    Args:
+        functions: the functions.
+        sources: what each was derived from, by which its code is found again: the
+            code of a Hessian takes longer to write than to load.
     """
     cc = compiler()
     if cc is None:
         return list(functions)
-    jobs = [_Job(f, cc) if f.n_instructions() >= WORTH_IT else None for f in functions]
+    jobs = [
+        _Job(f, cc, source) if f.n_instructions() >= WORTH_IT else None
+        for f, source in zip(functions, sources)
+    ]
     return [job.finish() if job else f for job, f in zip(jobs, functions)]
 
 
 class _Job:
     """The compilation of one function; compilers run in parallel."""
 
-    def __init__(self, function: ca.Function, cc: str):
+    def __init__(self, function: ca.Function, cc: str, source: str):
         self.function, self.process, self.target = function, None, None
-        # The name is part of the code and of its hash, so it must not count.
-        generator = ca.CodeGenerator(function.name(), {"with_header": False})
-        generator.add(function)
-        code = generator.dump()
-        key = hashlib.sha256("\n".join([code, cc, *_FLAGS]).encode()).hexdigest()
+        # The name is part of the code, so it must not count.
+        parts = (source, function.name(), ca.__version__, cc, *_FLAGS)
+        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         try:
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
             self.target = folder / f"{function.name()}_{key[:24]}.so"
             if not self.target.exists():
-                self._start(code, cc)
+                generator = ca.CodeGenerator(function.name(), {"with_header": False})
+                generator.add(function)
+                self._start(generator.dump(), cc)
         except OSError:
             self.target = None
 
@@ -242,8 +252,13 @@ class _Job:
 def compile_blocks(blocks) -> list[dict[str, ca.Function]]:
     """The functions of several blocks, compiled in parallel."""
     todo = [b for b in blocks if "functions" not in b.__dict__]
-    large = [f for b in todo if b.compiles for f in b._expressions.values()]
-    done = iter(compiled(large))
+    large = [
+        (f, b.value_function.serialize())
+        for b in todo
+        if b.compiles
+        for f in b._expressions.values()
+    ]
+    done = iter(compiled(*zip(*large)) if large else ())
     for block in todo:
         expressions = block._expressions
         block.__dict__["functions"] = (

@@ -12,11 +12,14 @@ from drakebots.robots.hamr.metrics import GRAVITY
 from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
 from drakebots.robots.hamr.reference import Reference, recorded_reference
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
+from drakebots.robots.hamr.simulate import TIME_STEP, HamrSimulation, simulate
 from drakebots.trajopt.program import Program
 
 _CYCLES = 3
 """Cycles simulated after the ramp, of which the last one is taken."""
+
+_STEPS = 500
+"""Steps of the simulation in a cycle, of 0.1 to 1 ms: enough for a first guess."""
 
 _SETTLED = 5
 """Cycles at the end of a run among which the most nearly periodic one is taken."""
@@ -116,6 +119,7 @@ def simulated_gait(problem: GaitProblem) -> Guess:
     Raises:
         InvalidInput: when the simulation ends early.
     """
+    period = 1 / problem.frequency
     walk = _simulated(
         HamrSimulation(
             gait=problem.gait,
@@ -125,9 +129,10 @@ def simulated_gait(problem: GaitProblem) -> Guess:
             cycles=_CYCLES,
             swing_voltage=problem.warm_voltage,
             lift_voltage=problem.warm_voltage,
+            time_step=float(np.clip(period / _STEPS, TIME_STEP, 1e-3)),
         )
     )
-    end, period = float(walk.data.time.values[-1]), 1 / problem.frequency
+    end = float(walk.data.time.values[-1])
     reference = recorded_reference(
         walk.data, end - period, end, periodic=False, friction=problem.mu
     )
