@@ -39,7 +39,10 @@ COMMANDS = {
     "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "refine": ("plan again from executed runs", "plan:REFINE"),
-    "export": ("write a plan for real hardware", "plan:EXPORT"),
+    "export": (
+        "write a model or a result for other tools, a plan for hardware",
+        "plan:EXPORT",
+    ),
     "limbs": ("put soft, actuated limbs on any robot", "design:LIMBS"),
     "attach": ("glue an elastic skin to a skeleton", "skin:ATTACH"),
     "design": ("design a skinned robot from a surface", "design:DESIGN"),

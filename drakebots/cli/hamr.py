@@ -28,7 +28,12 @@ from drakebots.cli.options import (
     switch,
 )
 from drakebots.cli.output import finish, tell
-from drakebots.cli.plan import solver_arguments, solver_options
+from drakebots.cli.plan import (
+    export_arguments,
+    export_result,
+    solver_arguments,
+    solver_options,
+)
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.model import load
@@ -167,8 +172,9 @@ PLAN = Variant(
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="a plan of HAMR (.nc), or hamr:10hz_card")
     output_argument(
-        parser, "--voltages", required=True, help="table of waveforms to write (.csv)"
+        parser, "--voltages", help="table of waveforms of the drive to write (.csv)"
     )
+    export_arguments(parser)
     parser.add_argument(
         "--rate", type=float, default=2500.0, help="sampling rate [Hz] (default 2500)"
     )
@@ -181,14 +187,13 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    path = export_voltages(
-        stored_motion(args.plan),
-        args.voltages,
-        rate=args.rate,
-        cycles=args.cycles,
-        ramp=args.ramp,
-    )
-    return tell(args, {"voltages": str(path), "rate_hz": args.rate}, path)
+    plan, own, facts = stored_motion(args.plan), [], {}
+    if args.voltages is not None:
+        options = given(args, ("rate", "cycles", "ramp"))
+        own.append(export_voltages(plan, args.voltages, **options))
+        facts = {"voltages": str(own[0]), "rate_hz": args.rate}
+    written = export_result(args, plan, own)
+    return tell(args, facts | {"files": list(map(str, written))}, *written)
 
 
 EXPORT = Variant(

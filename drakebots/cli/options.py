@@ -102,6 +102,8 @@ def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
 
 # --- files to write ---------------------------------------------------------
 
+_ENDING = re.compile(r"(?<=\()\.[a-z.]+(?=\))")
+
 Write = Callable[["Result", Path, "Model | None"], Path]
 
 
@@ -113,6 +115,7 @@ class Output:
         name: of the option.
         write: writes it from the command's result; None where the command does.
         picture: whether its ending must be that of a picture.
+        endings: those that its name may have; empty for any.
         draws: whether it is a drawing; it is made after all that is data.
     """
 
@@ -120,6 +123,7 @@ class Output:
     write: Write | None = None
     picture: bool = False
     draws: bool = False
+    endings: tuple[str, ...] = ()
 
 
 def output_argument(
@@ -128,12 +132,18 @@ def output_argument(
     write: Write | None = None,
     picture: bool = False,
     draws: bool = False,
+    endings: tuple[str, ...] = (),
     **extra: Any,
 ) -> None:
-    """Adds a file to write, which is checked before the command runs."""
+    """Adds a file to write, which is checked before the command runs.
+
+    Where no endings are given, they are those that the help text names: "(.nc)".
+    """
     action = parser.add_argument(*flags, type=Path, **extra)
     before = parser.get_default("outputs") or ()
-    parser.set_defaults(outputs=(*before, Output(action.dest, write, picture, draws)))
+    endings = endings or tuple(_ENDING.findall(extra.get("help", "")))
+    entry = Output(action.dest, write, picture, draws, endings)
+    parser.set_defaults(outputs=(*before, entry))
 
 
 def output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -215,12 +225,15 @@ def check_outputs(args: argparse.Namespace) -> None:
     Raises:
         InvalidInput: for a picture of another ending, and for two files of one
             name.
-        FileProblem: for a file that cannot be written, or that the command reads.
+        FileProblem: for a file of another ending, that cannot be written, or that the
+            command reads.
     """
     taken: dict[str, str] = {}
     for entry, path in wanted(args):
         if entry.picture:
             check_ending(path)
+        elif entry.endings and not path.name.lower().endswith(entry.endings):
+            raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")
         real = str(check_output(path))
         if real in taken:
             raise InvalidInput(

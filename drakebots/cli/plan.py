@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from drakebots.cli.inputs import (
     load_model,
     model_argument,
     named_numbers,
+    names_result,
     number,
     numbers,
     stored,
@@ -25,14 +27,18 @@ from drakebots.cli.options import (
     output_argument,
     output_arguments,
     picture_argument,
+    refuse,
     switch,
+    table_argument,
 )
-from drakebots.cli.output import finish
+from drakebots.cli.output import finish, tell, write_data
 from drakebots.cli.progress import print_notes, progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
-from drakebots.model import Model, robot_alone
+from drakebots.model import Model, find_model, robot_alone
+from drakebots.multibody.exchange import write_mjcf, write_urdf
 from drakebots.plots import plot_convergence
+from drakebots.results import Result
 from drakebots.robots import kinds, record
 from drakebots.trajopt.locomotion import (
     GAITS,
@@ -217,13 +223,13 @@ def _plan_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(path: str, what: str) -> None:
-    """Raises InvalidInput for a result that cannot be tracked, refined or exported."""
+    """Raises InvalidInput for a result that cannot be tracked or refined."""
     kind = stored(path).kind
     able = [entry.name for entry in kinds().values() if getattr(entry, what)]
     if kind not in able:
         raise InvalidInput(
             f"{path}: a result of kind {kind!r} cannot be "
-            f"{what}{'d' if what.endswith('e') else 'ed'}; "
+            f"{'refined' if what == 'refine' else 'tracked'}; "
             f"give one of kind {', '.join(able)}"
         )
 
@@ -264,15 +270,87 @@ REFINE = Command(
     find=lambda word: _check(word, "refine"),
 )
 
+_ABOUT_MODELS = ("feet", "actuate", "effort", "package", "strict", "free_base", "up")
+_OF_MODELS = ("mjcf", "urdf", "time_step", "ground")
+
+
+def export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the files that `export` writes of any result."""
+    table_argument(parser, "the result's time series as a table (.csv)")
+
+
+def export_result(
+    args: argparse.Namespace, result: Result, written: Sequence[Path] = ()
+) -> list[Path]:
+    """Writes those files, after what the result's kind has of its own.
+
+    Raises:
+        InvalidInput: where none is wanted.
+    """
+    paths = [*written, *write_data(args, result)]
+    if not paths:
+        names = ", ".join(option(entry.name) for entry in args.outputs)
+        raise InvalidInput(f"say what to write of a result: {names}")
+    return paths
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", help="a model, a result (.nc) or a stored plan (hamr:jump)"
+    )
+    result = parser.add_argument_group("of a result")
+    export_arguments(result)
+    group = parser.add_argument_group("of a model")
+    output_argument(group, "--mjcf", help="the model for MuJoCo (.xml), loops closed")
+    output_argument(
+        group, "--urdf", help="the model as URDF (.urdf), loops in Drake's own tags"
+    )
+    group.add_argument(
+        "--time-step", type=float, help="of the MJCF's simulation [s] (default 1e-4)"
+    )
+    group.add_argument(
+        "--ground", type=float, help="friction of a ground in the MJCF (default: none)"
+    )
+    model_argument(group, word="")
+
+
+def _export(args: argparse.Namespace) -> int:
+    if names_result(args.what):
+        refuse(args, (*_OF_MODELS, *_ABOUT_MODELS), "a result; it is for a model")
+        written = export_result(args, stored(args.what))
+        return tell(args, {"files": list(map(str, written))}, *written)
+    find_model(args.what)
+    refuse(args, ("csv",), "a model; it is for a result (.nc)")
+    if not (args.mjcf or args.urdf):
+        raise InvalidInput("say what to write of a model: --mjcf, --urdf")
+    if not args.mjcf:
+        refuse(args, ("time_step", "ground"), "a URDF; it is for --mjcf")
+    args.model, written = args.what, []
+    model = load_model(args)
+    if args.mjcf:
+        options = given(args, ("time_step", "ground"))
+        written.append(write_mjcf(model, args.mjcf, **options))
+    if args.urdf:
+        written.append(write_urdf(model, args.urdf))
+    return tell(args, {"files": list(map(str, written))}, *written)
+
+
+def _find_export(word: str) -> None:
+    if names_result(word):
+        stored(word)
+    else:
+        find_model(word)
+
+
 EXPORT = Command(
     "export",
     Variant(
-        "write a plan for real hardware: drive voltages, angles of servos",
-        "drakebots export plan.nc --voltages v.csv",
-        _plan_argument,
-        _refuse("export"),
+        "write a model or a result for other tools, or a plan for real hardware",
+        "drakebots export hamr --mjcf hamr.xml",
+        _export_arguments,
+        _export,
     ),
     forms=lambda: kind_forms("export"),
     show_forms=True,
-    find=lambda word: _check(word, "export"),
+    find=_find_export,
 )

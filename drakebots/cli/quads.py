@@ -16,9 +16,11 @@ from drakebots.cli.options import (
     refuse,
 )
 from drakebots.cli.output import finish, tell
+from drakebots.cli.plan import export_arguments, export_result
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import InvalidInput
 from drakebots.model import load
+from drakebots.results import Result
 from drakebots.robots import quads
 from drakebots.robots.quads.track import PULSE, UNITS
 
@@ -107,8 +109,9 @@ QUAD_TRACK = Variant(
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="plan or run of a skinned robot (.nc)")
     output_argument(
-        parser, "--servos", required=True, help="file of the servos' angles (.csv)"
+        parser, "--servos", help="table of the servos' angles to write (.csv)"
     )
+    export_arguments(parser)
     parser.add_argument("--map", type=Path, help="servo_map.csv of the board")
     parser.add_argument(
         "--rate", type=float, default=50.0, help="rows per second [Hz] (default 50)"
@@ -130,11 +133,27 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
+    plan, own, facts = stored_motion(args.plan), [], {}
+    if args.servos is not None:
+        own.append(_write_servos(args, plan))
+        header, *rows = own[0].read_text().splitlines()
+        facts = {
+            "servos": str(own[0]),
+            "rows": len(rows),
+            "channels": header.count(","),
+            "rate_hz": args.rate,
+            "units": args.units,
+        }
+    written = export_result(args, plan, own)
+    return tell(args, facts | {"files": list(map(str, written))}, *written)
+
+
+def _write_servos(args: argparse.Namespace, plan: Result) -> Path:
     pulse = numbers(args.pulse, "--pulse")
     if len(pulse) != 2:
         raise InvalidInput(f"--pulse {args.pulse!r}: write two widths, 500,2500")
-    path = quads.export_servos(
-        stored_motion(args.plan),
+    return quads.export_servos(
+        plan,
         args.servos,
         servo_map=args.map,
         rate=args.rate,
@@ -142,15 +161,6 @@ def _export(args: argparse.Namespace) -> int:
         units=args.units,
         pulse=pulse,
     )
-    header, *rows = path.read_text().splitlines()
-    facts = {
-        "servos": str(path),
-        "rows": len(rows),
-        "channels": header.count(","),
-        "rate_hz": args.rate,
-        "units": args.units,
-    }
-    return tell(args, facts, path)
 
 
 QUAD_EXPORT = Variant(

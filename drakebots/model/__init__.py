@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from drakebots.model.model import Model
     from drakebots.model.parameters import Parameters, parameters_of
     from drakebots.model.poses import standing_poses
+    from drakebots.model.reading.inertias import principal_inertia
+    from drakebots.model.reading.meshes import obj_mesh
     from drakebots.model.sdf import (
         SdfGeometry,
         SdfJoint,

@@ -342,14 +342,14 @@ def add_ball_constraints(
     for loop in loops:
         body_A = find_body(plant, loop.body_A, instance)
         body_B = find_body(plant, loop.body_B, instance)
-        for p_AP, p_BQ in _balls(loop, half_length):
+        for p_AP, p_BQ in ball_points(loop, half_length):
             plant.AddBallConstraint(
                 body_A, p_AP / length_unit, body_B, p_BQ / length_unit
             )
     return plant.num_constraints() - before
 
 
-def _balls(loop: Loop, half_length: float):
+def ball_points(loop: Loop, half_length: float):
     """The points in A and in B of the balls that close a loop [m]."""
     if loop.rows == "weld":
         X_AP, X_BQ = loop.frames()

@@ -14,7 +14,7 @@ from pydrake.multibody.tree import ModelInstanceIndex
 from drakebots.model.actuators import Actuator, add_actuators
 from drakebots.model.description import Point
 from drakebots.model.feet import FootCandidate
-from drakebots.model.loops import Loop, add_ball_constraints
+from drakebots.model.loops import Loop, add_ball_constraints, ball_points
 from drakebots.model.parse import parse_model
 from drakebots.model.reading import Reading
 
@@ -138,6 +138,25 @@ class Model:
             loops: to close; all by default.
             length_unit: the plant's unit of length [m].
         """
+        add_ball_constraints(
+            plant,
+            self.loops if loops is None else loops,
+            half_length=self._half_length(plant, length_unit),
+            length_unit=length_unit,
+        )
+
+    def balls(self, plant: MultibodyPlant) -> list[tuple[Loop, np.ndarray, np.ndarray]]:
+        """The balls that close the loops: each with its loop, p_AP and p_BQ (3,) [m].
+
+        Args:
+            plant: with the model's bodies, in SI.
+        """
+        half = self._half_length(plant, 1.0)
+        return [
+            (loop, *points) for loop in self.loops for points in ball_points(loop, half)
+        ]
+
+    def _half_length(self, plant: MultibodyPlant, length_unit: float) -> float:
         points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
         reach = max((float(np.abs(p).max()) for p in points), default=0.0)
         if reach == 0 and points:
@@ -145,12 +164,7 @@ class Model:
             places = [j.frame_on_parent().GetFixedPoseInBodyFrame() for j in joints]
             reach = max(float(np.abs(X.translation()).max()) for X in places)
             reach *= length_unit
-        add_ball_constraints(
-            plant,
-            self.loops if loops is None else loops,
-            half_length=reach / 20 or 1e-3,
-            length_unit=length_unit,
-        )
+        return reach / 20 or 1e-3
 
     def report(self) -> dict[str, Any]:
         """The contents as JSON-able values, lengths in m, mass in kg."""

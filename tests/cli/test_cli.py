@@ -80,11 +80,10 @@ def test_models_and_show(capsys):
     assert len(facts["feet"]) == 4
 
 
-@pytest.mark.parametrize("argv", [["track"], ["export", "--voltages", "v.csv"]])
-def test_a_run_is_no_plan(argv, run, tmp_path, monkeypatch, capsys):
-    """One line names the kind and those that can be tracked or exported."""
+def test_a_run_is_no_plan(run, tmp_path, monkeypatch, capsys):
+    """One line names the kind and those that can be tracked."""
     monkeypatch.chdir(tmp_path)
-    assert main([argv[0], str(run["nc"]), *argv[1:]]) == 2
+    assert main(["track", str(run["nc"])]) == 2
     err = capsys.readouterr().err
     assert "'hamr.simulation' cannot be" in err and "hamr.plan" in err
     assert err.count("\n") == 1 and not list(tmp_path.iterdir())
@@ -198,7 +197,7 @@ def test_help_has_an_example_that_parses(name, title, capsys, monkeypatch):
         (found,) = (f for f in command.forms() if f.title == title)
         form = found.load()
         words = [shlex.split(form.example)[2]]
-    if name in ("track", "refine", "export"):
+    if name in ("track", "refine") or (name == "export" and title):
         kind = (title or "a result of kind hamr.plan").rpartition(" ")[2]
         plan = SimpleNamespace(kind=kind)
         monkeypatch.setattr(inputs, "stored", lambda path: plan)
@@ -270,3 +269,32 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
     result = load_result(out)
     assert result.verdict == "interrupted"
     assert result.data.sizes["time"] > 10
+
+
+def test_a_model_is_exported(tmp_path, capsys):
+    """Both formats at once; and what a model or a result has not is refused."""
+    argv = ["export", "skinned_leg", "--mjcf", str(tmp_path / "leg.xml"), "--json"]
+    assert main([*argv, "--urdf", str(tmp_path / "leg.urdf"), "--ground", "0.5"]) == 0
+    assert len(last_json(capsys.readouterr().out)["files"]) == 2
+    assert 'name="ground"' in (tmp_path / "leg.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["brick"], "--mjcf, --urdf"),
+        (["brick", "--csv", "x.csv"], "--csv does not apply to a model"),
+        (["brick", "--mjcf", "x.urdf"], "needs the ending .xml"),
+        (["brick", "--urdf", "x.urdf", "--ground", "1"], "--ground does not apply"),
+        (["RUN"], "say what to write of a result: --csv"),
+        (["RUN", "--mjcf", "x.xml"], "--mjcf does not apply to a result"),
+        (["RUN", "--csv", "x.nc"], "needs the ending .csv"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_bad_exports(argv, text, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    argv = [str(run["nc"]) if word == "RUN" else word for word in argv]
+    assert main(["export", *argv]) == 2
+    err = capsys.readouterr().err
+    assert text in err and err.count("\n") == 1 and not list(tmp_path.iterdir())

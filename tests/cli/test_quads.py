@@ -66,6 +66,7 @@ def test_track_and_export(plan, tmp_path, capsys):
         assert main([*argv, "--units", "us", "--json"]) == 0
         assert last(capsys) | {"servos": ""} == {
             "servos": "",
+            "files": [str(table)],
             "rows": 51,
             "channels": 12,
             "rate_hz": 50.0,
@@ -109,7 +110,8 @@ def test_a_robot_fixed_to_the_world_is_not_planned(capsys):
         (["track", "--kp", "1"], "--kp"),
         (["export", "--servos", "x.csv"], "--map"),
         (["export", "--servos", "x.csv", "--pulse", "9"], "--pulse"),
-        (["export", "--voltages", "x.csv"], "--servos"),
+        (["export", "--voltages", "x.csv"], "--voltages does not apply"),
+        (["export"], "--servos, --csv"),
     ],
 )
 def test_bad_tracks_and_exports(plan, capsys, argv, text, monkeypatch, tmp_path):

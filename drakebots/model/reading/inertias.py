@@ -54,6 +54,24 @@ def nearest_inertia(
     return (near + near.T) / 2, float(step * np.sqrt(3) / moments[2])
 
 
+def principal_inertia(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal moments (3,), which a body can have, and their axes (3, 3), a rotation.
+
+    Args:
+        inertia: symmetric (3, 3) [kg m^2]; a diagonal one keeps its axes.
+    """
+    if np.array_equal(inertia, np.diag(np.diag(inertia))):
+        moments, axes = np.diag(inertia).copy(), np.eye(3)
+    else:
+        moments, axes = np.linalg.eigh(inertia)
+        axes[:, 0] *= np.sign(np.linalg.det(axes))
+    # Rounding may leave a thin rod a little beyond what is possible.
+    order = np.argsort(moments)
+    moments = np.maximum(moments, 0.0)
+    moments[order[2]] = min(moments[order[2]], moments[order[0]] + moments[order[1]])
+    return moments, axes
+
+
 def repair_inertia(
     link: str, mass: float, moments: Mapping[str, float], findings: Findings
 ) -> dict[str, float]:

@@ -94,6 +94,23 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
     )
 
 
+def obj_mesh(path: Path) -> Path:
+    """A mesh that Drake uses as .obj without materials: itself, or a converted copy.
+
+    Raises:
+        ModelProblem: for a file that cannot be read.
+    """
+    path = check_mesh_file(path)
+    if path.suffix.lower() == ".obj":
+        return path
+    whole = join(read_parts(path), hull=False)
+    if path.suffix.lower() in (".gltf", ".glb"):
+        # Drake turns glTF, whose y is up, about x.
+        turned = whole.vertices[:, [0, 2, 1]] * [1, -1, 1]
+        whole = Part(turned, whole.faces)
+    return _converted(path, "plain", lambda: [whole], colors=False)
+
+
 def check_mesh_file(path: Path) -> Path:
     """The path of a mesh file that can be read.
 

@@ -6,6 +6,7 @@ import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import ModelProblem
+from drakebots.model.reading.inertias import principal_inertia
 from drakebots.model.reading.mjcf.bodies import Body, Joint, Tree
 from drakebots.model.reading.mjcf.shapes import Shape
 from drakebots.model.sdf import (
@@ -117,17 +118,8 @@ def _inertia(body: Body) -> tuple[SdfPose, np.ndarray]:
 
     libsdformat finds principal moments of a full matrix to 1e-8 only.
     """
-    p, tensor = body.inertia.p_FC, body.inertia.I_C
-    if np.array_equal(tensor, np.diag(np.diag(tensor))):
-        moments, X = np.diag(tensor).copy(), RigidTransform(p)
-    else:
-        moments, axes = np.linalg.eigh(tensor)
-        axes[:, 0] *= np.sign(np.linalg.det(axes))
-        X = RigidTransform(RotationMatrix(axes), p)
-    # Rounding may leave a thin rod a little beyond what is possible.
-    order = np.argsort(moments)
-    moments = np.maximum(moments, 0.0)
-    moments[order[2]] = min(moments[order[2]], moments[order[0]] + moments[order[1]])
+    moments, axes = principal_inertia(body.inertia.I_C)
+    X = RigidTransform(RotationMatrix(axes), body.inertia.p_FC)
     return _pose(X), np.diag(moments)
 
 

@@ -1,0 +1,492 @@
+"""Writes a model as MJCF, for MuJoCo.
+
+What Drake and MuJoCo both know is written as it is: bodies, joints with damping, limits
+and springs, rotors, motors, shapes, friction, which bodies do not collide. The rest:
+
+* Loops become `connect` constraints between sites, with the points of Drake's own ball
+  constraints. MuJoCo's constraints are springs as stiff as the time step allows
+  (`solref` of two steps, `solimp` 0.9999).
+* A bushing at a joint becomes the springs and dampers of three hinges, whose law it has
+  (see :mod:`drakebots.multibody.exchange.parts`). A bushing that bridges a loop gets
+  three hinges of its own: they carry a share of the second body's mass, and a `weld`
+  makes it one with the rest of that body.
+* Bodies without mass, which MuJoCo refuses, are left out: their joint moves to the next
+  body, which may have several in MuJoCo.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+
+from drakebots.core.checks import check_value, non_negative, optional, positive
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import check_output, replacing
+from drakebots.model import Model, find_body, load, principal_inertia
+from drakebots.multibody.exchange.parts import (
+    Form,
+    Part,
+    Step,
+    X,
+    Y,
+    Z,
+    bushings,
+    filtered_pairs,
+    num,
+    plain_robot,
+    read_parts,
+    sizes,
+    spring_dampers,
+    vec,
+)
+from drakebots.multibody.plant import Robot
+
+LEAST_INERTIA = 1e-14
+"""MuJoCo refuses smaller moments of inertia of moving bodies [kg m^2]."""
+
+SAME = 1e-9
+"""Frames this near are one [m, rad]."""
+
+
+def write_mjcf(
+    model: Model | str | Path,
+    path: str | Path,
+    *,
+    time_step: float = 1e-4,
+    ground: float | None = None,
+) -> Path:
+    """Writes a model as MJCF, its meshes as .obj into `meshes/` beside it.
+
+    Joints, motors, bodies and feet (as sites) keep their names; joints of several
+    coordinates become several joints (`_x`, `_y`, `_qx`, ...), or a ball joint. The key
+    frame `home` has Drake's default positions.
+
+    Args:
+        model: as for :func:`drakebots.load`.
+        path: of the file (.xml), in a folder that exists.
+        time_step: of MuJoCo's simulation [s]; loops and contacts are as stiff as it
+            allows.
+        ground: friction coefficient of a plane at z = 0; None for no plane.
+
+    Returns:
+        The path.
+
+    Raises:
+        FileProblem: for another ending, or a file that cannot be written.
+        InvalidInput: for what MJCF cannot say, and for a bad number.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".xml", ".mjcf"):
+        raise FileProblem(path, "needs the ending .xml")
+    check_value("time step", time_step, positive("s"))
+    check_value("ground", ground, optional(non_negative()))
+    check_output(path)
+    model = model if isinstance(model, Model) else load(model)
+    robot = plain_robot(model)
+    root = _Writer(robot, read_parts(robot, path), time_step).document(ground)
+    ET.indent(root)
+    with replacing(path) as part:
+        part.write_text(ET.tostring(root, "unicode") + "\n", encoding="utf-8")
+    return path
+
+
+@dataclass
+class _Hinges:
+    """Joints of a body in MuJoCo: steps about axes through a point of the body."""
+
+    steps: list[Step]
+    X_BM: RigidTransform
+
+
+@dataclass
+class _Gimbal:
+    """A bushing: the frames A and C on its two parts, and its constants (3,)."""
+
+    a: Part
+    c: Part
+    X_A: RigidTransform
+    X_C: RigidTransform
+    stiffness: np.ndarray
+    damping: np.ndarray
+    name: str
+
+    def steps(self, name: str) -> list[Step]:
+        """Turns about z, y and x."""
+        none = (-np.inf, np.inf)
+        return [
+            Step(name + end, False, axis, i, none, self.damping[i], self.stiffness[i])
+            for end, axis, i in (("_qz", Z, 2), ("_qy", Y, 1), ("_qx", X, 0))
+        ]
+
+
+class _Writer:
+    def __init__(self, robot: Robot, parts: list[Part], time_step: float):
+        self.robot, self.parts, self.time_step = robot, parts, time_step
+        self.by_body = {int(part.body.index()): part for part in parts}
+        self.share = {id(part): 1.0 for part in parts}
+        self.joint_bushing: dict[int, _Gimbal] = {}
+        self.mounts: list[_Gimbal] = []
+        for number, bushing in enumerate(bushings(robot)):
+            self._sort(bushing, f"bushing_{number}")
+        for mount in self.mounts:
+            # The body and what its bushings hold of it have equal shares.
+            count = sum(other.c is mount.c for other in self.mounts)
+            self.share[id(mount.c)] = 1 / (1 + count)
+        self.elements: dict[int, ET.Element] = {}
+        self.key: dict[str, list[float]] = {}
+        self.merged = self._find_merged()
+
+    def _sort(self, bushing, name: str) -> None:
+        """A bushing holds the turns of a ball joint, or bridges a loop."""
+        A, C = bushing.frameA(), bushing.frameC()
+        gimbal = _Gimbal(
+            self.by_body[int(A.body().index())],
+            self.by_body[int(C.body().index())],
+            A.GetFixedPoseInBodyFrame(),
+            C.GetFixedPoseInBodyFrame(),
+            bushing.torque_stiffness_constants(),
+            bushing.torque_damping_constants(),
+            name,
+        )
+        forces = [
+            bushing.force_stiffness_constants(),
+            bushing.force_damping_constants(),
+        ]
+        if np.any(forces):
+            raise InvalidInput(
+                f"{name} between {gimbal.a.name} and {gimbal.c.name}: its force "
+                "stiffness cannot be written; use linear_spring_damper"
+            )
+        c = gimbal.c
+        is_at_joint = (
+            c.parent is gimbal.a
+            and c.joint.type_name() == "ball_rpy"
+            and _near(c.X_PF @ c.X_BM.inverse(), gimbal.X_A @ gimbal.X_C.inverse())
+            and np.allclose(gimbal.X_C.translation(), c.X_BM.translation(), atol=SAME)
+        )
+        if is_at_joint:
+            self.joint_bushing[id(c)] = gimbal
+        else:
+            self.mounts.append(gimbal)
+
+    def _find_merged(self) -> set[int]:
+        """Parts without mass that carry one other: their joints move there."""
+        model, plant = self.robot.model, self.robot.plant
+        used = {find_body(plant, p.body).index() for p in (*model.feet, *model.points)}
+        for loop in model.loops:
+            used |= {find_body(plant, b).index() for b in (loop.body_A, loop.body_B)}
+        return {
+            id(part)
+            for part in self.parts[1:]
+            if not part.body.default_mass()
+            and (part.steps or part.is_free)
+            and not part.forms
+            and len(part.children) == 1
+            and part.body.index() not in used
+        }
+
+    # --- the document -------------------------------------------------------
+
+    def document(self, ground: float | None) -> ET.Element:
+        robot, root = self.robot, ET.Element("mujoco", model=self.robot.model.name)
+        _child(root, "compiler", angle="radian", autolimits="true")
+        gravity = robot.plant.gravity_field().gravity_vector()
+        option = {"timestep": num(self.time_step), "gravity": vec(gravity)}
+        _child(root, "option", **option, integrator="implicitfast", solver="Newton")
+        default = _child(root, "default")
+        stiff = f"{num(2 * self.time_step)} 1"
+        # At 10 steps and less the corners of boxes chatter; at 20 a beetle rests on
+        # 16 of them, 6 um deep at steps of 0.1 ms.
+        _child(default, "geom", solref=f"{num(20 * self.time_step)} 1")
+        solid = "0.9999 0.9999 0.001 0.5 2"
+        _child(default, "equality", solref=stiff, solimp=solid)
+        _child(default, "joint", solreflimit=stiff)
+        drawn = _child(default, "default", **{"class": "visual"})
+        _child(drawn, "geom", contype="0", conaffinity="0", group="2", mass="0")
+        touching = _child(default, "default", **{"class": "collision"})
+        _child(touching, "geom", group="3", condim="3")
+        self.asset = _child(root, "asset")
+        self.meshes: dict[tuple, str] = {}
+        world = _child(root, "worldbody")
+        if ground is not None:
+            plane = {"type": "plane", "size": "0 0 1", "condim": "3"}
+            plane |= {"friction": f"{num(ground)} 0.005 0.0001", "priority": "1"}
+            _child(world, "geom", name="ground", **plane)
+        self._forms(world, self.parts[0])
+        self.elements[id(self.parts[0])] = world
+        for part in self.parts[0].children:
+            self._body(world, part, [], RigidTransform())
+        self._points()
+        self.equality = ET.Element("equality")
+        self._loops()
+        for mount in self.mounts:
+            self._mount(mount)
+        for element in (
+            self._contact(),
+            self.equality,
+            self._tendons(),
+            self._actuators(),
+        ):
+            if len(element):
+                root.append(element)
+        key = _child(root, "keyframe")
+        # Positions are in the order of the joints in the file.
+        names = [e.get("name") for e in world.iter() if e.tag.endswith("joint")]
+        home = [x for name in names for x in self.key[str(name)]]
+        _child(key, "key", name="home", qpos=vec(home))
+        if not len(self.asset):
+            root.remove(self.asset)
+        return root
+
+    # --- bodies -------------------------------------------------------------
+
+    def _body(
+        self,
+        parent: ET.Element,
+        part: Part,
+        before: list[_Hinges],
+        X_GP: RigidTransform,
+    ) -> None:
+        """Adds a body and what it carries.
+
+        Args:
+            parent: of MuJoCo's tree.
+            part: to add.
+            before: joints of massless parts between the two, in the frame of `part`'s
+                parent.
+            X_GP: pose of the part's own parent in MuJoCo's at q = 0.
+        """
+        X_GB = X_GP @ part.X_PB
+        X_BP = part.X_PB.inverse()
+        own = [_Hinges(h.steps, X_BP @ h.X_BM) for h in before]
+        gimbal = self.joint_bushing.get(id(part))
+        if gimbal is not None:
+            own.append(_Hinges(gimbal.steps(part.joint.name()), gimbal.X_C))
+        elif part.steps:
+            own.append(_Hinges(part.steps, part.X_BM))
+        if id(part) in self.merged:
+            return self._body(parent, part.children[0], own, X_GB)
+        body = _child(parent, "body", name=part.name, **_pose(X_GB))
+        self.elements[id(part)] = body
+        if part.is_free:
+            _child(body, "freejoint", name=part.joint.name())
+            X_WB = part.X_PF
+            wxyz = X_WB.rotation().ToQuaternion().wxyz()
+            self.key[part.joint.name()] = [*X_WB.translation(), *wxyz]
+        for hinges in own:
+            self._joints(body, hinges)
+        moves = part.is_free or own
+        self._inertia(body, part, self.share[id(part)], RigidTransform(), moves)
+        self._forms(body, part)
+        for child in part.children:
+            self._body(body, child, [], RigidTransform())
+
+    def _joints(self, body: ET.Element, hinges: _Hinges) -> None:
+        p, R = hinges.X_BM.translation(), hinges.X_BM.rotation().matrix()
+        steps = hinges.steps
+        is_ball = [s.name.rpartition("_")[2] for s in steps] == ["qz", "qy", "qx"]
+        if is_ball and not any(s.stiffness or s.damping for s in steps):
+            name = steps[0].name.rpartition("_")[0]
+            _child(body, "joint", type="ball", name=name, pos=vec(p))
+            rpy = [self._default(s) for s in reversed(steps)]
+            self.key[name] = [*RollPitchYaw(rpy).ToQuaternion().wxyz()]
+            return
+        for step in steps:
+            more = {}
+            if np.isfinite(step.limits).any():
+                # MuJoCo knows no limit on one side.
+                far = np.clip(step.limits, -1e3, 1e3)
+                more["range"] = vec(far)
+            if step.stiffness:
+                more |= {"stiffness": num(step.stiffness), "springref": num(step.rest)}
+            if step.damping:
+                more["damping"] = num(step.damping)
+            if step.armature:
+                more["armature"] = num(step.armature)
+            _child(
+                body,
+                "joint",
+                name=step.name,
+                type="slide" if step.slides else "hinge",
+                pos=vec(p),
+                axis=vec(R @ step.axis),
+                **more,
+            )
+            self.key[step.name] = [self._default(step)]
+
+    def _default(self, step: Step) -> float:
+        """Drake's default position of a step; 0 where it is none of Drake's."""
+        plant, name = self.robot.plant, step.name
+        for joint in (name, name.rpartition("_")[0]):
+            if plant.HasJointNamed(joint):
+                return float(
+                    plant.GetJointByName(joint).default_positions()[step.index]
+                )
+        return 0.0
+
+    def _inertia(self, body, part: Part, share: float, X_BF, moves) -> None:
+        """The share of the part's inertia in a frame F of it."""
+        mass, p_BC, I_C = part.inertia()
+        if not mass:
+            if moves:
+                raise InvalidInput(
+                    f"body {part.name!r} moves and has no mass, which MuJoCo refuses; "
+                    "give it some"
+                )
+            return
+        R_FB = X_BF.rotation().matrix().T
+        moments, axes = principal_inertia(R_FB @ I_C @ R_FB.T)
+        quaternion = RotationMatrix(axes).ToQuaternion().wxyz()
+        _child(
+            body,
+            "inertial",
+            pos=vec(X_BF.inverse() @ p_BC),
+            quat=vec(quaternion),
+            mass=num(share * mass),
+            diaginertia=vec(np.maximum(share * moments, LEAST_INERTIA)),
+        )
+
+    def _points(self) -> None:
+        model, feet = self.robot.model, {foot.name for foot in self.robot.model.feet}
+        named = [(foot, foot.name) for foot in model.feet]
+        for point in model.points:
+            end = "_point" if point.name in feet else ""
+            named.append((point, point.name + end))
+        for point, name in named:
+            element = self.elements[id(self._part(point.body))]
+            _child(element, "site", name=name, pos=vec(point.p_BF))
+
+    # --- shapes -------------------------------------------------------------
+
+    def _forms(self, body: ET.Element, part: Part) -> None:
+        for form in part.forms:
+            kind, size = sizes(form.shape)
+            role = "collision" if form.rgba is None else "visual"
+            more = {"class": role, "type": kind, "name": f"{form.name}_{role}"}
+            if form.rgba is None:
+                more["friction"] = f"{num(form.friction)} 0.005 0.0001"
+            else:
+                more["rgba"] = vec(form.rgba)
+            if kind == "mesh":
+                more["mesh"] = self._mesh(form, size)
+            else:
+                more["size"] = vec(size)
+            _child(body, "geom", **more, **_pose(form.X_BG))
+
+    def _mesh(self, form: Form, scale) -> str:
+        key = (form.mesh, tuple(scale))
+        if key not in self.meshes:
+            name = Path(str(form.mesh)).stem
+            number = sum(file == form.mesh for file, _ in self.meshes)
+            self.meshes[key] = f"{name}_{number}" if number else name
+            # A shell: a drawn mesh may be open, and bodies have their own inertia.
+            mesh = {"name": self.meshes[key], "file": form.mesh, "inertia": "shell"}
+            _child(self.asset, "mesh", **mesh, scale=vec(scale))
+        return self.meshes[key]
+
+    def _contact(self) -> ET.Element:
+        """Pairs of bodies whose shapes Drake does not let touch."""
+        contact = ET.Element("contact")
+        for one, other in filtered_pairs(self.robot, self.parts):
+            _child(contact, "exclude", body1=one.name, body2=other.name)
+        return contact
+
+    # --- loops, bushings, springs, motors -----------------------------------
+
+    def _site(self, part: Part, name: str, X_BS: RigidTransform) -> str:
+        _child(self.elements[id(part)], "site", name=name, group="4", **_pose(X_BS))
+        return name
+
+    def _part(self, body: str) -> Part:
+        return self.by_body[int(find_body(self.robot.plant, body).index())]
+
+    def _loops(self) -> None:
+        balls = self.robot.model.balls(self.robot.plant)
+        bridged = [
+            (m.a, m.c, m.X_A.translation(), m.X_C.translation()) for m in self.mounts
+        ]
+        for number, (loop, p_AP, p_BQ) in enumerate(balls):
+            a, b = self._part(loop.body_A), self._part(loop.body_B)
+            if any(
+                {a, b} == {c, d} and np.allclose(p_AP if a is c else p_BQ, p, atol=SAME)
+                for c, d, p, _ in bridged
+            ):
+                continue  # Its bushing's weld closes it.
+            name = f"{loop.name}_{number}"
+            _child(
+                self.equality,
+                "connect",
+                name=name,
+                site1=self._site(a, f"{name}_A", RigidTransform(p_AP)),
+                site2=self._site(b, f"{name}_B", RigidTransform(p_BQ)),
+            )
+
+    def _mount(self, mount: _Gimbal) -> None:
+        name = f"{mount.name}_mount"
+        body = _child(self.elements[id(mount.a)], "body", name=name, **_pose(mount.X_A))
+        for step in mount.steps(mount.name):
+            self.key[step.name] = [0.0]
+            spring = {"stiffness": num(step.stiffness), "damping": num(step.damping)}
+            axis = {"name": step.name, "type": "hinge", "axis": vec(step.axis)}
+            _child(body, "joint", **axis, **spring)
+        self._inertia(body, mount.c, self.share[id(mount.c)], mount.X_C, True)
+        _child(body, "site", name=name, group="4")
+        other = self._site(mount.c, f"{name}_on_{mount.c.name}", mount.X_C)
+        _child(self.equality, "weld", name=mount.name, site1=name, site2=other)
+
+    def _tendons(self) -> ET.Element:
+        tendons = ET.Element("tendon")
+        for number, spring in enumerate(spring_dampers(self.robot)):
+            name = f"spring_{number}"
+            ends = (spring.bodyA(), spring.p_AP()), (spring.bodyB(), spring.p_BQ())
+            tendon = _child(
+                tendons,
+                "spatial",
+                name=name,
+                springlength=num(spring.free_length()),
+                stiffness=num(spring.stiffness()),
+                damping=num(spring.damping()),
+            )
+            for end, (body, p) in zip("AB", ends):
+                part = self.by_body[int(body.index())]
+                site = self._site(part, f"{name}_{end}", RigidTransform(p))
+                _child(tendon, "site", site=site)
+        return tendons
+
+    def _actuators(self) -> ET.Element:
+        """Motors; those that Drake itself controls as servos with its gains."""
+        found, plant = ET.Element("actuator"), self.robot.plant
+        for index in plant.GetJointActuatorIndices():
+            actuator = plant.get_joint_actuator(index)
+            limit = actuator.effort_limit()
+            more = {"name": actuator.name(), "joint": actuator.joint().name()}
+            if np.isfinite(limit):
+                more["forcerange"] = vec([-limit, limit])
+            if actuator.has_controller():
+                gains = actuator.get_controller_gains()
+                more |= {"kp": num(gains.p), "kv": num(gains.d)}
+                _child(found, "position", **more)
+            else:
+                _child(found, "motor", **more)
+        return found
+
+
+def _near(A: RigidTransform, B: RigidTransform) -> bool:
+    return A.IsNearlyEqualTo(B, SAME)
+
+
+def _pose(pose: RigidTransform) -> dict[str, str]:
+    found = {}
+    if np.any(pose.translation()):
+        found["pos"] = vec(pose.translation())
+    if not pose.rotation().IsExactlyIdentity():
+        found["quat"] = vec(pose.rotation().ToQuaternion().wxyz())
+    return found
+
+
+def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
+    return ET.SubElement(parent, tag, attributes)

@@ -1,0 +1,208 @@
+"""Every model in the air: MuJoCo on the MJCF, and Drake on the URDF, beside Drake.
+
+    python scripts/bench/exchange.py [--quick]
+
+Each robot is thrown, with its joints moving and its motors pushing, and flies for 0.1 s
+in steps of 0.1 ms (Drake's discrete plant, MuJoCo's `implicitfast`). Joints of robots
+with loops start at rest, since loops allow few rates: HAMR's motors move them, and the
+voxel robot is thrown with a spin that bends it. Compared are the centres of mass of
+all bodies at ten times, relative to the size of the robot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from pydrake.math import RigidTransform
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots import load
+from drakebots.cli.output import one_line_errors, print_rows
+from drakebots.model import Model, available_models
+from drakebots.multibody import build_robot
+from drakebots.multibody.exchange import write_mjcf, write_urdf
+
+STEP, SAMPLES = 1e-4, 10
+TARGET = 1e-4
+SPIN = {"voxel": 20.0}
+"""Largest rates of the base about its axes [rad/s], where not 1."""
+PUSH = {"hamr": 0.05}
+"""Largest constant forces of motors without a limit [N]."""
+
+_COORDINATES = {
+    "planar": ("_x", "_y", "_qz"),
+    "ball_rpy": ("_qx", "_qy", "_qz"),
+    "universal": ("_qx", "_qy"),
+}
+
+
+@dataclass
+class Throw:
+    """How a robot starts, by name.
+
+    Attributes:
+        rates: of joints [rad/s, m/s].
+        pose: of the base, which a URDF cannot say.
+        spin, velocity: of the base in the world (3,) [rad/s, m/s].
+        push: of motors [N m, N].
+    """
+
+    pose: RigidTransform = field(default_factory=RigidTransform)
+    rates: dict[str, float] = field(default_factory=dict)
+    spin: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    push: dict[str, float] = field(default_factory=dict)
+
+
+def make_throw(model: Model, seed: int = 1) -> Throw:
+    """A random throw that the model's loops allow."""
+    rng = np.random.default_rng(seed)
+    plant = build_robot(model, time_step=STEP).plant
+    throw = Throw(spin=SPIN.get(model.name, 1.0) * rng.uniform(-1, 1, 3))
+    throw.velocity = 0.1 * rng.uniform(-1, 1, 3)
+    for joint in map(plant.get_joint, plant.GetJointIndices()):
+        if joint.type_name() == "quaternion_floating":
+            throw.pose = plant.GetDefaultFloatingBaseBodyPose(joint.child_body())
+        elif not model.loops:
+            ends = _COORDINATES.get(joint.type_name(), ("",))[: joint.num_velocities()]
+            throw.rates |= {joint.name() + end: rng.uniform(-1, 1) for end in ends}
+    for index in plant.GetJointActuatorIndices():
+        actuator = plant.get_joint_actuator(index)
+        limit = actuator.effort_limit()
+        most = 0.1 * limit if np.isfinite(limit) else PUSH.get(model.name, 0.0)
+        throw.push[actuator.name()] = most * rng.uniform(-1, 1)
+    return throw
+
+
+def drake_flight(model: Model, throw: Throw, duration: float) -> dict[str, np.ndarray]:
+    """Centres of mass of the bodies by name (SAMPLES + 1, 3) [m], by Drake."""
+    builder = DiagramBuilder()
+    plant = build_robot(model, builder, time_step=STEP).plant
+    diagram = builder.Build()
+    root = diagram.CreateDefaultContext()
+    context = plant.GetMyMutableContextFromRoot(root)
+    push = np.zeros(plant.num_actuators())
+    for index in plant.GetJointActuatorIndices():
+        push[int(index)] = throw.push.get(plant.get_joint_actuator(index).name(), 0.0)
+    plant.get_actuation_input_port().FixValue(context, push)
+    for i in range(plant.num_model_instances()):
+        port = plant.get_desired_state_input_port(ModelInstanceIndex(i))
+        port.FixValue(context, np.zeros(port.size()))
+    v = np.zeros(plant.num_velocities())
+    for joint in map(plant.get_joint, plant.GetJointIndices()):
+        start = joint.velocity_start()
+        if joint.type_name() == "quaternion_floating":
+            plant.SetFreeBodyPose(context, joint.child_body(), throw.pose)
+            v[start : start + 6] = [*throw.spin, *throw.velocity]
+            continue
+        ends = _COORDINATES.get(joint.type_name(), ("",))
+        for i in range(joint.num_velocities()):
+            v[start + i] = throw.rates.get(joint.name() + ends[i], 0.0)
+    plant.SetVelocities(context, v)
+    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    bodies = [body for body in bodies if body.default_mass()]
+    simulator = Simulator(diagram, root)
+
+    def places() -> list[np.ndarray]:
+        return [body.EvalPoseInWorld(context) @ body.default_com() for body in bodies]
+
+    found = [places()]
+    for sample in range(1, SAMPLES + 1):
+        # Half a step before, when all steps but that of the time itself are done.
+        simulator.AdvanceTo(sample * duration / SAMPLES - STEP / 2)
+        found.append(places())
+    names = [body.name() for body in bodies]
+    return dict(zip(names, np.array(found).transpose(1, 0, 2)))
+
+
+def mujoco_flight(path: Path, throw: Throw, duration: float) -> dict[str, np.ndarray]:
+    """The same, by MuJoCo."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_forward(model, data)
+    for j in range(model.njnt):
+        start = model.jnt_dofadr[j]
+        if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE:
+            R_WB = data.xmat[model.jnt_bodyid[j]].reshape(3, 3)
+            turned = R_WB.T @ throw.spin
+            data.qvel[start : start + 6] = [*throw.velocity, *turned]
+        else:
+            data.qvel[start] = throw.rates.get(model.joint(j).name, 0.0)
+    for i in range(model.nu):
+        data.ctrl[i] = throw.push[model.actuator(i).name]
+    found = [data.xipos.copy()]
+    for _ in range(SAMPLES):
+        for _ in range(round(duration / SAMPLES / STEP)):
+            mujoco.mj_step(model, data)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        found.append(data.xipos.copy())
+    places = np.array(found).transpose(1, 0, 2)
+    return {model.body(i).name: places[i] for i in range(1, model.nbody)}
+
+
+def distance(ours: dict, theirs: dict) -> float:
+    """Largest distance of a body's two centres of mass [m]."""
+    both = set(ours) & set(theirs)
+    return max(float(np.linalg.norm(ours[n] - theirs[n], axis=1).max()) for n in both)
+
+
+def compare(name: str, folder: Path, duration: float = 0.1) -> dict[str, object]:
+    """A model's row of the table; its files stay in the folder."""
+    model = load(name)
+    throw = make_throw(model)
+    ours = drake_flight(model, throw, duration)
+    mjcf = write_mjcf(model, folder / f"{name}.xml", time_step=STEP)
+    by_mujoco = mujoco_flight(mjcf, throw, duration)
+    urdf = write_urdf(model, folder / f"{name}.urdf")
+    by_urdf = drake_flight(load(urdf), throw, duration)
+    start = np.array([places[0] for places in ours.values()])
+    low, high = start.min(axis=0), start.max(axis=0)
+    size = float(np.linalg.norm(high - low)) or 0.1  # one body
+    moved = [places - places[0] for places in ours.values()]
+    bend = np.linalg.norm(moved - np.mean(moved, axis=0), axis=2).max()
+    return {
+        "model": name,
+        "bodies": len(ours),
+        "loops": len(model.loops),
+        "size_m": size,
+        "moved": float(np.linalg.norm(moved, axis=2).max()) / size,
+        "turned_or_bent": float(bend) / size,
+        "mujoco": distance(ours, by_mujoco) / size,
+        "urdf": distance(ours, by_urdf) / size,
+        "missing_in_mujoco": sorted(set(ours) - set(by_mujoco)),
+    }
+
+
+def main(argv=None) -> dict:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two models, 10 ms")
+    args = parser.parse_args(argv)
+    names = ["hamr", "skinned_leg"] if args.quick else available_models()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [
+            compare(name, Path(folder), 0.01 if args.quick else 0.1) for name in names
+        ]
+    print_rows("in the air: largest distance over size", rows)
+    worst = {key: max(row[key] for row in rows) for key in ("mujoco", "urdf")}
+    result = {
+        f"{key}_worst_distance": {"value": value, "unit": "size", "target": TARGET}
+        for key, value in worst.items()
+    }
+    print(json.dumps(result))
+    return result
+
+
+if __name__ == "__main__":
+    with one_line_errors("exchange.py"):
+        main(sys.argv[1:])
