@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all test-slow lint format check bench models clean
+.PHONY: demo docs test test-all test-slow lint format check bench models clean
 
 demo: $(READY)
 	mkdir -p $(OUT)
@@ -37,6 +37,9 @@ format: $(READY)
 
 check: lint test-all
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . $(OUT)/site
+
 bench: $(READY)
 	$(BIN)/python scripts/bench/house.py
 	$(BIN)/python scripts/bench/simulate.py
@@ -63,6 +66,10 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $(READY)
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
 
 clean:
 	rm -rf $(VENV) $(OUT) build *.egg-info

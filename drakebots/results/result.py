@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import math
 import os
@@ -29,6 +30,9 @@ from drakebots.results.plain import check_text, freeze, thaw, to_json
 
 _TEXTS = ("kind", "model", "verdict", "message")
 _MAPPINGS = ("residuals", "timings", "metrics", "provenance")
+
+_SHORT = 100
+"""Characters of a figure that a notebook's table still shows."""
 
 
 class _SharedDataset:
@@ -149,6 +153,21 @@ class Result:
             parts.append(f"Computed in {sum(self.timings.values()):.3g} s ({phases})")
         return ". ".join(parts) + "."
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, every short figure, and the data."""
+        facts: dict[str, Any] = {"verdict": self.verdict, "": self.message}
+        facts |= {k: v for k, v in self.metrics.items() if len(str(v)) <= _SHORT}
+        facts |= {f"residual {k}": v for k, v in list(self.residuals.items())[:3]}
+        facts |= {f"{k} [s]": v for k, v in self.timings.items()}
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(_shown(value))}</td></tr>'
+            for name, value in facts.items()
+        )
+        title = html.escape(f"{self.kind} of {self.model}")
+        data = self.__dict__["data"]._repr_html_()
+        return f"<table><caption>{title}</caption>{rows}</table>{data}"
+
     def __repr__(self) -> str:
         return f"<Result: {self.summary()}>"
 
@@ -254,6 +273,10 @@ def load_result(path: str | Path) -> Result:
 
 def _folder(path: str | Path) -> str:
     return os.path.dirname(os.path.abspath(path))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _title(name: str, text: Any) -> str:

@@ -8,6 +8,7 @@ published keep their SI numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from itertools import product
 from pathlib import Path
 
@@ -153,6 +154,11 @@ class Stage:
     def html(self) -> str:
         """One self-contained page, with the published recording if any."""
         return self.meshcat.StaticHtml()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page, in a frame of the cell's width."""
+        style = "width: 100%; height: 420px; border: 0"
+        return f'<iframe srcdoc="{escape(self.html())}" style="{style}"></iframe>'
 
     def save(self, path: str | Path) -> Path:
         """Writes the scene as one self-contained page, atomically.

@@ -220,3 +220,12 @@ def test_provenance(tmp_path):
         provenance(tmp_path / "none.sdf", {})
     with pytest.raises(DrakebotsError, match=r"options\.f"):
         provenance(None, {"f": print})
+
+
+def test_a_notebook_shows_a_table_of_text_and_the_data():
+    result = make(message="a <b> & c", metrics={"slip": 0.12345, "long": "x" * 200})
+    page = result._repr_html_()
+    assert "a &lt;b&gt; &amp; c" in page and "<b>" not in page.split("</table>")[0]
+    assert "<th" in page and "0.1235" in page and "x" * 200 not in page
+    assert result.data._repr_html_()[:200] not in page.split("</table>")[0]
+    assert "xr-" in page.split("</table>", 1)[1]  # xarray's own page of the data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -156,3 +157,12 @@ def _check_picture(camera, corners, direction):
     x = corners @ right / depth / np.tan(np.radians(20.0)) / 1.5
     assert 0.85 < max(abs(x).max(), abs(y).max()) < 1.0
     assert abs(x.max() + x.min()) < 0.1 and abs(y.max() + y.min()) < 0.1
+
+
+def test_a_notebook_shows_the_page_in_a_frame(tmp_path):
+    scene = make_scene(load(write(tmp_path, _one_link(_SPHERE), "a.urdf")))
+    shown = scene._repr_html_()
+    assert shown.startswith('<iframe srcdoc="') and shown.endswith("</iframe>")
+    inside = shown.removeprefix('<iframe srcdoc="').partition('" style=')[0]
+    assert '"' not in inside and "&lt;script" in inside
+    assert unescape(inside) == scene.html()

@@ -1,7 +1,7 @@
 """Voxel lattices: their shape, their files, and every motion that stretches no beam.
 
     lattice = block(2, 2, 2)                       # or load_lattice("lattice.json")
-    print("\n".join(check_lattice(lattice).lines()))
+    print(*check_lattice(lattice).lines(), sep=", ")
     print(find_mechanisms(lattice).report())
 
 Nodes are written on the half-pitch grid: voxel (i, j, k) has its centre at
