@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         track,
         voxels,
     )
+    from drakebots.sweeps import sweep
 
 __version__ = "0.1.0"
 

@@ -1,10 +1,11 @@
-"""The command `drakebots`: models, show, simulate, plan, track, refine, export,
-limbs, attach, design, calibrate, view, report.
+"""The command `drakebots`: models, show, simulate, plan, track, refine, sweep,
+export, limbs, attach, design, calibrate, view, report.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
     drakebots plan hamr --frequency 10 --surface card -o plan.nc
     drakebots track plan.nc -o run.nc
+    drakebots sweep hamr.plan --frequency 2,10 --surface card,teflon -o out/
     drakebots view run.nc --html run.html
     drakebots report run.nc --plot run.png
 
@@ -39,6 +40,7 @@ COMMANDS = {
     "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "refine": ("plan again from executed runs", "plan:REFINE"),
+    "sweep": ("solve a problem over many values", "sweep:SWEEP"),
     "export": (
         "write a model or a result for other tools, a plan for hardware",
         "plan:EXPORT",

@@ -30,7 +30,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -84,10 +86,18 @@ def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) 
     with replacing(path) as part:
         # In memory first: HDF5 2.0 crashes the interpreter when the disk is
         # full (measured), a plain write raises OSError.
-        image = stored.to_netcdf(engine="h5netcdf", encoding=encoding)
+        with _without_cluster():
+            image = stored.to_netcdf(engine="h5netcdf", encoding=encoding)
         part.write_bytes(image)
         seal(part)
     return Path(path)
+
+
+def _without_cluster() -> AbstractContextManager:
+    """In a process with a client of dask, xarray would take a lock of its cluster,
+    which fails for a file in memory."""
+    dask = sys.modules.get("dask")
+    return nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
 
 
 def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:

@@ -350,6 +350,7 @@ KINDS = (
         "drakebots.view.lattice:record_nodes",
     ),
     Kind("voxels.gait_search", f"{_VOXELS}:plot_gait_search"),
+    Kind("sweep", "drakebots.sweeps:plot_sweep"),
     Kind("skin.simulation", "drakebots.plots:plot_skin", _SKIN),
     *(
         Kind(

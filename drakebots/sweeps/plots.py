@@ -1,0 +1,109 @@
+"""The picture of a sweep: each metric over the swept fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.plots import COLOURS, check_ending, legend_below, literal, save
+from drakebots.results import Result
+
+PANELS = 6
+"""Most metrics that are drawn where none are named."""
+
+
+def shown_metrics(table: Result, names: Sequence[str] = ()) -> list[str]:
+    """Metrics to show of a sweep.
+
+    Args:
+        table: of kind "sweep".
+        names: of the metrics; by default the first that differ from case to case.
+
+    Raises:
+        UnknownName: for a metric that is no number, or that the cases do not have.
+    """
+    data = table.data
+    numbers = [
+        n for n, v in data.data_vars.items() if v.attrs.get("units") == "as named"
+    ]
+    for name in names:
+        if name not in numbers:
+            raise UnknownName("metric", name, numbers)
+    if names:
+        return list(names)
+    # What a machine took is no property of a case, and frequency_hz is the axis again.
+    again = tuple(f"{dim}_" for dim in data.verdict.dims)
+    new = [n for n in numbers if "wall" not in n and not n.startswith(again)]
+    differ = [n for n in new if _differs(data[n].values)]
+    return (differ or numbers)[:PANELS]
+
+
+def _differs(values: np.ndarray) -> bool:
+    finite = values[np.isfinite(values)]
+    return finite.size > 1 and np.ptp(finite) > 1e-9 * np.abs(finite).max()
+
+
+def plot_sweep(table: Result, path: str | Path, metrics: Sequence[str] = ()) -> Path:
+    """Draws metrics of a sweep over its first field of numbers, a line the others.
+
+    Cases that are no success have hollow marks; without a result they have none.
+
+    Args:
+        table: of kind "sweep".
+        path: of the picture (.png, .pdf, .svg).
+        metrics: to draw; see :func:`shown_metrics`.
+
+    Raises:
+        InvalidInput: for a sweep without any numbers, or another ending.
+        UnknownName: for an unknown metric.
+        FileProblem: when the file cannot be written.
+    """
+    check_ending(path)
+    names, data = shown_metrics(table, metrics), table.data
+    if not names:
+        raise InvalidInput("the sweep has no numbers to plot; no case has a result")
+    dims = list(data.verdict.dims)
+    along = next((d for d in dims if data[d].dtype.kind == "f"), dims[0])
+    columns = min(len(names), 3)
+    rows = -(-len(names) // columns)
+    figure = Figure(figsize=(4.2 * columns + 0.4, 3.4 * rows), layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for panel, name in zip(panels, names):
+        _draw(panel, data, name, along)
+    for panel in panels[len(names) :]:
+        panel.set_visible(False)
+    figure.suptitle(f"{literal(table.metrics['of'])}: {table.verdict}", fontsize=10)
+    return save(figure, path)
+
+
+def _draw(panel, data: xr.Dataset, name: str, along: str) -> None:
+    others = [dim for dim in data.verdict.dims if dim != along]
+    x = data[along].values
+    labels = x.dtype.kind != "f"
+    x = np.arange(len(x)) if labels else x
+    lines = data[[name, "verdict"]].stack(line=others) if others else None
+    for k in range(1 if lines is None else lines.sizes["line"]):
+        one = data if lines is None else lines.isel(line=k)
+        y, good = one[name].values, one.verdict.values == "success"
+        colour = COLOURS[k % len(COLOURS)]
+        words = [f"{o} {_short(one[o].item())}" for o in others]
+        panel.plot(x, y, "-", color=colour, lw=1.2, label=literal(", ".join(words)))
+        panel.plot(x[good], y[good], "o", color=colour, ms=4)
+        panel.plot(x[~good], y[~good], "o", color=colour, ms=4, mfc="white")
+    if labels:
+        panel.set_xticks(x, [literal(v) for v in data[along].values], fontsize=7)
+    unit = data[along].attrs.get("units", "1")
+    panel.set_xlabel(along if unit == "1" or labels else f"{along} [{unit}]")
+    panel.set_ylabel(literal(name))
+    panel.spines[["top", "right"]].set_visible(False)
+    if others:
+        legend_below(panel)
+
+
+def _short(value) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

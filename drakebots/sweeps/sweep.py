@@ -1,0 +1,284 @@
+"""Solves one problem over many values, keeps every result, and makes one table.
+
+    over = {"frequency": (2, 10, 30), "surface": ("card", "teflon")}
+    table = sweep(hamr.GaitProblem(), over, out="out")
+    table.data.stride_mm.sel(frequency=10, surface="card")
+    load_result(f"out/{table.data.file.sel(frequency=10, surface='card').item()}")
+
+Each case's result is a file in the folder, named by the case's key and written whole or
+not at all. What a folder has is not computed again: a sweep that was killed goes on,
+and one with more values adds to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drakebots.core.checks import check_value, whole
+from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
+from drakebots.core.files import check_output, replacing
+from drakebots.core.run import Progress, Verdict
+from drakebots.results import Result, load_result, provenance
+from drakebots.robots import find_task
+from drakebots.sweeps.cases import Case, label_of, make_cases, unit_of
+from drakebots.sweeps.workers import Job, Outcome, run_here, run_on_cluster
+
+KIND = "sweep"
+
+
+def sweep(
+    problem: Any,
+    over: Mapping[str, Sequence[Any]],
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: Any = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Solves a problem for all combinations of values.
+
+    A case that fails does not stop the others. Ctrl-C ends the sweep and returns the
+    table of what there is. A case whose run raised has no result, and is tried again
+    by the next sweep in the same folder.
+
+    Args:
+        problem: of any registered robot, e.g. `hamr.Simulation()`.
+        over: values by field of the problem; "weights.near" is a field of a field.
+        out: folder of the results (made if missing) and of the table, `sweep.nc` and
+            `sweep.csv`; None to keep the table only.
+        workers: number of processes, by default as many as this process may use cores.
+            Each has one thread where there are several.
+        scheduler: address of a dask scheduler, or a `distributed.Client`, to solve the
+            cases there instead (`pip install 'drakebots[sweep]'`).
+        progress: called as progress("cases", done, number).
+
+    Returns:
+        A result of kind "sweep". Its data have one dimension a field; `verdict`,
+        `message`, `file`, `wall_time` and every metric that is a number or a text are
+        arrays over them, NaN or "" where a case has none. Success if every case is
+        one.
+
+    Raises:
+        UnknownName, InvalidInput: for a field, a value or a problem that is none,
+            before any work.
+        FileProblem: when the folder cannot be written.
+    """
+    began = time.perf_counter()
+    run = find_task(problem).run
+    cases = make_cases(problem, over)
+    count = check_value("workers", workers or _cores(), whole(1))
+    with tempfile.TemporaryDirectory() as spare:
+        folder = _folder(spare if out is None else out)
+        found = _found(cases, folder)
+        missing = [k for k in range(len(cases)) if k not in found]
+        here, stopped = scheduler is None, False
+        jobs = [
+            Job(run, cases[k].problem, _path(folder, cases[k]) if here else None)
+            for k in missing
+        ]
+        outcomes, done = dict(found), len(found)
+        solved = run_here(jobs, count) if here else run_on_cluster(jobs, scheduler)
+        try:
+            with closing(solved):
+                _report(progress, done, len(cases))
+                for at, outcome in solved:
+                    k = missing[at]
+                    outcomes[k] = _kept(outcome, folder, cases[k])
+                    done += 1
+                    _report(progress, done, len(cases))
+        except KeyboardInterrupt:
+            stopped = True
+            # A file may be there of which nobody could tell any more.
+            outcomes = _found(cases, folder) | outcomes
+        table = _table(problem, cases, outcomes, len(found), stopped, began)
+        if out is not None:
+            table.save(folder / "sweep.nc")
+            with replacing(folder / "sweep.csv") as part:
+                table.data.drop_vars("time").to_dataframe().to_csv(part)
+    return table
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _report(progress: Progress | None, done: int, count: int) -> None:
+    if progress is not None:
+        progress("cases", done, count)
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileProblem(path, f"cannot be made a folder ({error.strerror})") from None
+    check_output(folder / "sweep.nc")
+    return folder
+
+
+def _path(folder: Path, case: Case) -> str:
+    return str(folder / f"{case.key}.nc")
+
+
+def _found(cases: Sequence[Case], folder: Path) -> dict[int, Outcome]:
+    """Outcomes of the cases whose results are in the folder, whole."""
+    found = {}
+    for k, case in enumerate(cases):
+        path = _path(folder, case)
+        if os.path.exists(path):
+            try:
+                result = load_result(path)
+            except ResultProblem:
+                continue  # damaged: make it again
+            found[k] = Outcome.of(result, sum(result.timings.values()))
+    return found
+
+
+def _kept(outcome: Outcome, folder: Path, case: Case) -> Outcome:
+    """The outcome, with its result saved where it came back from a cluster."""
+    if outcome.result is None:
+        return outcome
+    outcome.result.save(_path(folder, case))
+    return Outcome.of(outcome.result, outcome.wall)
+
+
+# --- the table --------------------------------------------------------------
+
+
+def _table(
+    problem: Any,
+    cases: Sequence[Case],
+    outcomes: Mapping[int, Outcome],
+    found: int,
+    stopped: bool,
+    began: float,
+) -> Result:
+    rows = [
+        outcomes.get(k, Outcome("missing", "not computed")) for k in range(len(cases))
+    ]
+    good = sum(row.verdict == Verdict.SUCCESS for row in rows)
+    verdict, message = Verdict.SUCCESS, f"{len(cases)} cases, {found} found"
+    if stopped:
+        verdict = Verdict.INTERRUPTED
+        message = (
+            f"{len(outcomes)} of {len(cases)} cases are done; sweep again to go on"
+        )
+    elif good < len(cases):
+        first = next(k for k, row in enumerate(rows) if row.verdict != Verdict.SUCCESS)
+        verdict = Verdict.FAILED
+        message = (
+            f"{len(cases) - good} of {len(cases)} cases are no success; "
+            f"{cases[first].label}: {rows[first].message}"
+        )
+    named = [row for row in rows if row.model]
+    kind = type(problem).__qualname__
+    return Result(
+        kind=KIND,
+        model=named[0].model if named else kind,
+        verdict=verdict,
+        message=message,
+        data=_dataset(problem, cases, rows),
+        residuals={},
+        timings={"sweep": time.perf_counter() - began},
+        metrics={
+            "of": named[0].kind if named else kind,
+            "cases": len(cases),
+            "succeeded": good,
+            "computed": len(outcomes) - found,
+            "found": found,
+            "cases_wall_s": float(sum(row.wall for row in rows)),
+        },
+        provenance=provenance(
+            None, {"problem": kind, "keys": [case.key for case in cases]}
+        ),
+    )
+
+
+def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):
+    """One array over the fields for each column."""
+    dims, shape = {}, []
+    for name in cases[0].values:
+        values = list(
+            {label_of(c.values[name]): c.values[name] for c in cases}.values()
+        )
+        dims[_plain_name(name)] = _coordinate(problem, name, values)
+        shape.append(len(values))
+    columns: dict[str, tuple[list, dict[str, str]]] = {
+        "verdict": ([row.verdict for row in rows], {}),
+        "message": ([row.message for row in rows], {}),
+        "file": ([f"{c.key}.nc" if r.model else "" for c, r in zip(cases, rows)], {}),
+        "wall_time": ([row.wall for row in rows], {"units": "s"}),
+    }
+    for name, values in _metrics(rows):
+        taken = name in dims or name in columns or name == "time"
+        if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) and not taken:
+            texts = isinstance(values[0], str)
+            # Metrics say their unit in their name: stride_mm.
+            columns[name] = (values, {} if texts else {"units": "as named"})
+    return xr.Dataset(
+        {
+            name: (list(dims), np.array(values).reshape(shape), attributes)
+            for name, (values, attributes) in columns.items()
+        },
+        {"time": ("time", [0.0], {"units": "s"})}
+        | {name: (name, *coordinate) for name, coordinate in dims.items()},
+    )
+
+
+def _metrics(rows: Sequence[Outcome]) -> Iterator[tuple[str, list]]:
+    """Metrics that are numbers or texts in every case that has them."""
+    names = dict.fromkeys(name for row in rows for name in row.metrics)
+    for name in names:
+        values = [row.metrics.get(name) for row in rows]
+        there = [value for value in values if value is not None]
+        if there and all(isinstance(value, str) for value in there):
+            yield name, ["" if value is None else value for value in values]
+        elif there and all(isinstance(value, int | float) for value in there):
+            yield name, [np.nan if value is None else float(value) for value in values]
+
+
+def _coordinate(problem: Any, name: str, values: list) -> tuple:
+    """Values of a field and their unit: numbers, or else their labels."""
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return np.array(values, float), {"units": unit_of(problem, name)}
+    return (list(map(label_of, values)),)
+
+
+def _plain_name(field: str) -> str:
+    """The dimension of a field: "weights.near" as weights_near; `time` is taken."""
+    name = field.replace(".", "_")
+    return f"{name}_" if name == "time" else name
+
+
+def case_rows(table: Result, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """One row a case: the values, the verdict, and metrics.
+
+    Args:
+        table: of :func:`sweep`.
+        metrics: to show.
+
+    Raises:
+        InvalidInput: for another result.
+    """
+    if table.kind != KIND:
+        raise InvalidInput(f"a result of kind {table.kind!r} is no sweep")
+    data = table.data
+    dims = list(data.verdict.dims)
+    rows = []
+    for at in np.ndindex(data.verdict.shape):
+        case = data.isel(dict(zip(dims, at)))
+        rows.append({n: case[n].item() for n in (*dims, "verdict", *metrics)})
+    return rows

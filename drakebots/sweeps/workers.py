@@ -1,0 +1,280 @@
+"""Where the cases of a sweep are solved: processes of this machine, or a cluster.
+
+Both give the outcome of each job as it comes, and neither lets one job's end be
+another's: a job that raises is an outcome like any other, and one whose process dies
+is tried once more in a new process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
+from drakebots.results import Result
+
+TRIES = 2
+"""How often a job is started whose process dies."""
+
+_ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+"""Libraries that would use all cores in each of several processes."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A problem to solve, and where its result is kept.
+
+    Attributes:
+        run: "module:function", called as run(problem).
+        problem: what it is called with.
+        path: file for the result; None to send the result back instead.
+    """
+
+    run: str
+    problem: Any
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job came to.
+
+    Attributes:
+        verdict: of the result, or "error" where there is none.
+        message: of the result, or of the error.
+        model, kind, metrics: of the result.
+        wall: wall time of the job [s].
+        result: the result itself, of a job without a path.
+    """
+
+    verdict: str
+    message: str
+    model: str = ""
+    kind: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    wall: float = 0.0
+    result: Result | None = None
+
+    @classmethod
+    def of(cls, result: Result, wall: float = 0.0, *, whole: bool = False) -> Outcome:
+        """The outcome of a job with a result; `whole` keeps the result itself."""
+        return cls(
+            str(result.verdict),
+            result.message,
+            result.model,
+            result.kind,
+            dict(result.metrics),
+            wall,
+            result if whole else None,
+        )
+
+
+def run_job(job: Job) -> Outcome:
+    """Solves a problem and saves its result; never raises but for Ctrl-C."""
+    began = time.perf_counter()
+    try:
+        module, _, name = job.run.partition(":")
+        result = getattr(importlib.import_module(module), name)(job.problem)
+        wall = time.perf_counter() - began
+        if job.path is not None:
+            result.save(job.path)
+        return Outcome.of(result, wall, whole=job.path is None)
+    # Drake's failed assertions reach Python as SystemExit.
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, DrakebotsError) else f"{type(error).__name__}: "
+        wall = time.perf_counter() - began
+        return Outcome("error", kind + one_line(error), wall=wall)
+
+
+# --- this machine -----------------------------------------------------------
+
+
+def run_here(jobs: Sequence[Job], count: int) -> Iterator[tuple[int, Outcome]]:
+    """Solves jobs in processes of this machine; gives (index, outcome) as they end.
+
+    A process keeps its imports and compiled code from one job to the next. It does not
+    hear Ctrl-C, and ends when this process does, whatever ends it.
+
+    Args:
+        jobs: what to solve.
+        count: number of processes.
+    """
+    waiting, tries = deque(range(len(jobs))), Counter[int]()
+    workers = [_Worker(alone=count == 1) for _ in range(min(count, len(jobs)))]
+    try:
+        while waiting or any(worker.job is not None for worker in workers):
+            for worker in workers:
+                if worker.job is None and waiting:
+                    index = waiting.popleft()
+                    tries[index] += 1
+                    worker.send(index, jobs[index])
+            busy = [worker for worker in workers if worker.job is not None]
+            ready = wait([worker.pipe for worker in busy])
+            for worker in [worker for worker in busy if worker.pipe in ready]:
+                index, worker.job = worker.job, None
+                try:
+                    yield index, worker.pipe.recv()
+                except (EOFError, OSError):
+                    workers[workers.index(worker)] = worker.replacement()
+                    if tries[index] < TRIES:
+                        waiting.appendleft(index)
+                    else:
+                        yield index, Outcome("error", worker.died())
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    """A process that solves one job after the other, sent through a socket.
+
+    Not `multiprocessing.Process`, which would import the user's main program again and
+    so demands `if __name__ == "__main__"` in it.
+    """
+
+    def __init__(self, *, alone: bool):
+        self.alone, self.job = alone, None
+        ours, theirs = socket.socketpair()
+        environment = dict(
+            os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))
+        )
+        if not alone:
+            for name in _ONE_THREAD:
+                environment.setdefault(f"{name}_NUM_THREADS", "1")
+        code = f"from drakebots.sweeps.workers import serve; serve({theirs.fileno()})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else None,
+            env=environment,
+        )
+        theirs.close()
+        self.pipe = Connection(ours.detach())
+
+    def send(self, index: int, job: Job) -> None:
+        """Starts a job. Where the process is gone, nothing but the end will come back.
+
+        Raises:
+            InvalidInput: for a problem that no other process can read.
+        """
+        try:
+            with suppress(OSError):
+                self.pipe.send(job)
+        except Exception as error:  # what cannot be pickled, in many ways
+            raise InvalidInput(
+                f"the problem cannot be sent to another process ({error}); make it of "
+                "classes that a module defines"
+            ) from error
+        self.job = index
+
+    def died(self) -> str:
+        """How the process ended, for a job's message."""
+        code = self.process.wait()
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"its process ended {TRIES} times without a result ({name})"
+
+    def replacement(self) -> _Worker:
+        """A new process in place of this one."""
+        self.stop()
+        return _Worker(alone=self.alone)
+
+    def stop(self) -> None:
+        """Ends the process, in the middle of a job too; its file is not written."""
+        self.pipe.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def _has_descriptor(stream: Any) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def serve(descriptor: int) -> None:
+    """The work of a process of :func:`run_here`: solves jobs until nobody asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
+    threading.Thread(target=_end_with_parent, args=[descriptor], daemon=True).start()
+    pipe = Connection(descriptor)
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        except Exception as error:  # a problem whose module is not to be found here
+            pipe.send(Outcome("error", f"{type(error).__name__}: {one_line(error)}"))
+            continue
+        pipe.send(run_job(job))
+
+
+def _end_with_parent(descriptor: int) -> None:
+    hung_up = select.poll()
+    hung_up.register(descriptor, 0)  # nothing but hang-ups
+    hung_up.poll()
+    os._exit(1)
+
+
+# --- a cluster --------------------------------------------------------------
+
+
+def run_on_cluster(
+    jobs: Sequence[Job], scheduler: Any
+) -> Iterator[tuple[int, Outcome]]:
+    """Solves jobs on a cluster of dask; gives (index, outcome) as they end.
+
+    Jobs of a worker that dies go to another one (dask's `allowed-failures`). Results
+    come back through the scheduler: no folder need be shared.
+
+    Args:
+        jobs: what to solve, without paths.
+        scheduler: its address, "tcp://host:8786", or a `distributed.Client`.
+
+    Raises:
+        InvalidInput: without dask, or when nobody answers at the address.
+    """
+    try:
+        from distributed import Client, as_completed
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            "--scheduler needs dask; pip install 'drakebots[sweep]'"
+        ) from error
+    own = isinstance(scheduler, str | Path)
+    try:
+        client = scheduler
+        if own:
+            client = Client(str(scheduler), timeout=5, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InvalidInput(
+            f"scheduler {scheduler!r} does not answer ({one_line(error)}); start one "
+            "with `dask scheduler`"
+        ) from error
+    # Keys of our own: dask would take equal problems for one and the same task.
+    futures = {client.submit(run_job, job, pure=False): k for k, job in enumerate(jobs)}
+    try:
+        for future in as_completed(list(futures), loop=client.loop):
+            if future.status == "finished":
+                outcome = future.result()
+            else:
+                outcome = Outcome("error", one_line(future.exception()))
+            yield futures.pop(future), outcome
+            future.release()
+    finally:
+        client.cancel(list(futures))
+        if own:
+            client.close()

@@ -1,0 +1,102 @@
+"""A problem that waits, for tests of sweeps: it notes every run in a file."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from drakebots.core.checks import check, non_negative
+from drakebots.core.errors import NoSolution
+from drakebots.core.run import Verdict
+from drakebots.results import Result, provenance
+from drakebots.robots import Robot, Task, register
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A part of the problem.
+
+    Attributes:
+        share: any number [1].
+    """
+
+    share: float = 0.5
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Waits, and answers with a square.
+
+    Attributes:
+        root, other: a number, squared by the result [m]. It may
+            be negative.
+        seconds: time to wait [s].
+        mode: "square"; "raise", "exit", "die" or "fail" at the root 2.
+        log: file that gets a line "root pid" at the start of every run.
+        inner: another dataclass.
+    """
+
+    root: float = 1.0
+    other: float = 0.0
+    seconds: float = 0.0
+    mode: str = "square"
+    log: str = ""
+    inner: Inner = Inner()
+
+    def __post_init__(self):
+        check(self, "waiting", seconds=non_negative("s"))
+
+
+def wait(problem: Waiting, *, progress=None) -> Result:
+    """Waits as the problem says."""
+    if problem.log:
+        with open(problem.log, "a") as file:
+            file.write(f"{problem.root:g} {os.getpid()}\n")
+    time.sleep(problem.seconds)
+    bad = problem.root == 2
+    if bad and problem.mode == "raise":
+        raise NoSolution("two is too much", {"gap": 1.0})
+    if bad and problem.mode == "exit":
+        raise SystemExit("a failed assertion of Drake")
+    if bad and problem.mode == "die":
+        os._exit(7)
+    verdict = Verdict.FAILED if bad and problem.mode == "fail" else Verdict.SUCCESS
+    square = np.full(3, problem.root**2 + problem.other)
+    return Result(
+        kind="waiting.simulation",
+        model="waiting",
+        verdict=verdict,
+        message="waited",
+        data=xr.Dataset(
+            {"square": ("time", square, {"units": "m^2"})},
+            {"time": ("time", np.arange(3.0), {"units": "s"})},
+        ),
+        residuals={},
+        timings={"wait": problem.seconds},
+        metrics={"square": float(square[0]), "sign": "+", "root_again": problem.root},
+        provenance=provenance(None, {}),
+    )
+
+
+def runs(log: str | Path) -> list[tuple[float, int]]:
+    """(root, process) of every run that a log noted."""
+    if not os.path.exists(log):
+        return []
+    lines = Path(log).read_text().splitlines()
+    return [(float(root), int(pid)) for root, pid in map(str.split, lines)]
+
+
+register(
+    Robot(
+        "waiting",
+        "waits",
+        simulate=Task(
+            "tests.helpers.waiting:Waiting", "tests.helpers.waiting:wait", "wait"
+        ),
+    )
+)
