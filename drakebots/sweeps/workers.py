@@ -56,7 +56,7 @@ class Outcome:
     Attributes:
         verdict: of the result, or "error" where there is none.
         message: of the result, or of the error.
-        model, kind, metrics: of the result.
+        model, kind, metrics: of the result; metrics that are numbers or texts.
         wall: wall time of the job [s].
         result: the result itself, of a job without a path.
     """
@@ -77,7 +77,7 @@ class Outcome:
             result.message,
             result.model,
             result.kind,
-            dict(result.metrics),
+            {n: v for n, v in result.metrics.items() if isinstance(v, str | int | float)},
             wall,
             result if whole else None,
         )
