@@ -142,4 +142,5 @@ class Stage:
 
         values = list(rows.values())
         both = function("mpc_slopes", [*values, *slopes.values()])
-        return compiled([function("mpc_rows", values), both])
+        functions = function("mpc_rows", values), both
+        return compiled(functions, [f.serialize() for f in functions])
