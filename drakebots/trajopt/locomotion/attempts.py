@@ -102,6 +102,11 @@ def by_gait(
     left = clock.check_left()
     solution = solve(program, x, options=options, time_limit=left)
     clock.add(solution.seconds)
+    return gait_attempt(gait, standing, solution)
+
+
+def gait_attempt(gait: Gait, standing: Standing, solution: Solution) -> Attempt:
+    """What a solution of a gait's program comes to."""
     implicit, whole = whole_motion(gait, standing, solution)
     stage = PenaltyStage(
         0.0,

@@ -10,7 +10,7 @@ itself decides which foot touches when, starting from the standing pose alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def plan_locomotion(
             resume=resume,
             options=(GAIT_OPTIONS if ours else {}) | dict(options or {}),
         )
-        attempts += [] if attempt is None else [_of_use(attempt, tried, standing)]
+        attempts += [] if attempt is None else [of_use(attempt, tried, standing)]
     if not attempts or (problem.contacts is None and _goes_on(attempts, clock)):
         attempt = by_freedom(
             problem,
@@ -117,13 +117,27 @@ def plan_locomotion(
             options=(OPTIONS if ours else {}) | dict(options or {}),
             finish=FINISH if ours else {},
         )
-        attempts.append(_of_use(attempt, problem, standing))
+        attempts.append(of_use(attempt, problem, standing))
+    return result_of(
+        problem, model, standing, attempts, solver=solver, timings=clock.timings()
+    )
+
+
+def result_of(
+    problem: LocomotionProblem,
+    model: Model,
+    standing: Standing,
+    attempts: Sequence[Attempt],
+    *,
+    solver: str,
+    timings: Mapping[str, float],
+) -> Result:
+    """The result of a problem: its first attempt that succeeded, or its last one."""
     best = next((a for a in attempts if a.solution.ok), attempts[-1])
     implicit, solution = best.implicit, best.solution
     if solution.verdict is Verdict.FAILED:
         weak = _too_weak(problem, standing)
         solution = replace(solution, message=solution.message + weak)
-    timings = clock.timings()
     data = locomotion_data(implicit, solution, standing)
     stages = [_figures(stage) for attempt in attempts for stage in attempt.stages]
     return plan_result(
@@ -185,7 +199,7 @@ def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:
     )
 
 
-def _of_use(attempt: Attempt, problem: LocomotionProblem, standing: Standing):
+def of_use(attempt: Attempt, problem: LocomotionProblem, standing: Standing):
     """The attempt, failed where a robot cannot use its motion."""
     solution = attempt.solution
     if not solution.ok:
