@@ -40,6 +40,7 @@ from drakebots.multibody.exchange import write_mjcf, write_urdf
 from drakebots.plots import plot_convergence
 from drakebots.results import Result
 from drakebots.robots import kinds, record
+from drakebots.skin import write_vtu
 from drakebots.trajopt.locomotion import (
     GAITS,
     LocomotionProblem,
@@ -48,6 +49,7 @@ from drakebots.trajopt.locomotion import (
     plan_locomotion,
 )
 from drakebots.trajopt.program import read_checkpoint
+from drakebots.view import write_mcap
 
 # --- plan -------------------------------------------------------------------
 
@@ -277,6 +279,18 @@ _OF_MODELS = ("mjcf", "urdf", "time_step", "ground")
 def export_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the files that `export` writes of any result."""
     table_argument(parser, "the result's time series as a table (.csv)")
+    output_argument(
+        parser,
+        "--mcap",
+        write=lambda result, path, model: write_mcap(result, path, model),
+        help="a log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin",
+    )
+    output_argument(
+        parser,
+        "--vtu",
+        write=lambda result, path, model: write_vtu(result, path, model),
+        help="the skin for ParaView (.pvd), and a folder of .vtu files beside it",
+    )
 
 
 def export_result(
@@ -320,7 +334,7 @@ def _export(args: argparse.Namespace) -> int:
         written = export_result(args, stored(args.what))
         return tell(args, {"files": list(map(str, written))}, *written)
     find_model(args.what)
-    refuse(args, ("csv",), "a model; it is for a result (.nc)")
+    refuse(args, ("csv", "mcap", "vtu"), "a model; it is for a result (.nc)")
     if not (args.mjcf or args.urdf):
         raise InvalidInput("say what to write of a model: --mjcf, --urdf")
     if not args.mjcf:

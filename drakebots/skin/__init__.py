@@ -18,5 +18,6 @@ if TYPE_CHECKING:
     from drakebots.skin.motion import MOTIONS, TableMotion, read_motion_file
     from drakebots.skin.record import SkinRecord
     from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+    from drakebots.skin.vtu import write_vtu
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -13,6 +13,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.view.browser import screenshot
+    from drakebots.view.mcap import write_mcap
     from drakebots.view.motion import (
         check_playback,
         draw_ground_lines,

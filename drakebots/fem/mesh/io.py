@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import meshio
@@ -79,6 +80,20 @@ def write_mesh(path: str | Path, mesh: TetMesh) -> None:
     out = meshio.Mesh(mesh.vertices, [("tetra", mesh.tets)], cell_data=data)
     with replacing(path) as part:
         meshio.write(part, out, **options)
+
+
+def write_cells(
+    path: Path, points: np.ndarray, cells: np.ndarray, values: Mapping[str, np.ndarray]
+) -> None:
+    """Writes tets (n, 4) or triangles (n, 3) with values at their points as VTU.
+
+    Raises:
+        FileProblem: for a file that cannot be written.
+    """
+    kind = "tetra" if cells.shape[1] == 4 else "triangle"
+    out = meshio.Mesh(points, [(kind, cells)], point_data=dict(values))
+    with replacing(path) as part:
+        meshio.write(part, out, file_format="vtu")
 
 
 def _check_suffix(path):

@@ -10,6 +10,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.multibody.exchange.mjcf import write_mjcf
+    from drakebots.multibody.exchange.parts import Part, plain_robot, read_parts
     from drakebots.multibody.exchange.urdf import write_urdf
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

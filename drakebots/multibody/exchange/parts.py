@@ -157,12 +157,13 @@ def plain_robot(model: Model) -> Robot:
     return build_robot(model, DiagramBuilder(), time_step=0.0)
 
 
-def read_parts(robot: Robot, path: Path) -> list[Part]:
+def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     """The world and all bodies, parents before children.
 
     Args:
         robot: with a scene graph.
-        path: of the model file to come; meshes are copied to `meshes/` beside it.
+        path: of the model file to come; meshes are copied to `meshes/` beside it. None
+            for no file.
 
     Raises:
         InvalidInput: for a joint that has no chain of steps.
@@ -272,7 +273,7 @@ def spring_dampers(robot: Robot) -> list[LinearSpringDamper]:
 # --- shapes -----------------------------------------------------------------
 
 
-def _add_forms(robot: Robot, parts: dict[int, Part], path: Path) -> None:
+def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
     inspector, taken = robot.scene_graph.model_inspector(), set()
     meshes: dict[str, str] = {}
     for part in parts.values():
@@ -292,7 +293,7 @@ def _add_forms(robot: Robot, parts: dict[int, Part], path: Path) -> None:
                     friction = _friction(inspector.GetProximityProperties(geometry))
                 X_BG = inspector.GetPoseInFrame(geometry)
                 mesh = None
-                if isinstance(shape, Mesh | Convex):
+                if path is not None and isinstance(shape, Mesh | Convex):
                     mesh = _copied(shape, path, meshes)
                 part.forms.append(Form(name, shape, X_BG, rgba, friction, mesh))
 

@@ -1,0 +1,235 @@
+"""A result as an MCAP log, for Foxglove, Lichtblick and other viewers of robot data.
+
+Messages are JSON. Channels:
+
+    /tf          foxglove.FrameTransforms: the pose of every body in `world`
+    /robot       foxglove.SceneUpdate, once: what Drake draws of the bodies
+    /skin        foxglove.SceneUpdate: the surface of an elastic skin
+    /<variable>  each time series of the result, an object with labels as in its CSV:
+                 /foot_force holds {"FL": {"x": ...}, ...}; the channel's metadata
+                 names its units
+
+MCAP and not Rerun's own format: its writer is three packages of 3 MB under MIT and BSD
+licences, Rerun's is one of more than 100 MB.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from pydrake.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Mesh, Sphere
+from pydrake.math import RigidTransform
+from pydrake.multibody.tree import BodyIndex
+
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.files import check_output, replacing
+from drakebots.model import Model, model_of, obj_mesh
+from drakebots.multibody.exchange import Part, plain_robot, read_parts
+from drakebots.results import Result
+from drakebots.view.motion import positions_in_order
+
+_SKIN = {"r": 0.85, "g": 0.55, "b": 0.45, "a": 0.6}
+
+
+def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> Path:
+    """Writes a result as an MCAP log.
+
+    A result whose model is not found, or that holds no joint positions, is written
+    without /tf and /robot.
+
+    Args:
+        result: of any kind.
+        path: of the file (.mcap).
+        model: that moved; found by the result's name if None.
+
+    Raises:
+        InvalidInput: without the package `mcap`.
+        FileProblem: for a file that cannot be written.
+    """
+    try:
+        from mcap.writer import Writer
+    except ImportError:
+        raise InvalidInput(
+            "MCAP needs the package mcap; pip install 'drakebots[mcap]'"
+        ) from None
+    check_output(path)
+    messages = _sorted(result, model)
+    with replacing(path) as part, open(part, "wb") as file:
+        writer, channels = Writer(file), {}
+        writer.start(profile="", library="drakebots")
+        header = {"kind": result.kind, "model": result.model}
+        header |= {"verdict": str(result.verdict), "message": result.message}
+        writer.add_metadata("drakebots", header)
+        for count, (time, topic, schema, metadata, message) in enumerate(messages):
+            if topic not in channels:
+                text = json.dumps({"type": "object"}).encode()
+                number = writer.register_schema(schema, "jsonschema", text)
+                channels[topic] = writer.register_channel(
+                    topic, "json", number, metadata
+                )
+            stamp, data = round(1e9 * time), json.dumps(message).encode()
+            writer.add_message(channels[topic], stamp, data, stamp, count)
+        writer.finish()
+    return Path(path)
+
+
+def _sorted(result: Result, model: Model | None) -> list[tuple]:
+    """All messages by time: (time [s], topic, schema, metadata, message)."""
+    data = result.data
+    messages = [
+        (time, f"/{name}", f"drakebots.{name}", {"units": units}, message)
+        for name, units, time, message in _series(data)
+    ]
+    motion = []
+    with suppress(DrakebotsError):  # of a model that is gone, or without joints
+        motion = list(_motion(data, model or model_of(result)))
+    for topic, schema, time, message in (*motion, *_skin(data)):
+        messages.append((time, topic, schema, {}, message))
+    return sorted(messages, key=lambda message: message[0])
+
+
+def _series(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict[str, Any]]]:
+    """Name, units, time and value of every sample of every time series."""
+    for name, variable in data.data_vars.items():
+        if "time" not in variable.dims:
+            continue
+        others = [dim for dim in variable.dims if dim != "time"]
+        labels = [[str(x) for x in data[dim].values] for dim in others]
+        values = variable.transpose("time", *others).values
+        units = str(variable.attrs.get("units", ""))
+        for time, sample in zip(data.time.values, values):
+            message = _labelled(sample, labels) if others else {"value": _plain(sample)}
+            yield str(name), units, float(time), message
+
+
+def _labelled(values: np.ndarray, labels: list[list[str]]) -> dict[str, Any]:
+    if len(labels) == 1:
+        return {label: _plain(value) for label, value in zip(labels[0], values)}
+    return {label: _labelled(v, labels[1:]) for label, v in zip(labels[0], values)}
+
+
+def _plain(value: Any) -> Any:
+    """A number or text as JSON knows it: no NaN."""
+    value = value.item() if hasattr(value, "item") else value
+    return value if not isinstance(value, float) or np.isfinite(value) else None
+
+
+# --- the robot --------------------------------------------------------------
+
+
+def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, dict]]:
+    """Topic, schema, time and message of the bodies and of what is drawn of them."""
+    if "position_name" in data.dims:
+        data = data.rename(position_name="coordinate")
+    if "position" not in data or "coordinate" not in data.dims:
+        raise InvalidInput("the result holds no joint positions")
+    robot = plain_robot(model)
+    plant = robot.plant
+    positions, times = positions_in_order(robot, data), data.time.values
+    context = plant.CreateDefaultContext()
+    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    entities = [_entity(part) for part in read_parts(robot) if part.forms]
+    start = float(times[0])
+    scene = {"deletions": [], "entities": [e for e in entities if e]}
+    yield "/robot", "foxglove.SceneUpdate", start, scene
+    for time, q in zip(times, positions):
+        plant.SetPositions(context, q)
+        transforms = [
+            {
+                "timestamp": _stamp(float(time)),
+                "parent_frame_id": "world",
+                "child_frame_id": body.name(),
+                **_pose(body.EvalPoseInWorld(context), "translation", "rotation"),
+            }
+            for body in bodies
+        ]
+        message = {"transforms": transforms}
+        yield "/tf", "foxglove.FrameTransforms", float(time), message
+
+
+def _entity(part: Part) -> dict[str, Any]:
+    """What is drawn of a body."""
+    shapes: dict[str, list] = {}
+    for form in part.forms:
+        if form.rgba is not None:
+            for kind, primitive in _primitives(form.shape, form.X_BG):
+                primitive["color"] = dict(zip("rgba", map(float, form.rgba)))
+                shapes.setdefault(kind, []).append(primitive)
+    frame = part.name if part.parent is not None else "world"
+    return _scene_entity(part.name, frame, 0.0, **shapes)
+
+
+def _primitives(shape, X_BG: RigidTransform) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The kind and the primitive of a shape; a capsule is three."""
+    pose = {"pose": _pose(X_BG, "position", "orientation")}
+    if isinstance(shape, Box):
+        yield "cubes", pose | {"size": _xyz(shape.size())}
+    elif isinstance(shape, Sphere):
+        yield "spheres", pose | {"size": _xyz(3 * [2 * shape.radius()])}
+    elif isinstance(shape, Ellipsoid):
+        size = 2 * np.array([shape.a(), shape.b(), shape.c()])
+        yield "spheres", pose | {"size": _xyz(size)}
+    elif isinstance(shape, Cylinder | Capsule):
+        width = 2 * shape.radius()
+        size = {"size": _xyz([width, width, shape.length()])}
+        yield "cylinders", pose | size | {"bottom_scale": 1.0, "top_scale": 1.0}
+        for end in (-1, 1) if isinstance(shape, Capsule) else ():
+            X_GE = RigidTransform([0, 0, end * shape.length() / 2])
+            at = _pose(X_BG @ X_GE, "position", "orientation")
+            yield "spheres", {"pose": at, "size": _xyz(3 * [width])}
+    elif isinstance(shape, Mesh | Convex) and shape.source().is_path():
+        content = obj_mesh(Path(shape.source().path())).read_bytes()
+        mesh = {"scale": _xyz(shape.scale3()), "override_color": True, "url": ""}
+        mesh |= {"media_type": "model/obj", "data": base64.b64encode(content).decode()}
+        yield "models", pose | mesh
+
+
+def _skin(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict]]:
+    """The surface of a skin at its times; nothing for a result without one."""
+    if "skin_position" not in data or "skin_triangle" not in data:
+        return
+    faces = data.skin_triangle.values
+    used, indices = np.unique(faces, return_inverse=True)
+    indices = indices.ravel().tolist()
+    for time, places in zip(data.skin_time.values, data.skin_position.values):
+        points = [_xyz(np.round(p.astype(float), 6)) for p in places[used]]
+        surface = {"pose": _pose(RigidTransform(), "position", "orientation")}
+        surface |= {"points": points, "color": _SKIN, "colors": [], "indices": indices}
+        entity = _scene_entity("skin", "world", float(time), triangles=[surface])
+        message = {"deletions": [], "entities": [entity]}
+        yield "/skin", "foxglove.SceneUpdate", float(time), message
+
+
+def _scene_entity(name: str, frame: str, time: float, **shapes: list) -> dict[str, Any]:
+    kinds = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles")
+    return {
+        "timestamp": _stamp(time),
+        "frame_id": frame,
+        "id": name,
+        "lifetime": {"sec": 0, "nsec": 0},
+        "frame_locked": True,
+        "metadata": [],
+        **{kind: [] for kind in (*kinds, "texts", "models")},
+        **shapes,
+    }
+
+
+def _stamp(time: float) -> dict[str, int]:
+    seconds, rest = divmod(round(1e9 * time), 10**9)
+    return {"sec": seconds, "nsec": rest}
+
+
+def _xyz(values) -> dict[str, float]:
+    return dict(zip("xyz", map(float, values)))
+
+
+def _pose(X: RigidTransform, where: str, turn: str) -> Mapping[str, Any]:
+    w, x, y, z = X.rotation().ToQuaternion().wxyz()
+    return {where: _xyz(X.translation()), turn: _xyz([x, y, z]) | {"w": float(w)}}
