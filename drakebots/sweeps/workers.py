@@ -77,7 +77,11 @@ class Outcome:
             result.message,
             result.model,
             result.kind,
-            {n: v for n, v in result.metrics.items() if isinstance(v, str | int | float)},
+            {
+                n: v
+                for n, v in result.metrics.items()
+                if isinstance(v, str | int | float)
+            },
             wall,
             result if whole else None,
         )

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FLOORS = (
     *("core", "results", "model", "fem", "lattice", "multibody", "view", "skin"),
-    *("trajopt", "plots", "design", "robots", "sweeps", "cli"),
+    *("trajopt", "plots", "design", "robots", "sweeps", "envs", "cli"),
 )
 """Rooms in order: a room imports only from those before it."""
 

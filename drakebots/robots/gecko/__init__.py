@@ -25,7 +25,11 @@ if TYPE_CHECKING:
         plan,
     )
     from drakebots.robots.gecko.model.parameters import MODEL, Gecko, gecko
-    from drakebots.robots.gecko.plots import plot_course, plot_velocity_space
+    from drakebots.robots.gecko.plots import (
+        draw_robot,
+        plot_course,
+        plot_velocity_space,
+    )
     from drakebots.robots.gecko.simulate import ENGINES, MOTIONS, simulate
     from drakebots.robots.gecko.simulate import GeckoSimulation as Simulation
     from drakebots.robots.gecko.view import record_gecko

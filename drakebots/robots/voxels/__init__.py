@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from drakebots.robots.voxels.pom_system import PomSystem, add_pom
     from drakebots.robots.voxels.search import GaitSearch, search_gait
     from drakebots.robots.voxels.simulate import VoxelSimulation as Simulation
-    from drakebots.robots.voxels.simulate import simulate
+    from drakebots.robots.voxels.simulate import build, simulate
     from drakebots.robots.voxels.view import record_voxel
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -144,12 +144,9 @@ def markers(alpha, ell, heading, position) -> np.ndarray:
     directions, bends = limb_starts(alpha, heading)
     p1 = np.asarray(position, float)
     p4 = arc_end(p1, directions[2], bends[2], ell[2])
-    starts = (p1, p1, p1, p4, p4)
-    ends = [
-        arc_end(p, *limb)
-        for p, *limb in zip(starts, directions, bends, ell, strict=True)
-    ]
-    return np.array([ends[0], p1, ends[1], ends[3], ends[2], ends[4]])
+    limbs = np.array([directions, bends, ell])[:, list(LEGS)]
+    legs = arc_end(np.array([p1, p1, p4, p4]), *limbs)
+    return np.array([legs[0], p1, legs[1], legs[2], p4, legs[3]])
 
 
 _LEG_SIGN = np.array([-1.0, 1.0, 1.0, -1.0])

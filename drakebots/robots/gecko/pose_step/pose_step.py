@@ -195,7 +195,7 @@ def _solved(stationarity: float, drift: float) -> bool:
 def _checked(robot, pose, alpha_ref, fixation):
     alpha_ref = check_value("alpha_ref", alpha_ref, array((5,), "rad"))
     fixed = np.array(fixation)
-    if fixed.shape != (4,) or not np.isin(fixed, (0, 1)).all():
+    if fixed.shape != (4,) or not ((fixed == 0) | (fixed == 1)).all():
         raise InvalidInput(f"fixation must be 4 of 0 or 1, got {fixation}")
     fixed = fixed.astype(bool)
     if not fixed.any():

@@ -1,0 +1,45 @@
+"""Gymnasium environments of the robots (`pip install 'drakebots[gym]'`).
+
+    import gymnasium
+    import drakebots.envs            # registers them
+
+    env = gymnasium.make("drakebots/Gecko-v0", render_mode="rgb_array")
+    observation, info = env.reset(seed=0)
+    action = env.action_space.sample()
+    observation, reward, terminated, truncated, info = env.step(action)
+
+Observations are in SI, actions within -1..1 of the range that the environment's
+`acted` tells; :mod:`~drakebots.envs.base` has what they share. Their tasks are
+examples: derive from them for others.
+"""
+
+from typing import TYPE_CHECKING
+
+from drakebots.core.lazy import lazy_face
+
+try:
+    import gymnasium
+except ModuleNotFoundError:  # whoever uses an environment is told
+    gymnasium = None
+
+if TYPE_CHECKING:
+    from drakebots.envs.base import Quantity, RobotEnv
+    from drakebots.envs.gecko import GeckoEnv
+    from drakebots.envs.hamr import HamrEnv
+    from drakebots.envs.skinned_leg import SkinnedLegEnv
+    from drakebots.envs.voxel import VoxelEnv
+
+__all__, __getattr__, __dir__ = lazy_face(__name__)
+
+STEPS = {"Hamr": 200, "Gecko": 100, "SkinnedLeg": 100, "Voxel": 64}
+"""Steps of an episode before it is cut off."""
+
+_MODULES = {"SkinnedLeg": "skinned_leg"}
+
+if gymnasium is not None:
+    for _name, _steps in STEPS.items():
+        gymnasium.register(
+            f"drakebots/{_name}-v0",
+            f"drakebots.envs.{_MODULES.get(_name, _name.lower())}:{_name}Env",
+            max_episode_steps=_steps,
+        )

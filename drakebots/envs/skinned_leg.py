@@ -1,0 +1,160 @@
+"""`drakebots/SkinnedLeg-v0`: a leg of two servos in a silicone skin reaches for points.
+
+The skin is the reduced one (:mod:`drakebots.skin.reduced`). It is trained once, on a
+simulation of the full skin with random motions (`TRAINING`), and kept in the user's
+cache: the first environment on a machine takes some 10 s longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from drakebots import __version__
+from drakebots.core.checks import check_value, whole
+from drakebots.core.errors import FileProblem, NoSolution
+from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
+from drakebots.fem.mesh import surface_triangles
+from drakebots.model import skin_path
+from drakebots.results import file_hash
+from drakebots.skin.file import SkinnedRobot, load_skinned
+from drakebots.skin.reduced import (
+    read_reduced,
+    reduced_stepper,
+    train_on_random_motion,
+    write_reduced,
+)
+
+REACH = 0.4
+"""Largest deflection of a joint from its rest position [rad], as trained on."""
+
+TRAINING = {"amplitude": REACH, "seeds": (2, 3), "steps": 100}
+"""Of the reduced skin; see :func:`drakebots.skin.reduced.train_on_random_motion`."""
+
+
+class SkinnedLegEnv(RobotEnv):
+    """A step is 20 ms, in which hip and knee follow targets by their servos.
+
+    Task: hold the foot at a point that is drawn within its reach. The reward is minus
+    the distance of the foot from it [m], less 0.01 times the square of each torque
+    over its limit. Nothing terminates but a simulation that fails.
+
+    Args:
+        substeps: number of time steps of skeleton and skin in a step.
+        render_mode: "rgb_array" or None.
+    """
+
+    observed = (
+        Quantity("position", 2, "rad", -1.5, 1.5),  # of hip and knee
+        Quantity("velocity", 2, "rad/s", -20.0, 20.0),
+        Quantity("torque", 2, "N m", -2.0, 2.0),  # of the servos
+        Quantity("foot", 2, "m", -0.5, 0.5),  # x and z from the hip
+        Quantity("goal", 2, "m", -0.5, 0.5),  # x and z from the hip
+    )
+    acted = (Quantity("target", 2, "rad", -REACH, REACH),)  # from the rest positions
+    period = 0.02
+
+    def __init__(self, substeps: int = 2, render_mode: str | None = None):
+        self.substeps = check_value("substeps", substeps, whole(1))
+        super().__init__(render_mode)
+        self.leg = load_skinned("skinned_leg")
+        self.stepper = reduced_stepper(
+            self.leg, trained_skin(self.leg), self.period / self.substeps
+        )
+        plant = self.leg.plant
+        self._limits = self.leg.effort_limits
+        self._rest = self.leg.joint_positions(self.leg.rest_positions)
+        self._hip = plant.GetJointByName("hip").frame_on_child()
+        self._context = plant.CreateDefaultContext()
+
+    def start(self, random):
+        self.state = self.stepper.start()
+        self.torques = np.zeros(2)
+        reach = self._rest + random.uniform(-REACH, REACH, 2)
+        self.goal = self._foot_at(reach)
+        return {"distance": self._distance()}
+
+    def act(self, values) -> Outcome:
+        servo = self.leg.servo(self._rest + values)
+        for _ in range(self.substeps):
+            result = self.stepper.step(self.state, servo=servo)
+            if not result.converged:
+                raise NoSolution(result.message)
+            self.state = result.state
+        self.torques = result.torques
+        distance = self._distance()
+        effort = float(np.square(self.torques / self._limits).sum())
+        info = {"distance": distance, "torque": self.torques}
+        return Outcome(-distance - 0.01 * effort, False, info)
+
+    def observe(self):
+        q = self.leg.joint_positions(self.state.q)
+        v = self.leg.joint_positions(self.state.v)
+        return [q, v, self.torques, self._foot_at(q), self.goal]
+
+    def _foot_at(self, q: np.ndarray) -> np.ndarray:
+        """x and z of the foot from the hip (2,) [m] at joint positions (2,)."""
+        foot, hip = self._points(q)
+        return (foot - hip)[[0, 2]]
+
+    def _points(self, q: np.ndarray) -> np.ndarray:
+        """Foot and hip in the world (2, 3) [m] at joint positions (2,) [rad]."""
+        plant, hip = self.leg.plant, self._hip
+        plant.SetPositions(self._context, q)
+        p_WH = plant.CalcPointsPositions(
+            self._context, hip, np.zeros(3), plant.world_frame()
+        )
+        foot = self.leg.robot.feet_positions(self._context)[0]
+        return np.array([foot, p_WH.ravel()])
+
+    def _distance(self) -> float:
+        foot = self._foot_at(self.leg.joint_positions(self.state.q))
+        return float(np.linalg.norm(foot - self.goal))
+
+    def picture(self):
+        """From the side: the skin, the hip and the foot, a cross at the goal."""
+        x = self.stepper.lift(self.state).skin.positions
+        corners = x[surface_triangles(self.leg.mesh)]
+        # Far ones first: the camera is at negative y.
+        corners = corners[np.argsort(-corners[:, :, 1].mean(1)), :, ::2]
+        points = self._points(self.leg.joint_positions(self.state.q))[:, ::2]
+        figure = Figure(layout="constrained")
+        axes = figure.subplots()
+        axes.add_collection(PolyCollection(corners, fc="#e7b58f", ec="#a06a40", lw=0.3))
+        axes.plot(*points.T, "o", color="#444444")
+        axes.plot(*(points[1] + self.goal), "x", color="#73299a", ms=9, mew=2)
+        axes.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
+        axes.set(xlim=(-0.2, 0.2), ylim=(-0.02, 0.28))
+        return figure_picture(figure)
+
+
+def trained_skin(leg: SkinnedRobot, folder: Path | None = None):
+    """The reduced skin of a robot, from a file if it was trained before.
+
+    Args:
+        leg: the robot.
+        folder: of the files; by default in the user's cache.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "drakebots" / "skins" if folder is None else folder
+    path = leg.model.path
+    files = [path, skin_path(path), path.parent / leg.skin.mesh]
+    parts = [__version__, repr(TRAINING), *map(file_hash, files)]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    path = folder / f"{leg.model.name}_{key}.npz"
+    try:
+        return read_reduced(path)
+    except FileProblem:
+        pass  # not there, or of another version
+    skin = train_on_random_motion(leg, **TRAINING)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_reduced(skin, path)
+    except (FileProblem, OSError):
+        pass  # a home that cannot be written; it is trained again next time
+    return skin

@@ -1,0 +1,110 @@
+"""Overhead of a sweep a case, and two workers beside one.
+
+python scripts/bench/sweep.py            # about two minutes
+python scripts/bench/sweep.py --quick
+
+Overhead: what a case costs beside its own work, with one worker, that is sending the
+problem, saving the result, its row of the table. It is the slope of the wall time
+between a sweep of few and one of many cases of the gecko's course, less what the course
+itself takes in the worker; starting the worker is not in it and stands beside it.
+
+Speedup: HAMR's trot at eight frequencies, by one worker and by two. One worker may use
+no more threads than one of two. On a machine that others use as well, two workers get
+less than two cores: `cores_free` says how much two busy processes got just before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from drakebots import gecko, hamr, sweep
+from drakebots.cli.output import plain, print_table
+
+TARGET_MS, TARGET_SPEEDUP = 50.0, 1.8
+
+
+def timed(problem: Any, over: dict, workers: int) -> tuple[float, float]:
+    """Wall time of a new sweep, and the sum of its cases' own [s]."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        table = sweep(problem, over, out=folder, workers=workers)
+        wall = time.perf_counter() - began
+    assert table.ok, table.message
+    return wall, table.metrics["cases_wall_s"]
+
+
+def overhead(few: int, many: int) -> dict[str, float]:
+    """Milliseconds a case, and seconds until the first can start."""
+    problem = gecko.Simulation(targets=((0.2, 0.2),))
+    timed(problem, {"epsilon": (0.1,)}, 1)  # compiles
+    walls = {}
+    for count in (few, many):
+        wall, own = timed(problem, {"epsilon": np.linspace(0.09, 0.11, count)}, 1)
+        walls[count] = wall - own
+    slope = (walls[many] - walls[few]) / (many - few)
+    return {
+        "sweep_overhead_ms": 1e3 * slope,
+        "start_s": walls[few] - few * slope,
+        "cases": many,
+    }
+
+
+def speedup(cases: int, cycles: int, rounds: int) -> dict[str, float]:
+    """Wall time with one worker over that with two; the best of some rounds each."""
+    for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        os.environ[f"{name}_NUM_THREADS"] = "1"
+    problem = hamr.Simulation(cycles=cycles)
+    over = {"frequency": np.linspace(10, 14, cases)}
+    free = cores_free()
+    walls = {n: min(timed(problem, over, n)[0] for _ in range(rounds)) for n in (1, 2)}
+    return {
+        "two_worker_speedup": walls[1] / walls[2],
+        "one_worker_s": walls[1],
+        "two_workers_s": walls[2],
+        "cores_free": free,
+    }
+
+
+def cores_free(seconds: float = 2.0) -> float:
+    """Processor time that two busy processes get in a second."""
+    code = (
+        "import time\n"
+        f"end = time.perf_counter() + {seconds}\n"
+        "while time.perf_counter() < end: pass\n"
+        "print(time.process_time())"
+    )
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    return sum(float(p.communicate()[0]) for p in both) / seconds
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few and short cases")
+    args = parser.parse_args(argv)
+    rows = overhead(2, 6) if args.quick else overhead(4, 44)
+    rows |= speedup(2, 1, 1) if args.quick else speedup(8, 4, 2)
+    print_table("sweep", rows)
+    result = {
+        "sweep_overhead_ms": {"unit": "ms", "target": TARGET_MS},
+        "two_worker_speedup": {"unit": "1", "target": TARGET_SPEEDUP},
+        "cores_free": {"unit": "1", "target": None},
+    }
+    result = {name: {"value": rows[name]} | entry for name, entry in result.items()}
+    print(json.dumps(plain(result)))
+    return result
+
+
+if __name__ == "__main__":
+    main()
