@@ -96,7 +96,7 @@ for name, values in found.items():
 axes[0].set(xlabel="time [natural units]", ylabel="height of the trunk / standing")
 axes[1].set(xlabel="time [natural units]", ylabel="largest torque [weight x height]")
 axes[1].legend(frameon=False)
-figure
+plt.show()
 
 # %% [markdown]
 # [Planning through contact](../../docs/planning.md) has all equations; a program written from its parts, with free
