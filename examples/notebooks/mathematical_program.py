@@ -9,32 +9,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from drakebots import load
-from drakebots.trajopt.locomotion import (
-    LocomotionProblem,
-    gait_program,
-    kinematic_guess,
-    plan_gait,
-    stand,
-)
-from drakebots.trajopt.solvers import ExactIpoptSolver, lower
+from drakebots import record, trajopt
+from drakebots.trajopt.solvers import ExactIpoptSolver
 
-robot_file = "../my_robot.urdf"
-
-# %% [markdown]
-# ## From a robot to a program
-#
-# `stand` finds how the robot stands and puts it on its ground. Inside, everything is in units of the robot itself: lengths
-# in heights of its centre of mass, forces in its weight, so that one set of weights and tolerances fits any size.
-# `plan_gait` chooses which foot is where when; `gait_program` writes the equations; `kinematic_guess` is the start.
-
-# %%
-problem = LocomotionProblem(robot_file, "walk", forward=0.2)
-standing = stand(load(robot_file))
-gait = plan_gait(problem, standing)
-_, program = gait_program(gait, standing)
-guess = program.pack(kinematic_guess(gait, standing))
-print(program)
+motion = trajopt.walk("../my_robot.urdf", forward=0.2)
+program = motion.mathematical_program()
+print(program.lowered.program)
 
 # %% [markdown]
 # The rows `dynamics` are the discrete Euler-Lagrange equations at the knots: the momentum at the end of an interval is that
@@ -46,14 +26,12 @@ print(program)
 #
 # ## Solve it
 #
-# `lower` makes a `MathematicalProgram` of it, with a Drake binding for every block. `ExactIpoptSolver` is a Drake solver
-# that knows the exact sparse Hessians of these bindings; Drake's own SNOPT and IPOPT take the same program.
+# `program.prog` is a `pydrake.solvers.MathematicalProgram` with a binding for every block and the planner's first guess.
+# `ExactIpoptSolver` is a Drake solver that knows the exact sparse Hessians of these bindings.
 
 # %%
-lowered = lower(program)
-result = ExactIpoptSolver().Solve(lowered.prog, guess)
-parts = program.view(result.get_x_val())
-worst = max(program.residuals(result.get_x_val()).values())
+result = ExactIpoptSolver().Solve(program.prog)
+worst = max(program.lowered.program.residuals(result.get_x_val()).values())
 print(result.get_solver_details().status, f"cost {result.get_optimal_cost():.4f}")
 print(f"largest residual {worst:.1e}")
 assert result.is_success() and worst < 1e-6
@@ -61,43 +39,52 @@ assert result.is_success() and worst < 1e-6
 # %% [markdown]
 # ## A cost of our own
 #
-# `lowered.view()` has the decision variables by name, `q` a row for every knot. The walk bobs up and down; ask for a trunk
-# that stays at 97 % of its standing height. The exact Hessian now includes the new cost.
+# `program["q.trunk_z"]` is the height of the trunk at every knot [m], as symbolic expressions of the decision variables
+# (which are in units of the robot's own size and weight). The walk bobs up and down; ask for a trunk that stays at 97 % of
+# the height that it has now. The Hessian stays exact.
 
 # %%
-height = standing.system.coordinates.index("trunk_z")
-wanted = 0.97 * standing.q[height]
-for q in lowered.view()["q"]:
-    lowered.prog.AddQuadraticCost(1e3 * (q[height] - wanted) ** 2)
-low = ExactIpoptSolver().Solve(lowered.prog, result.get_x_val())
-low_parts = program.view(low.get_x_val())
+height = program.values(result, "q.trunk_z").mean()
+for z in program["q.trunk_z"]:
+    program.prog.AddCost(1e4 * (z - 0.97 * height) ** 2)
+low = ExactIpoptSolver().Solve(program.prog)
 assert low.is_success()
 
 # %% [markdown]
 # ## A constraint of our own
 #
-# No motor may use more than 80 % of the largest torque so far.
+# No motor may use more than 80 % of the largest torque so far [N m].
 
 # %%
-u = lowered.view()["u"].ravel()
-most = np.full(len(u), 0.8 * abs(low_parts["u"]).max())
-lowered.prog.AddLinearConstraint(np.eye(len(u)), -most, most, u)
-weak = ExactIpoptSolver().Solve(lowered.prog, low.get_x_val())
-weak_parts = program.view(weak.get_x_val())
-assert weak.is_success() and abs(weak_parts["u"]).max() <= most[0] + 1e-6
+most = 0.8 * abs(program.values(low, "u")).max()
+for torque in program["u"].ravel():
+    program.prog.AddConstraint(torque, -most, most)
+weak = ExactIpoptSolver().Solve(program.prog)
+assert weak.is_success()
+assert abs(program.values(weak, "u")).max() <= most + 1e-6
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-found = {"walk": parts, "low trunk": low_parts, "weaker motors": weak_parts}
-for name, values in found.items():
-    time = np.append(0, np.cumsum(values["h"]))
-    axes[0].plot(time, values["q"][:, height] / standing.q[height], label=name)
-    axes[1].plot(time[1:], abs(values["u"]).max(axis=1), label=name)
-axes[0].set(xlabel="time [natural units]", ylabel="height of the trunk / standing")
-axes[1].set(xlabel="time [natural units]", ylabel="largest torque [weight x height]")
-axes[1].legend(frameon=False)
+for name, found in {"walk": result, "low trunk": low, "weaker motors": weak}.items():
+    time = np.append(0, np.cumsum(program.values(found, "h")))
+    axes[0].plot(time, program.values(found, "q.trunk_z"), label=name)
+    axes[1].plot(time[1:], abs(program.values(found, "u")).max(axis=1))
+axes[0].set(xlabel="time [s]", ylabel="height of the trunk [m]")
+axes[1].set(xlabel="time [s]", ylabel="largest torque [N m]")
+figure.legend(ncols=3, frameon=False, loc="outside upper center")
 plt.show()
 
 # %% [markdown]
-# [Planning through contact](../../docs/planning.md) has all equations; a program written from its parts, with free
-# contacts, is `examples/mathematical_program.py`.
+# ## A plan as any other
+#
+# It is judged, saved, drawn and tracked as every plan is.
+
+# %%
+plan = program.plan(weak)
+print(plan.summary())
+assert plan.ok
+record(plan)
+
+# %% [markdown]
+# [Planning through contact](../../docs/planning.md) has all equations. Drake's SNOPT and IPOPT take the same program; a program
+# written from its parts, with free contacts, is in `examples/mathematical_program.py`.

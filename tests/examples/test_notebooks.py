@@ -61,8 +61,7 @@ def test_notebook_runs(name, monkeypatch):
             assert len(value._repr_html_()) > 1000
     assert plt.get_fignums(), "no picture"
     assert all(any(a.has_data() for a in plt.figure(n).axes) for n in plt.get_fignums())
-    if name != "mathematical_program":
-        assert any(isinstance(value, Stage) for value in shown), "no scene"
+    assert any(isinstance(value, Stage) for value in shown), "no scene"
     assert sorted(FOLDER.iterdir()) == before, "a notebook leaves files behind"
     plt.close("all")
 
