@@ -209,11 +209,9 @@ def write_notebooks(app: Sphinx) -> None:
             else f"```python\n{cell.source}\n```"
             for cell in cells
         ]
-        texts[0] += (
-            f"\n\nThis page is a notebook: [{path.name}](../{_NOTEBOOKS}{path.name})."
-        )
-        linked = re.sub(r"(\]\(\w+)\.py\)", r"\1.md)", "\n\n".join(texts[1:]))
-        pages[f"{path.stem}.md"] = f"{texts[0]}\n\n{linked}\n"
+        page = re.sub(r"(\]\(\w+)\.py\)", r"\1.md)", "\n\n".join(texts))
+        source = f"This page is a notebook: [{path.name}](../{_NOTEBOOKS}{path.name})."
+        pages[f"{path.stem}.md"] = f"{page}\n\n{source}\n"
     _write(ROOT / "docs" / "notebooks", pages)
 
 
