@@ -13,7 +13,7 @@ demo: $(READY)
 	mkdir -p $(OUT)
 	$(BIN)/drakebots simulate hamr --gait trot --frequency 10 --surface card --cycles 15 \
 	  -o $(OUT)/hamr_trot.nc --html $(OUT)/hamr_trot.html --plot $(OUT)/hamr_trot.png
-	$(BIN)/drakebots simulate gecko --epsilon 10 \
+	$(BIN)/drakebots simulate gecko --epsilon 10cm \
 	  -o $(OUT)/gecko.nc --html $(OUT)/gecko.html --plot $(OUT)/gecko.png
 	$(BIN)/drakebots simulate skinned-leg \
 	  -o $(OUT)/skinned_leg.nc --html $(OUT)/skinned_leg.html --plot $(OUT)/skinned_leg.png

@@ -1,6 +1,6 @@
 """From the surface of an animal to a skinned robot that stands.
 
-python scripts/design_from_surface.py dog.stl -o out/dog --unit mm --template cow
+python scripts/design_from_surface.py dog.stl -o out/dog --units mm --template cow
 python scripts/design_from_surface.py dog.stl --forward z --up y -o out/dog
 
 The file's x points forward and its z up unless other axes are given; its feet are
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", type=Path, default=Path("out/surface"))
     parser.add_argument("--template", default="cow", help="start of the fit")
-    parser.add_argument("--unit", help="unit of the file: m, cm or mm")
+    parser.add_argument("--units", help="of the file: m, cm or mm")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="factor on the surface"
     )
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     if args.self_test:
         args.surface = args.output / "stout_dog.stl"
-        args.unit, args.forward, args.up = "mm", "z", "y"
+        args.units, args.forward, args.up = "mm", "z", "y"
         # Read with forward z and up y, its x is the robot's y.
         dog = stout_dog()
         write_surface(
@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def lap(name: str) -> None:
         seconds[name] = time.perf_counter() - began - sum(seconds.values())
 
-    surface = read_surface(args.surface, unit=args.unit)
+    surface = read_surface(args.surface, unit=args.units)
     surface = surface.turned(args.forward, args.up)
     draw_surface(args.output / "1_surface.png", surface, title=args.surface.name)
     lap("read")

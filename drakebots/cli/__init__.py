@@ -1,5 +1,5 @@
 """The command `drakebots`: models, show, simulate, plan, track, refine, sweep,
-export, limbs, attach, design, calibrate, view, report.
+export, limbs, attach, design, calibrate, view, report, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
@@ -10,7 +10,9 @@ export, limbs, attach, design, calibrate, view, report.
     drakebots report run.nc --plot run.png
 
 Exit codes: 0 done, 1 no solution (or a run that failed), 2 bad input, 130
-interrupted. With --json the last line printed is one JSON object.
+interrupted. With --json stdout is one JSON object, and tables go to stderr; without a
+terminal tables are lines "name: value". Numbers may have units (10Hz, 5mm, 30deg) and
+are in SI without.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from drakebots import __version__
 from drakebots.cli.options import check_outputs
+from drakebots.cli.output import json_alone
 from drakebots.cli.progress import warnings_on_one_line
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 from drakebots.robots import resolve
@@ -51,6 +55,7 @@ COMMANDS = {
     "calibrate": ("fit a lattice's kinematics to markers", "voxels:CALIBRATE"),
     "view": ("show a result or a model in Meshcat", "look:VIEW"),
     "report": ("summarize a result", "look:REPORT"),
+    "completion": ("print what lets a shell complete commands", "look:COMPLETION"),
 }
 """By name: one line, and where the command is; it is imported when it is typed."""
 
@@ -111,7 +116,11 @@ def _fill(sub: Parser, command: Command, words: Sequence[str]) -> None:
     sub.description = variant.help
     sub.epilog = f"example:\n  {variant.example}{notes}"
     variant.arguments(sub)
-    sub.add_argument("--json", action="store_true", help="print one JSON object last")
+    sub.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object, and nothing else, on stdout",
+    )
     sub.set_defaults(run=variant.run, parser=sub)
 
 
@@ -150,6 +159,35 @@ def _find_inputs(argv: Sequence[str]) -> None:
             command.find(word)
 
 
+def complete(words: Sequence[str]) -> list[str]:
+    """What the last word of a command line may become; [] for a file's name.
+
+    Args:
+        words: those after `drakebots`; the last one may be empty or begun.
+    """
+    *before, last = words or [""]
+    if not before:
+        return [name for name in COMMANDS if name.startswith(last)]
+    if before[0] not in COMMANDS:
+        return []
+    commands = make_parser(before)._subparsers._group_actions[0]  # type: ignore
+    parser = commands.choices[before[0]]
+    option = parser._option_string_actions.get(before[-1])
+    if option is not None and option.nargs != 0:
+        choices = getattr(option, "completions", None) or option.choices or ()
+    elif last.startswith("-"):
+        choices = parser._option_string_actions
+    else:
+        # A robot's form has fewer choices than all models.
+        general = Parser()
+        find_command(before[0]).general.arguments(general)
+        known = (
+            getattr(a, "completions", ()) for a in general._get_positional_actions()
+        )
+        choices = next(filter(None, known), ())
+    return [str(choice) for choice in choices if str(choice).startswith(last)]
+
+
 _NEGATIVE_POINT = re.compile(r"-[0-9.].*")
 
 
@@ -177,7 +215,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings_on_one_line():
             args = parse(sys.argv[1:] if argv is None else argv)
             check_outputs(args)
-            return args.run(args)
+            with json_alone() if getattr(args, "json", False) else nullcontext():
+                return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)
         return error.exit_code

@@ -7,7 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from drakebots.cli.command import Command, Variant
-from drakebots.cli.options import check_folder, output_argument
+from drakebots.cli.options import (
+    check_folder,
+    completes,
+    output_argument,
+    quantity,
+)
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -86,14 +91,17 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for flag, kind, text in (
         ("--template", str, "template that is fitted into a surface (default cow)"),
-        ("--unit", str, "unit of a surface file: m, cm or mm (default m)"),
+        ("--units", str, "of a surface file: m, cm or mm (default m)"),
         ("--scale", float, "factor on a surface (default 1)"),
         ("--vertices", int, "number of vertices of the skin"),
-        ("--glue", int, "number of vertices glued to links"),
+        ("--glue-vertices", int, "number of vertices glued to links"),
         ("--wall", float, "thickness of the skin [m]"),
         ("--fold-depth", float, "depth of the teeth [m]; 0 for a smooth skin"),
     ):
-        parser.add_argument(flag, type=kind, help=text)
+        read = quantity(flag, text) if kind is float else kind
+        action = parser.add_argument(flag, type=read, help=text)
+        names = {"--template": JOINTS, "--units": ("m", "cm", "mm")}
+        completes(action, names.get(flag, ()))
     parser.add_argument(
         "--fabrication",
         action="store_true",
@@ -110,7 +118,7 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     """
     what, suffix = args.what, Path(args.what).suffix.lower()
     is_surface = suffix in SUFFIXES
-    for name in ("template", "unit", "scale"):
+    for name in ("template", "units", "scale"):
         if getattr(args, name) is not None and not is_surface:
             raise InvalidInput(f"--{name} is for a surface; leave it out for {what}")
     if suffix in (".yaml", ".yml"):
@@ -119,7 +127,7 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
         problem = DesignProblem(
             Path(what).stem.replace("-", "_"),
             table1_template(args.template or "cow"),
-            surface=read_surface(Path(what), unit=args.unit),
+            surface=read_surface(Path(what), unit=args.units),
             skin=SkinSettings(),
             scale=1.0 if args.scale is None else args.scale,
         )
@@ -130,9 +138,13 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     else:
         problem = table1_problem(what)
     skin = problem.skin
-    for name in ("vertices", "glue", "wall"):
+    for name, field in (
+        ("vertices", "vertices"),
+        ("glue_vertices", "glue"),
+        ("wall", "wall"),
+    ):
         if getattr(args, name) is not None:
-            skin = replace(skin, **{name: getattr(args, name)})
+            skin = replace(skin, **{field: getattr(args, name)})
     if args.fold_depth is not None:
         skin = replace(skin, folds=replace(skin.folds, depth=args.fold_depth))
     return replace(problem, skin=skin)

@@ -1,20 +1,17 @@
-"""The gecko's options of `drakebots simulate` and `drakebots plan`: parsing only.
-
-Lengths and angles are those of the paper here, cm and deg.
-"""
+"""The gecko's options of `drakebots simulate` and `drakebots plan`: parsing only."""
 
 from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from drakebots.cli.command import Variant
-from drakebots.cli.inputs import CM, numbers, points
+from drakebots.cli.inputs import angle, length, numbers, points
 from drakebots.cli.options import (
     attribute_texts,
+    completes,
     field_options,
     given,
+    option,
     output_arguments,
 )
 from drakebots.cli.output import finish
@@ -27,47 +24,50 @@ from drakebots.robots import gecko
 # Fields whose options have another unit or form than the problem's.
 _CONVERTED = ("targets", "obstacles", "epsilon", "start", "heading", "final_heading")
 _SIMULATE = attribute_texts(gecko.Simulation, but=_CONVERTED)
-_SIMULATE["motion"] = "motion model of the generator: " + ", ".join(gecko.MOTIONS)
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="gecko")
     default = gecko.Simulation()
-    course = " ".join(f"{x / CM:g},{y / CM:g}" for x, y in default.targets)
+    course = " ".join(f"{x:g},{y:g}" for x, y in default.targets)
     parser.add_argument(
         "--targets",
         metavar='"x,y ..."',
-        help=f'targets in their order [cm] (default "{course}")',
+        help=f'targets in their order, "65cm,0" or in m (default "{course}")',
     )
     parser.add_argument(
         "--obstacle",
         action="append",
         metavar='"x,y ..."',
-        help="polygon to walk around [cm]; may be given several times",
+        help="polygon to walk around, as --targets; may be given several times",
     )
     parser.add_argument(
         "--epsilon",
-        type=float,
-        help="distance below which a target counts as reached [cm] "
-        f"(default {default.epsilon / CM:g})",
+        help=f"distance at which a target counts as reached [m] "
+        f"(default {default.epsilon:g})",
     )
     parser.add_argument(
         "--start",
         metavar='"x,y"',
-        help='position of the torso\'s front end at the start [cm] (default "0,0")',
+        help='position of the torso\'s front end at the start [m] (default "0,0")',
     )
     parser.add_argument(
         "--heading",
-        type=float,
-        help=f"heading at the start [deg] (default {np.degrees(default.heading):g})",
+        help=f"heading at the start [rad], or 90deg (default {default.heading:g})",
     )
     parser.add_argument(
         "--final-heading",
-        type=float,
-        help="desired heading at the target, which must be the only one [deg]",
+        help="desired heading at the target, which must be the only one [rad]",
     )
     horizon = f"{_SIMULATE['horizon']} (default {default.horizon})"
-    field_options(parser, gecko.Simulation, _SIMULATE | {"horizon": horizon})
+    motion = parser.add_argument(
+        "--motion-model",
+        dest="motion",
+        help=f"of the generator: {', '.join(gecko.MOTIONS)} (default {default.motion})",
+    )
+    completes(motion, gecko.MOTIONS)
+    own = {name: text for name, text in _SIMULATE.items() if name != "motion"}
+    field_options(parser, gecko.Simulation, own | {"horizon": horizon})
     output_arguments(parser)
 
 
@@ -83,9 +83,9 @@ def _simulate(args: argparse.Namespace) -> int:
             raise InvalidInput(f'--start must be one point "x,y", got {args.start!r}')
         options["start"] = start[0]
     if args.epsilon is not None:
-        options["epsilon"] = args.epsilon * CM
+        options["epsilon"] = length(args.epsilon, "--epsilon")
     for name, value in given(args, ("heading", "final_heading")).items():
-        options[name] = float(np.radians(value))
+        options[name] = angle(value, option(name))
     problem = gecko.Simulation(**options)
     with progress_bar("gecko") as progress:
         result = gecko.simulate(problem, progress=progress)
@@ -94,8 +94,8 @@ def _simulate(args: argparse.Namespace) -> int:
 
 GECKO_SIMULATE = Variant(
     "walk the gecko to its targets in a closed loop",
-    'drakebots simulate gecko --engine pose --targets "65,0 65,65 0,65 0,110" '
-    "--epsilon 10 -o run.nc",
+    'drakebots simulate gecko --engine pose --targets "65cm,0 65cm,65cm" '
+    "--epsilon 10cm -o run.nc",
     _simulate_arguments,
     _simulate,
 )
@@ -114,7 +114,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulate a grid of gaits and fit a polynomial to their motions",
     )
     for name, values, what in (
-        ("q1", np.degrees(default.q1), "step lengths of the grid [deg]"),
+        ("q1", default.q1, "step lengths of the grid [rad], or 60deg,80deg"),
         ("q2", default.q2, "steerings of the grid"),
     ):
         shown = ",".join(f"{v:g}" for v in values)
@@ -130,7 +130,7 @@ def _plan(args: argparse.Namespace) -> int:
         raise InvalidInput("say what to plan: --velocity-space")
     options = given(args, _SPACE)
     if args.q1 is not None:
-        options["q1"] = tuple(np.radians(numbers(args.q1, "--q1")).tolist())
+        options["q1"] = tuple(angle(word, "--q1") for word in args.q1.split(","))
     if args.q2 is not None:
         options["q2"] = numbers(args.q2, "--q2")
     problem = gecko.VelocitySpace(**options)

@@ -22,6 +22,7 @@ from drakebots.cli.options import (
     attribute_texts,
     field_options,
     given,
+    number_argument,
     output_argument,
     output_arguments,
     refuse,
@@ -175,15 +176,12 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "--voltages", help="table of waveforms of the drive to write (.csv)"
     )
     export_arguments(parser)
-    parser.add_argument(
-        "--rate", type=float, default=2500.0, help="sampling rate [Hz] (default 2500)"
-    )
+    text = "sampling rate [Hz] (default 2500)"
+    number_argument(parser, "--rate", text, default=2500.0)
     parser.add_argument(
         "--cycles", type=int, default=1, help="number of cycles of a gait (default 1)"
     )
-    parser.add_argument(
-        "--ramp", type=float, default=0.0, help="number of cycles that fade in"
-    )
+    number_argument(parser, "--ramp", "number of cycles that fade in", default=0.0)
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from drakebots import results
-from drakebots.cli.options import given
+from drakebots.cli.options import completes, given, number_argument, quantity
 from drakebots.cli.output import SYSTEMS
 from drakebots.cli.progress import print_notes
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.units import si_factor
 from drakebots.lattice.shape import ENDINGS as LATTICES
 from drakebots.model import ENDINGS as MODELS
-from drakebots.model import Model, find_model, load, package_root, skin_path
+from drakebots.model import (
+    Model,
+    available_models,
+    find_model,
+    load,
+    package_root,
+    skin_path,
+)
 from drakebots.robots import names_stored_plan, robots, stored_plan, warn_if_failed
 
 # Numbers on the command line: "5mm" as 0.005, "30deg", lists, points.
-
-_NUMBER = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z].*)?")
-
-CM = 0.01
 
 
 def length(text: str, what: str = "length") -> float:
@@ -36,8 +36,7 @@ def length(text: str, what: str = "length") -> float:
     Raises:
         InvalidInput: naming what is no length.
     """
-    value, unit = _quantity(text, what, "length", ("m", "cm", "mm", "um"), "5mm")
-    return value * si_factor(unit)
+    return _finite(quantity(what, "[m]")(text), text, what)
 
 
 def angle(text: str, what: str = "angle") -> float:
@@ -46,26 +45,13 @@ def angle(text: str, what: str = "angle") -> float:
     Raises:
         InvalidInput: naming what is no angle.
     """
-    value, unit = _quantity(text, what, "angle", ("rad", "deg"), "30deg")
-    return value if unit == "rad" else float(np.deg2rad(value))
+    return _finite(quantity(what, "[rad]")(text), text, what)
 
 
-def _quantity(
-    text: str, what: str, kind: str, units: Sequence[str], example: str
-) -> tuple[float, str]:
-    """A number and its unit; the first of the units where none is given."""
-    found = _NUMBER.fullmatch(text)
-    try:
-        value, unit = float(found[1]), (found[2] or units[0]).strip()
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"{what}: {text!r} is no {kind}; write {example}, say"
-        ) from None
-    if unit not in units:
-        raise InvalidInput(
-            f"{what}: {unit!r} is no unit of {kind}; use {', '.join(units)}"
-        )
-    return value, unit
+def _finite(value: float, text: str, what: str) -> float:
+    if not math.isfinite(value):
+        raise InvalidInput(f"{what}: {text!r} is not finite")
+    return value
 
 
 def joint_position(text: str, what: str) -> float:
@@ -127,22 +113,20 @@ def numbers(text: str, what: str) -> tuple[float, ...]:
 
 
 def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
-    """Parses points "x,y x,y ..." in cm to (x, y) in m.
+    """Parses points "x,y x,y ..." to (x, y) in m: "65cm,0", bare numbers in m.
 
     Raises:
         InvalidInput: naming the point that is none.
     """
     found = []
     for word in text.split():
-        try:
-            x, y = map(float, word.split(","))
-        except ValueError:
+        parts = word.split(",")
+        if len(parts) != 2:
             raise InvalidInput(
-                f'{what}: {word!r} is no point; write "x,y x,y ..." in cm'
-            ) from None
-        if not np.isfinite([x, y]).all():
-            raise InvalidInput(f"{what}: {word!r} is not finite; give numbers in cm")
-        found.append((x * CM, y * CM))
+                f'{what}: {word!r} is no point; write "x,y x,y ...", 65cm,0 say'
+            )
+        x, y = (length(part, what) for part in parts)
+        found.append((x, y))
     return tuple(found)
 
 
@@ -157,15 +141,17 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
         word: the argument's name, where it may be more than a model; then "".
     """
     if word:
-        parser.add_argument(
+        model = parser.add_argument(
             word, help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
         )
-    parser.add_argument(
+        completes(model, available_models())
+    units = parser.add_argument(
         "--units",
         default="SI",
         metavar="U",
         help=f"of a URDF in the old Drake format: {', '.join(SYSTEMS)} (default SI)",
     )
+    completes(units, SYSTEMS)
     parser.add_argument(
         "--feet",
         metavar="A,B",
@@ -177,9 +163,7 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
         metavar="J,K",
         help="joints that get a motor: all, names or patterns",
     )
-    parser.add_argument(
-        "--effort", type=float, help="largest effort of those motors [N m, N]"
-    )
+    number_argument(parser, "--effort", "largest effort of those motors [N m, N]")
     parser.add_argument(
         "--package",
         action="append",
@@ -207,7 +191,9 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
 
 def skinned_argument(parser: argparse.ArgumentParser) -> None:
     """Adds a model with a skin."""
-    parser.add_argument("model", help="a name, or a skeleton with a .skin.yaml beside")
+    text = "a name, or a skeleton with a .skin.yaml beside"
+    action = parser.add_argument("model", help=text)
+    completes(action, filter(names_skinned, available_models()))
 
 
 def load_model(args: argparse.Namespace, *, notes: bool = True) -> Model:

@@ -1,10 +1,11 @@
-"""The commands that look: models, show, view, report. Parsing only."""
+"""The commands that look: models, show, view, report; completion. Parsing only."""
 
 from __future__ import annotations
 
 import argparse
 
 from drakebots import view
+from drakebots.cli import complete
 from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import (
     find_input,
@@ -16,6 +17,8 @@ from drakebots.cli.inputs import (
     stored,
 )
 from drakebots.cli.options import (
+    completes,
+    number_argument,
     output_argument,
     picture_argument,
     refuse,
@@ -32,7 +35,7 @@ from drakebots.cli.output import (
     tell,
     write_data,
 )
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import available_models, load, model_contents
 from drakebots.robots import plot, record, resolve
 
@@ -78,21 +81,16 @@ def _view_arguments(parser: argparse.ArgumentParser) -> None:
         "what", help="a result (.nc), a stored plan (hamr:jump), or a model"
     )
     model_argument(parser, word="")
-    output_argument(parser, *("-o", "--html"), help="write a page instead of serving")
-    parser.add_argument(
+    output_argument(parser, "--html", help="write a page (.html) instead of serving")
+    colour = parser.add_argument(
         "--colour",
         metavar="NAME",
         help="colour a skin by stress or displacement",
     )
-    parser.add_argument(
-        "--slow",
-        type=float,
-        help="factor by which the playback is slower",
-    )
+    completes(colour, ("stress", "displacement"))
+    number_argument(parser, "--slow", "factor by which the playback is slower")
     parser.add_argument("--port", type=int, help="port of the Meshcat server")
-    parser.add_argument(
-        "--seconds", type=float, help="time to serve [s] (default: until Ctrl-C)"
-    )
+    number_argument(parser, "--seconds", "time to serve [s] (default: until Ctrl-C)")
 
 
 def _view(args: argparse.Namespace) -> int:
@@ -187,5 +185,47 @@ REPORT = Command(
         "drakebots report run.nc --json",
         _report_arguments,
         _report,
+    ),
+)
+
+# --- completion -------------------------------------------------------------
+
+_SCRIPT = """\
+_drakebots() {
+    local IFS=$'\\n' words=("${COMP_WORDS[@]:1:COMP_CWORD}")
+    COMPREPLY=($(drakebots completion --words "${words[@]}" 2>/dev/null))
+}
+complete -o default -F _drakebots drakebots
+"""
+"""In bash; a file's name is completed where the command has nothing to say."""
+
+
+def _completion_arguments(parser: argparse.ArgumentParser) -> None:
+    shell = parser.add_argument("shell", nargs="?", default="bash", help="bash or zsh")
+    completes(shell, ("bash", "zsh"))
+    parser.add_argument(
+        "--words", nargs=argparse.REMAINDER, help="a begun command line to complete"
+    )
+
+
+def _completion(args: argparse.Namespace) -> int:
+    if args.words is not None:
+        print("\n".join(complete(args.words)))
+        return 0
+    if args.shell not in ("bash", "zsh"):
+        raise UnknownName("shell", args.shell, ("bash", "zsh"))
+    if args.shell == "zsh":
+        print("autoload -U +X bashcompinit && bashcompinit")
+    print(_SCRIPT, end="")
+    return 0
+
+
+COMPLETION = Command(
+    "completion",
+    Variant(
+        'let a shell complete commands: eval "$(drakebots completion bash)"',
+        "drakebots completion bash",
+        _completion_arguments,
+        _completion,
     ),
 )

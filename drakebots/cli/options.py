@@ -11,8 +11,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import check_output
+from drakebots.core.units import dimensions, si_factor
 from drakebots.plots import check_ending
 from drakebots.robots import plot, record
 
@@ -57,6 +58,68 @@ def attribute_texts(problem: type, *, but: Iterable[str] = ()) -> dict[str, str]
 
 _TYPES = {"int": int, "str": str, "float": float}
 
+# --- numbers with units -----------------------------------------------------
+
+_NUMBER = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)\s*(\S.*)?")
+_UNITS = re.compile(r"\[([^\]]+)\]")
+
+
+def quantity(flag: str, text: str) -> Callable[[str], float]:
+    """A parser of an option's number: bare in SI, or with a unit, "10Hz", "5 mm".
+
+    Args:
+        flag: the option, for errors.
+        text: its help, which names the unit in brackets: "[Hz]", "[N m, N]". Without
+            brackets there is no unit.
+    """
+    found = _UNITS.search(text.replace(" or ", ", "))
+    known = [word.strip() for word in re.split("[,;]", found[1])] if found else []
+    known = [unit for unit in known if _is_unit(unit)]
+
+    def parse(word: str) -> float:
+        parts = _NUMBER.fullmatch(word)
+        try:
+            value, unit = float(parts[1]), parts[2]
+        except (TypeError, ValueError):
+            raise InvalidInput(f"{flag}: {word!r} is no number") from None
+        if unit is None:
+            return value
+        if not known:
+            raise InvalidInput(f"{flag}: {word!r} has no unit; write a number alone")
+        if not any(_measures(unit, other) for other in known):
+            raise InvalidInput(
+                f"{flag}: {unit!r} is no unit of it; use one of {' or '.join(known)}"
+            )
+        return value * si_factor(unit)
+
+    return parse
+
+
+def number_argument(parser, flag: str, text: str, **extra: Any) -> None:
+    """Adds an option for a number, whose help names its unit in brackets."""
+    parser.add_argument(flag, type=quantity(flag, text), help=text, **extra)
+
+
+def _is_unit(text: str) -> bool:
+    try:
+        return si_factor(text) > 0
+    except InvalidInput:
+        return False
+
+
+def _measures(unit: str, other: str) -> bool:
+    """Whether two units are of the same quantity."""
+    if not _is_unit(unit):
+        return False
+    if dimensions(unit) is None or dimensions(unit) != dimensions(other):
+        return unit == other
+    # 1 Hz and 1 rad/s have the same dimensions, an angle and 1 too.
+    turns = [bool(re.search("rad|deg", text)) for text in (unit, other)]
+    return turns[0] == turns[1]
+
+
+# --- fields -----------------------------------------------------------------
+
 
 def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
     """Adds an option for each field of a problem that has a text, with its default.
@@ -71,11 +134,47 @@ def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
         if kind == "bool":
             extra: dict[str, Any] = {"action": "store_const", "const": True}
         else:
-            extra = {"type": _TYPES[kind]}
+            parse = quantity(option(entry.name), text)
+            extra = {"type": parse if kind == "float" else _TYPES[kind]}
+            choices = choices_of(problem, entry.name) if kind == "str" else ()
+            if not all(choice in text for choice in choices):
+                text += f": {', '.join(choices)}"
             if default is not MISSING and default is not None:
                 text += f" (default {default})"
         text = text.replace("%", "%%")  # argparse formats help texts
-        parser.add_argument(option(entry.name), default=None, help=text, **extra)
+        action = parser.add_argument(
+            option(entry.name), default=None, help=text, **extra
+        )
+        if kind == "str":
+            completes(action, choices)
+
+
+def choices_of(problem: type, name: str) -> tuple[str, ...]:
+    """The names that a field of a problem may have; none where it may have any.
+
+    They are those that the problem's own check names when it refuses another one.
+    """
+    needed = [f.name for f in fields(problem) if f.init and _is_needed(f)]
+    values = dict.fromkeys(needed) | {name: _NONE_SUCH}
+    try:
+        problem(**values)
+    except UnknownName as error:
+        return tuple(error.available) if error.name == _NONE_SUCH else ()
+    except Exception:
+        return ()  # Something else is checked first.
+    return ()
+
+
+_NONE_SUCH = "?"
+
+
+def _is_needed(field) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def completes(action: argparse.Action, choices: Iterable[str]) -> None:
+    """Notes for a shell's completion what an option's or argument's value may be."""
+    action.completions = tuple(choices)  # type: ignore[attr-defined]
 
 
 def switch(parser, flag: str, name: str, text: str, value: bool = True) -> None:
@@ -232,8 +331,6 @@ def check_outputs(args: argparse.Namespace) -> None:
     for entry, path in wanted(args):
         if entry.picture:
             check_ending(path)
-        elif entry.endings and not path.name.lower().endswith(entry.endings):
-            raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")
         real = str(check_output(path))
         if real in taken:
             raise InvalidInput(
@@ -249,3 +346,6 @@ def check_outputs(args: argparse.Namespace) -> None:
             raise FileProblem(
                 value, "is read and would be overwritten; write to another file"
             )
+    for entry, path in wanted(args):
+        if entry.endings and not path.name.lower().endswith(entry.endings):
+            raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")

@@ -7,10 +7,11 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -138,13 +139,35 @@ def plain(value: Any) -> Any:
     return value
 
 
+_json: ContextVar[TextIO | None] = ContextVar("_json", default=None)
+
+
+@contextmanager
+def json_alone() -> Iterator[None]:
+    """While it lasts, stdout is for JSON; all else that is printed goes to stderr."""
+    token = _json.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _json.reset(token)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Prints one JSON object on one line."""
-    print(json.dumps(plain(value)), flush=True)
+    print(json.dumps(plain(value)), flush=True, file=_json.get() or sys.stdout)
 
 
 def print_table(title: str, rows: Mapping[str, Any]) -> None:
-    """Prints names and values as a table; as they are, without any markup."""
+    """Prints names and values as a table; as they are, without any markup.
+
+    To a pipe or a file go lines `name: value`, after one with the title.
+    """
+    if not sys.stdout.isatty():
+        print(f"# {printable(title)}")
+        for name, value in rows.items():
+            print(f"{printable(name)}: {printable(text_of(value))}")
+        return
     table = Table(title=Text(printable(title)), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -154,8 +177,16 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints rows of the same columns as a table; as they are, without any markup."""
+    """Prints rows of the same columns as a table; as they are, without any markup.
+
+    To a pipe or a file goes one line a row, `name: value; name: value`.
+    """
     if not rows:
+        return
+    if not sys.stdout.isatty():
+        print(f"# {printable(title)}")
+        for row in rows:
+            print(printable("; ".join(f"{k}: {text_of(v)}" for k, v in row.items())))
         return
     table = Table(title=Text(printable(title)), title_justify="left")
     for name in rows[0]:

@@ -22,11 +22,15 @@ from drakebots.cli.inputs import (
     stored,
 )
 from drakebots.cli.options import (
+    choices_of,
+    completes,
     given,
+    number_argument,
     option,
     output_argument,
     output_arguments,
     picture_argument,
+    quantity,
     refuse,
     switch,
     table_argument,
@@ -60,9 +64,9 @@ _MOTIONS = {
     "goal": ("X,Y,YAW", "move to this pose, from standing to standing [m, m, rad]"),
 }
 _NUMBERS = {
-    "duration": (float, "duration of the motion [s]"),
-    "friction": (float, "friction coefficient of the ground"),
-    "knots": (int, "number of knots of the trajectory"),
+    "duration": "duration of the motion [s]",
+    "friction": "friction coefficient of the ground",
+    "knots": "number of knots of the trajectory",
 }
 _WORDS = {
     "gait": (None, f"footfall: {', '.join(GAITS)}"),
@@ -77,7 +81,7 @@ _WORDS = {
 
 def solver_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of every contact-implicit program."""
-    parser.add_argument("--time-limit", type=float, help="limit of wall time [s]")
+    number_argument(parser, "--time-limit", "limit of wall time [s]")
     parser.add_argument(
         "--checkpoint", type=Path, help="file that keeps the best iterate (.npz)"
     )
@@ -117,10 +121,13 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         "start and end at rest (all motions but walks do)",
         value=False,
     )
-    for name, (kind, text) in _NUMBERS.items():
+    for name, text in _NUMBERS.items():
+        kind = int if name == "knots" else quantity("--" + name, text)
         parser.add_argument("--" + name, type=kind, help=text)
     for name, (shown, text) in _WORDS.items():
-        parser.add_argument(option(name), metavar=shown, help=text)
+        flag = "--footfall" if name == "contacts" else option(name)
+        action = parser.add_argument(flag, dest=name, metavar=shown, help=text)
+        completes(action, choices_of(LocomotionProblem, name))
     solver_arguments(parser)
     output_argument(
         parser, "--guess", help="page of the first iterate to write as well (.html)"
@@ -273,7 +280,7 @@ REFINE = Command(
 )
 
 _ABOUT_MODELS = ("feet", "actuate", "effort", "package", "strict", "free_base", "up")
-_OF_MODELS = ("mjcf", "urdf", "time_step", "ground")
+_OF_MODELS = ("mjcf", "urdf", "time_step", "friction")
 
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -319,12 +326,10 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     output_argument(
         group, "--urdf", help="the model as URDF (.urdf), loops in Drake's own tags"
     )
-    group.add_argument(
-        "--time-step", type=float, help="of the MJCF's simulation [s] (default 1e-4)"
+    number_argument(
+        group, "--time-step", "of the MJCF's simulation [s] (default 0.1 ms)"
     )
-    group.add_argument(
-        "--ground", type=float, help="friction of a ground in the MJCF (default: none)"
-    )
+    number_argument(group, "--friction", "of a ground in the MJCF (default: no ground)")
     model_argument(group, word="")
 
 
@@ -338,11 +343,11 @@ def _export(args: argparse.Namespace) -> int:
     if not (args.mjcf or args.urdf):
         raise InvalidInput("say what to write of a model: --mjcf, --urdf")
     if not args.mjcf:
-        refuse(args, ("time_step", "ground"), "a URDF; it is for --mjcf")
+        refuse(args, ("time_step", "friction"), "a URDF; it is for --mjcf")
     args.model, written = args.what, []
     model = load_model(args)
     if args.mjcf:
-        options = given(args, ("time_step", "ground"))
+        options = given(args, ("time_step",)) | {"ground": args.friction}
         written.append(write_mjcf(model, args.mjcf, **options))
     if args.urdf:
         written.append(write_urdf(model, args.urdf))

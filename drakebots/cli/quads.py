@@ -6,13 +6,16 @@ import argparse
 from pathlib import Path
 
 from drakebots.cli.command import Variant
-from drakebots.cli.inputs import numbers, skinned_argument, stored_motion
+from drakebots.cli.inputs import skinned_argument, stored_motion
 from drakebots.cli.options import (
     attribute_texts,
+    completes,
     field_options,
     given,
+    number_argument,
     output_argument,
     output_arguments,
+    quantity,
     refuse,
 )
 from drakebots.cli.output import finish, tell
@@ -32,11 +35,12 @@ _SHARED = set(attribute_texts(quads.Alternation)) - {"friction"}
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     skinned_argument(parser)
-    parser.add_argument(
+    motion = parser.add_argument(
         "--motion",
         default="walk",
         help=f"{', '.join(quads.MOTIONS)}, or a file (.yaml, .csv) (default walk)",
     )
+    completes(motion, quads.MOTIONS)
     own = {name: text for name, text in _OPTIONS.items() if name not in _SHARED}
     field_options(parser, quads.Problem, own)
     group = parser.add_argument_group("alternation of both plans")
@@ -113,22 +117,19 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     )
     export_arguments(parser)
     parser.add_argument("--map", type=Path, help="servo_map.csv of the board")
-    parser.add_argument(
-        "--rate", type=float, default=50.0, help="rows per second [Hz] (default 50)"
-    )
+    text = "rows per second [Hz] (default 50)"
+    number_argument(parser, "--rate", text, default=50.0)
     parser.add_argument(
         "--cycles", type=int, default=1, help="number of cycles of a periodic motion"
     )
     parser.add_argument(
-        "--units",
-        default="deg",
-        help="deg for angles, us for pulse widths (default deg)",
+        "--as-pulses", action="store_true", help="pulse widths [us], not angles [deg]"
     )
     parser.add_argument(
         "--pulse",
-        default=",".join(f"{width:g}" for width in PULSE),
+        default=",".join(f"{width:g}us" for width in PULSE),
         metavar="A,B",
-        help="pulse widths at both ends of the travel [us] (default 500,2500)",
+        help="pulse widths at both ends of the travel [s] (default 500us,2500us)",
     )
 
 
@@ -142,23 +143,28 @@ def _export(args: argparse.Namespace) -> int:
             "rows": len(rows),
             "channels": header.count(","),
             "rate_hz": args.rate,
-            "units": args.units,
+            "units": _units(args),
         }
     written = export_result(args, plan, own)
     return tell(args, facts | {"files": list(map(str, written))}, *written)
 
 
+def _units(args: argparse.Namespace) -> str:
+    return UNITS[1] if args.as_pulses else UNITS[0]
+
+
 def _write_servos(args: argparse.Namespace, plan: Result) -> Path:
-    pulse = numbers(args.pulse, "--pulse")
+    width = quantity("--pulse", "[s]")
+    pulse = tuple(1e6 * width(word) for word in args.pulse.split(","))
     if len(pulse) != 2:
-        raise InvalidInput(f"--pulse {args.pulse!r}: write two widths, 500,2500")
+        raise InvalidInput(f"--pulse {args.pulse!r}: write two widths, 500us,2500us")
     return quads.export_servos(
         plan,
         args.servos,
         servo_map=args.map,
         rate=args.rate,
         cycles=args.cycles,
-        units=args.units,
+        units=_units(args),
         pulse=pulse,
     )
 

@@ -9,10 +9,13 @@ from drakebots.cli.command import Command, Variant
 from drakebots.cli.inputs import length, skinned_argument
 from drakebots.cli.options import (
     attribute_texts,
+    choices_of,
+    completes,
     field_options,
     given,
     option,
     output_arguments,
+    quantity,
     switch,
 )
 from drakebots.cli.output import finish, model_table, print_table, tell
@@ -44,12 +47,15 @@ _SIMULATE = attribute_texts(SkinSimulation, but=("model", "motion", "material", 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     skinned_argument(parser)
-    parser.add_argument(
+    motion = parser.add_argument(
         "--motion",
         default="sine",
         help=f"{', '.join(MOTIONS)}, or a table (.csv) of time and joints",
     )
-    parser.add_argument("--material", help="kind, in place of the file's")
+    completes(motion, MOTIONS)
+    kinds = choices_of(Material, "kind")
+    text = f"kind, in place of the file's: {', '.join(kinds)}"
+    completes(parser.add_argument("--material", help=text), kinds)
     field_options(parser, SkinSimulation, _SIMULATE)
     for name, text in _OFF.items():
         switch(parser, "--no-" + option(name)[2:], name, text, value=False)
@@ -112,20 +118,22 @@ def _attach_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="radius=LENGTH",
         help="glue what lies so near a link's collision geometry, e.g. radius=5mm",
     )
-    parser.add_argument(
+    between = parser.add_argument(
         "--between",
         default="refuse",
         help="a vertex near two links: refuse, nearest or leave (default refuse)",
     )
+    completes(between, ("refuse", "nearest", "leave"))
     for entry, text in (
         ("kind", "of the material, e.g. neo-hookean"),
         ("youngs_modulus", "[Pa]"),
         ("poisson_ratio", "below 0.5"),
         ("density", "[kg/m^3]"),
     ):
-        kind = str if entry == "kind" else float
-        name = "material" if entry == "kind" else entry.replace("_", "-")
-        parser.add_argument(f"--{name}", dest=entry, type=kind, help=text)
+        flag = "--material" if entry == "kind" else option(entry)
+        kind = str if entry == "kind" else quantity(flag, text)
+        action = parser.add_argument(flag, dest=entry, type=kind, help=text)
+        completes(action, choices_of(Material, "kind") if entry == "kind" else ())
     parser.add_argument(
         "-o", "--output", type=Path, help="default: beside the skeleton (.skin.yaml)"
     )

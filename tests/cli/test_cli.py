@@ -274,7 +274,7 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
 def test_a_model_is_exported(tmp_path, capsys):
     """Both formats at once; and what a model or a result has not is refused."""
     argv = ["export", "skinned_leg", "--mjcf", str(tmp_path / "leg.xml"), "--json"]
-    assert main([*argv, "--urdf", str(tmp_path / "leg.urdf"), "--ground", "0.5"]) == 0
+    assert main([*argv, "--urdf", str(tmp_path / "leg.urdf"), "--friction", "0.5"]) == 0
     assert len(last_json(capsys.readouterr().out)["files"]) == 2
     assert 'name="ground"' in (tmp_path / "leg.xml").read_text()
 
@@ -285,7 +285,7 @@ def test_a_model_is_exported(tmp_path, capsys):
         (["brick"], "--mjcf, --urdf"),
         (["brick", "--csv", "x.csv"], "--csv does not apply to a model"),
         (["brick", "--mjcf", "x.urdf"], "needs the ending .xml"),
-        (["brick", "--urdf", "x.urdf", "--ground", "1"], "--ground does not apply"),
+        (["brick", "--urdf", "x.urdf", "--friction", "1"], "--friction does not apply"),
         (["RUN"], "say what to write of a result: --csv"),
         (["RUN", "--mjcf", "x.xml"], "--mjcf does not apply to a result"),
         (["RUN", "--csv", "x.nc"], "needs the ending .csv"),

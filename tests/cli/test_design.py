@@ -61,7 +61,7 @@ def test_show_of_the_model(capsys):
     [
         (["design", "unicorn", "-o", "OUT"], "unknown robot 'unicorn'"),
         (["design", "beetle", "-o", "OUT", "--wall", "0"], "must be > 0"),
-        (["design", "beetle", "-o", "OUT", "--unit", "mm"], "is for a surface"),
+        (["design", "beetle", "-o", "OUT", "--units", "mm"], "is for a surface"),
         (["design", "no.yaml", "-o", "OUT"], "no such design file"),
         (["design", "no.stl", "-o", "OUT"], "no such surface"),
         (["design", "a.doc", "-o", "OUT"], "no design"),

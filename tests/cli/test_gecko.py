@@ -17,9 +17,9 @@ def last_json(text):
 
 def test_the_course_of_fig_12(tmp_path, capsys):
     out = tmp_path / "run.nc"
-    course = "65,0 65,65 0,65 0,110"
+    course = "65cm,0 65cm,65cm 0,0.65 0,1.1m"
     argv = ["simulate", "gecko", "--engine", "pose", "--targets", course]
-    assert main([*argv, "--epsilon", "10", "-o", str(out), "--json"]) == 0
+    assert main([*argv, "--epsilon", "10cm", "-o", str(out), "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["targets_reached"] == 4
     assert 30 < facts["half_cycles"] < 60
@@ -31,14 +31,14 @@ def test_the_course_of_fig_12(tmp_path, capsys):
 
 
 def test_around_an_obstacle_and_to_a_heading(capsys):
-    wall = "40,-30 50,-30 50,30 40,30"
-    argv = ["simulate", "gecko", "--targets", "100,0", "--heading", "0"]
+    wall = "40cm,-30cm 50cm,-30cm 0.5,0.3 0.4,0.3"
+    argv = ["simulate", "gecko", "--targets", "1,0", "--heading", "0"]
     assert main([*argv, "--obstacle", wall, "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["targets_reached"] == 1
     assert facts["path_cm"] > 120
-    argv = ["simulate", "gecko", "--targets", "-60,30", "--heading", "180"]
-    assert main([*argv, "--final-heading", "180", "--json"]) == 0
+    argv = ["simulate", "gecko", "--targets", "-60cm,30cm", "--heading", "180deg"]
+    assert main([*argv, "--final-heading", "180deg", "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert abs(facts["final_heading_error_deg"]) < 15
     assert facts["final_distance_cm"] < 5
@@ -46,7 +46,15 @@ def test_around_an_obstacle_and_to_a_heading(capsys):
 
 def test_the_velocity_space(tmp_path, capsys):
     out = tmp_path / "space.nc"
-    argv = ["plan", "gecko", "--velocity-space", "--q1", "50,70,90", "--order", "1"]
+    argv = [
+        "plan",
+        "gecko",
+        "--velocity-space",
+        "--q1",
+        "50deg,70deg,90deg",
+        "--order",
+        "1",
+    ]
     assert main([*argv, "-o", str(out), "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["order"] == 1
@@ -61,27 +69,36 @@ BAD = [
     (["simulate", "gecko", "--engine", "lego"], "choose one of: drake, pose"),
     (["simulate", "gecko", "--targets", "1,2,3"], "no point"),
     (["simulate", "gecko", "--targets", "nan,0"], "not finite"),
+    (["simulate", "gecko", "--targets", "65s,0"], "'s' is no unit"),
+    (["simulate", "gecko", "--epsilon", "10deg"], "'deg' is no unit"),
     (["simulate", "gecko", "--targets", ""], "targets"),
     (["simulate", "gecko", "--epsilon", "0"], "epsilon"),
     (["simulate", "gecko", "--start", "1,2 3,4"], "--start"),
-    (["simulate", "gecko", "--motion", "magic"], "table 3"),
+    (["simulate", "gecko", "--motion-model", "magic"], "table 3"),
     (["simulate", "gecko", "--sum", "half"], "corrected"),
     (["simulate", "gecko", "--horizon", "0"], "horizon"),
     (["simulate", "gecko", "--size", "tiny"], "small"),
     (["simulate", "gecko", "--heading", "nan"], "heading"),
     (["simulate", "gecko", "--half-cycles", "0"], "half_cycles"),
-    (["simulate", "gecko", "--final-heading", "90"], "one target"),
+    (["simulate", "gecko", "--final-heading", "90deg"], "one target"),
     (["simulate", "gecko", "--gait", "trot"], "--gait does not apply"),
     (
-        ["simulate", "gecko", "--targets", "45,0", "--obstacle", "40,-5 50,-5 45,9"],
+        [
+            "simulate",
+            "gecko",
+            "--targets",
+            ".45,0",
+            "--obstacle",
+            ".4,-.05 .5,-.05 .45,.09",
+        ],
         "obstacle 0",
     ),
     (["simulate", "gecko", "--obstacle", "0,0 1,1"], "obstacle 0"),
     (["plan", "gecko"], "--velocity-space"),
-    (["plan", "gecko", "--velocity-space", "--q1", "90,50"], "increase"),
-    (["plan", "gecko", "--velocity-space", "--q1", "a"], "numbers"),
+    (["plan", "gecko", "--velocity-space", "--q1", "1.5,0.9"], "increase"),
+    (["plan", "gecko", "--velocity-space", "--q1", "a"], "no number"),
     (["plan", "gecko", "--velocity-space", "--q2", "1,2"], "-1..1"),
-    (["plan", "gecko", "--velocity-space", "--q1", "0,50"], "0..180"),
+    (["plan", "gecko", "--velocity-space", "--q1", "0,0.9"], "0..180"),
     (["plan", "gecko", "--velocity-space", "--order", "9"], "values"),
     (["plan", "gecko", "--velocity-space", "--html", "x.html"], "--plot"),
 ]

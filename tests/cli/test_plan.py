@@ -135,7 +135,7 @@ def test_bad_input_is_one_line_and_exit_2(argv, words, walker, capsys, tmp_path)
             {"phases": {"leg": 0.5}, "clearance": 0.03},
         ),
         (
-            ["--forward", "1", "--gait", "crawl", "--contacts", "gait", "--torque=9"],
+            ["--forward", "1", "--gait", "crawl", "--footfall", "gait", "--torque=9"],
             {"gait": "crawl", "contacts": "gait", "torque": 9.0},
         ),
         (

@@ -63,7 +63,7 @@ def test_track_and_export(plan, tmp_path, capsys):
     table = tmp_path / "servo.csv"
     for source in (plan, str(out)):
         argv = ["export", source, "--servos", str(table), "--map", str(board)]
-        assert main([*argv, "--units", "us", "--json"]) == 0
+        assert main([*argv, "--as-pulses", "--json"]) == 0
         assert last(capsys) | {"servos": ""} == {
             "servos": "",
             "files": [str(table)],

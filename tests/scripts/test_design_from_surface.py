@@ -37,7 +37,7 @@ def test_surface_script_reads_axes_and_refuses(tmp_path, capsys):
     module = load_script("design_from_surface.py")
     x = np.array([[0.0, 0, 0], [0.3, 0, 0], [0, 0.3, 0], [0, 0, 0.3]])
     write_surface(tmp_path / "a.stl", Surface(x, np.array([[0, 2, 1], [0, 1, 3]])))
-    words = [str(tmp_path / "a.stl"), "--unit", "m", "-o", str(tmp_path / "o")]
+    words = [str(tmp_path / "a.stl"), "--units", "m", "-o", str(tmp_path / "o")]
     with pytest.raises(DrakebotsError, match="surface"):
         module.main(words)
     with pytest.raises(DrakebotsError, match="axis"):
