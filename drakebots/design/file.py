@@ -18,7 +18,6 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-import meshio
 import numpy as np
 import yaml
 
@@ -29,7 +28,7 @@ from drakebots.design.problem import Design, DesignProblem
 from drakebots.design.robots import table1_problem
 from drakebots.design.skeleton import edit, table1_template, write_sdf
 from drakebots.design.skin import SkinSettings
-from drakebots.fem.mesh import TetMesh
+from drakebots.fem.mesh import write_mesh
 from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
 SERVOS = ServoGains(stiffness=40.0, damping=0.6)
@@ -125,7 +124,7 @@ def write_design(design: Design, folder: Path | str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     name = design.problem.name
     path = write_sdf(design.skeleton, folder)
-    write_compressed_mesh(folder / "skin.vtu", design.shell.mesh)
+    write_mesh(folder / "skin.vtu", design.shell.mesh, small=True)
     write_skin(folder / f"{name}.skin.yaml", skin_description(design))
     for file, text in (
         ("scene.dmd.yaml", _scene(name)),
@@ -150,17 +149,6 @@ def skin_description(design: Design) -> SkinDescription:
             for sole in design.skeleton.soles
         ),
     )
-
-
-def write_compressed_mesh(path: Path, mesh: TetMesh) -> None:
-    """Writes a `.vtu` with float32 positions and int32 tets, compressed."""
-    small = meshio.Mesh(
-        mesh.vertices.astype(np.float32),
-        [("tetra", mesh.tets.astype(np.int32))],
-        cell_data={"region": [mesh.region.astype(np.int32)]},
-    )
-    with replacing(path) as part:
-        meshio.write(part, small, file_format="vtu")
 
 
 def _scene(name: str) -> str:

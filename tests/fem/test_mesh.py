@@ -1,8 +1,12 @@
 """Meshes: shapes made by rule, checks, files, P2 upgrade, bad input."""
 
+from pathlib import Path
+
+import meshio
 import numpy as np
 import pytest
 
+import drakebots
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.fem.assembly.elements import build_space
 from drakebots.fem.mesh.check import check_mesh, tet_quality
@@ -121,6 +125,28 @@ def test_files_keep_mesh_and_regions(suffix, tmp_path):
     assert np.array_equal(back.region, mesh.region)
 
 
+def test_small_files_round_to_single_precision(tmp_path):
+    mesh = two_regions()
+    sizes = []
+    for small in (False, True):
+        path = tmp_path / f"{small}.vtu"
+        write_mesh(path, mesh, small=small)
+        back = read_mesh(path)
+        kind = np.float32 if small else np.float64
+        assert np.array_equal(back.vertices, mesh.vertices.astype(kind))
+        assert np.array_equal(back.tets, mesh.tets)
+        assert np.array_equal(back.region, mesh.region)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < sizes[0]
+
+
+def test_meshio_can_be_replaced():
+    """One file knows it."""
+    root = Path(drakebots.__file__).parent
+    code = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    assert [p for p in code if "import meshio" in code[p]] == [root / "fem/mesh/io.py"]
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileProblem, match="no such"):
         read_mesh(tmp_path / "none.vtk")
@@ -132,8 +158,6 @@ def test_files_that_cannot_be_read(tmp_path):
             path.write_text(text)
             with pytest.raises(FileProblem):
                 read_mesh(path)
-    import meshio
-
     path = tmp_path / "tri.vtk"
     meshio.write(path, meshio.Mesh(REGULAR, [("triangle", np.array([[0, 1, 2]]))]))
     with pytest.raises(FileProblem, match="no linear tets"):

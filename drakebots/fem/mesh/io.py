@@ -1,4 +1,8 @@
-"""Reads and writes tet meshes (.vtk, .vtu, .msh, .mesh) through meshio."""
+"""Reads and writes tet meshes (.vtk, .vtu, .msh, .mesh).
+
+meshio does it, and only :func:`_meshio_read` and :func:`_meshio_write` know: its last
+release is of January 2024, so it may have to be replaced one day.
+"""
 
 from __future__ import annotations
 
@@ -37,32 +41,31 @@ def read_mesh(path: str | Path) -> TetMesh:
     _check_suffix(path)
     if not path.is_file():
         raise FileProblem(path, "no such mesh file")
-    try:
-        # On bad files meshio prints a message and calls sys.exit.
-        with contextlib.redirect_stdout(io.StringIO()):
-            data = meshio.read(path)
-    except (Exception, SystemExit) as error:
-        detail = "" if isinstance(error, SystemExit) else f": {error}"
-        raise FileProblem(path, f"cannot be read as a mesh{detail}") from error
-    blocks = [i for i, block in enumerate(data.cells) if block.type == "tetra"]
+    points, cells, cell_data = _meshio_read(path)
+    blocks = [i for i, (kind, _) in enumerate(cells) if kind == "tetra"]
     if not blocks:
-        found = ", ".join(sorted({block.type for block in data.cells})) or "nothing"
+        found = ", ".join(sorted({kind for kind, _ in cells})) or "nothing"
         raise FileProblem(
             path, f"holds no linear tets (found {found}); mesh the volume"
         )
-    tets = np.concatenate([data.cells[i].data for i in blocks])
+    tets = np.concatenate([cells[i][1] for i in blocks])
     region = None
     for name in REGION_NAMES:
-        if name in data.cell_data:
-            values = np.concatenate([data.cell_data[name][i] for i in blocks])
+        if name in cell_data:
+            values = np.concatenate([cell_data[name][i] for i in blocks])
             if values.ndim == 1 and np.all(values == np.round(values)):
                 region = values.astype(np.int64)
                 break
-    return TetMesh(data.points[:, :3], tets.astype(np.int64), region)
+    return TetMesh(points[:, :3], tets.astype(np.int64), region)
 
 
-def write_mesh(path: str | Path, mesh: TetMesh) -> None:
+def write_mesh(path: str | Path, mesh: TetMesh, *, small: bool = False) -> None:
     """Writes a mesh with its regions; the suffix chooses the format.
+
+    Args:
+        path: file with one of the suffixes of FORMATS.
+        mesh: the mesh.
+        small: whether to store positions as float32 and tets as int32.
 
     Raises:
         FileProblem: for an unknown suffix or a file that cannot be written.
@@ -72,14 +75,33 @@ def write_mesh(path: str | Path, mesh: TetMesh) -> None:
     suffix = path.suffix.lower()
     name = {".msh": "gmsh:physical", ".mesh": "medit:ref"}.get(suffix, "region")
     region = mesh.region.astype(np.int32)
-    data = {name: [region]}
-    options = {"file_format": FORMATS[suffix]}
+    data, options = {name: region}, {}
     if suffix == ".msh":
-        data["gmsh:geometrical"] = [region]
+        data["gmsh:geometrical"] = region
         options["binary"] = False
-    out = meshio.Mesh(mesh.vertices, [("tetra", mesh.tets)], cell_data=data)
+    vertices, tets = mesh.vertices, mesh.tets
+    if small:
+        vertices, tets = vertices.astype(np.float32), tets.astype(np.int32)
     with replacing(path) as part:
-        meshio.write(part, out, **options)
+        _meshio_write(part, vertices, tets, data, FORMATS[suffix], options)
+
+
+def _meshio_read(path):
+    """Points (n, 3), cells [(kind, (k, m) numbers)], and {name: [values a block]}."""
+    try:
+        # On bad files meshio prints a message and calls sys.exit.
+        with contextlib.redirect_stdout(io.StringIO()):
+            data = meshio.read(path)
+    except (Exception, SystemExit) as error:
+        detail = "" if isinstance(error, SystemExit) else f": {error}"
+        raise FileProblem(path, f"cannot be read as a mesh{detail}") from error
+    return data.points, [(b.type, b.data) for b in data.cells], data.cell_data
+
+
+def _meshio_write(path, vertices, tets, cell_data, form, options):
+    blocks = {name: [values] for name, values in cell_data.items()}
+    mesh = meshio.Mesh(vertices, [("tetra", tets)], cell_data=blocks)
+    meshio.write(path, mesh, file_format=form, **options)
 
 
 def write_cells(

@@ -100,15 +100,27 @@ class ExactIpoptResult(MathematicalProgramResult):
         return -self._details.multipliers[self._read.rows[binding]]
 
 
-class ExactIpoptSolver(SolverInterface):
+CALLABLE_BY_DRAKE = type(SolverInterface).__name__ != "nb_type"
+"""Whether Drake's C++ code may call a solver that is written in Python.
+
+Where Drake is bound by nanobind (1.58 is, 1.51 is not) the call copies
+the MathematicalProgram, which cannot be copied, and that aborts the interpreter.
+"""
+
+
+class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
     """Solves programs that are lowered, symbolic, or both (see the module).
 
     Options under the id "ExactIpopt" are IPOPT's; `CommonSolverOption` works too.
     Visualization callbacks are called once an iteration.
+
+    Call its `Solve`. Where Drake could not call it without aborting the interpreter
+    (see CALLABLE_BY_DRAKE), it is no SolverInterface, and Drake's functions that take
+    one refuse it by a TypeError.
     """
 
     def __init__(self):
-        SolverInterface.__init__(self)
+        super().__init__()
 
     @staticmethod
     def id() -> SolverId:

@@ -30,9 +30,9 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
-from drakebots.design.file import SERVOS, write_compressed_mesh
+from drakebots.design.file import SERVOS
 from drakebots.design.skeleton import skeleton_sdf, write_plates
-from drakebots.fem.mesh import TetMesh
+from drakebots.fem.mesh import TetMesh, write_mesh
 from drakebots.results import Result
 from drakebots.robots import record
 from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
@@ -84,7 +84,7 @@ def write_ankle(design: Design, folder: Path, limb: str = "FL") -> Path:
         part.write_text(_ankle_sdf(design, limb))
     kept = [design.skeleton.link(name) for name in _links(limb)]
     write_plates(replace(design.skeleton, links=tuple(kept)), folder)
-    write_compressed_mesh(folder / "skin.vtu", mesh)
+    write_mesh(folder / "skin.vtu", mesh, small=True)
     material = design.materials[0]
     write_skin(
         folder / "ankle.skin.yaml",

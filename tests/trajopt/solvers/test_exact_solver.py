@@ -14,7 +14,10 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.solvers.exact_solver import ExactIpoptSolver
+from drakebots.trajopt.solvers.exact_solver import (
+    CALLABLE_BY_DRAKE,
+    ExactIpoptSolver,
+)
 from drakebots.trajopt.solvers.mathematical_program import lower
 from tests.helpers.lowered_programs import chain, hopper
 
@@ -127,6 +130,7 @@ def test_without_lowering():
     assert SOLVER.Solve(prog).GetSolution(x) == pytest.approx([0, 1], abs=1e-6)
 
 
+@pytest.mark.skipif(not CALLABLE_BY_DRAKE, reason="this Drake would abort Python")
 def test_drake_calls_it():
     """Through the C++ interface, into a plain result."""
     prog = lower(chain()).prog
@@ -137,6 +141,16 @@ def test_drake_calls_it():
     assert result.get_optimal_cost() == direct.get_optimal_cost()
     np.testing.assert_array_equal(result.get_x_val(), direct.get_x_val())
     assert SolverInterface.AreProgramAttributesSatisfied(SOLVER, prog)
+    assert SOLVER.available() and SOLVER.enabled()
+
+
+@pytest.mark.skipif(CALLABLE_BY_DRAKE, reason="this Drake may call it")
+def test_drake_refuses_what_would_abort_it():
+    prog = lower(chain()).prog
+    result = MathematicalProgramResult()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        SolverInterface.Solve(SOLVER, prog, START, None, result)
+    assert SOLVER.AreProgramAttributesSatisfied(prog)
     assert SOLVER.available() and SOLVER.enabled()
 
 
