@@ -50,6 +50,7 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/gecko.py
 	$(BIN)/python scripts/bench/voxel.py
 	$(BIN)/python scripts/bench/skin.py
+	$(BIN)/python scripts/bench/platforms.py
 	$(BIN)/python scripts/bench/design.py
 	$(BIN)/python scripts/bench/quad_planning.py
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from drakebots.model.loops import Loop, LoopClosure, find_body
     from drakebots.model.model import Model
     from drakebots.model.parameters import Parameters, parameters_of
+    from drakebots.model.parse import package_map
     from drakebots.model.poses import standing_poses
     from drakebots.model.reading.inertias import principal_inertia
     from drakebots.model.reading.meshes import obj_mesh

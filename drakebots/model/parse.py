@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydrake.multibody.parsing import Parser
+from pydrake.multibody.parsing import PackageMap, Parser
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
@@ -20,6 +20,26 @@ from drakebots.model.reading import (
 
 DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 """Errors by which Drake refuses a model; its failed assertions are SystemExit."""
+
+
+def package_map() -> PackageMap:
+    """Our models as the package "drakebots", for Parsers of your own.
+
+        parser.package_map().AddMap(drakebots.package_map())
+        parser.AddModels(url="package://drakebots/hamr/hamr.sdf")
+
+    The packages in the folders of ROS_PACKAGE_PATH are in it too.
+    """
+    found = PackageMap.MakeEmpty()
+    _add_ours(found)
+    found.PopulateFromRosPackagePath()
+    return found
+
+
+def _add_ours(packages: PackageMap) -> None:
+    own = package_root() / "package.xml"
+    if own.is_file():
+        packages.AddPackageXml(str(own))
 
 
 def parse_model(
@@ -40,9 +60,7 @@ def parse_model(
         ModelProblem: for what Drake refuses, one line.
     """
     parser = Parser(plant)
-    own = package_root() / "package.xml"
-    if own.is_file():
-        parser.package_map().AddPackageXml(str(own))
+    _add_ours(parser.package_map())
     for name, folder in reading.packages.items():
         if parser.package_map().Contains(name):
             parser.package_map().Remove(name)

@@ -1,5 +1,6 @@
 """Sparse solvers: solutions, Schur complements, failures, choice by name."""
 
+import ctypes
 import functools
 import gc
 import resource
@@ -208,6 +209,39 @@ def test_mumps_frees_its_memory(system):
     start = used(5, close=True)
     for close in (True, False):
         assert used(50, close) < start + 20
+
+
+@pytest.mark.skipif(mumps.fast_blas() is None, reason="blas.c was not compiled")
+@pytest.mark.parametrize("n", [1, 48, 131])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+@pytest.mark.parametrize("of_a, of_b", ["NN", "NT", "TN", "TT"])
+def test_one_triangle_of_a_product(n, uplo, of_a, of_b):
+    """BLAS's dgemmt, which SciPy does not name; what is not the triangle is left."""
+    rng, k, alpha, beta = np.random.default_rng(n), 7, -1.5, 0.5
+    a, b = rng.normal(size=(n, k)), rng.normal(size=(k, n))
+    c = np.asfortranarray(rng.normal(size=(n + 2, n)))
+    product = alpha * a @ b + beta * c[:n]
+    triangle = np.tril if uplo == "L" else np.triu
+    want = c.copy()
+    want[:n] += triangle(product - c[:n])
+    a = np.asfortranarray(a if of_a == "N" else a.T)
+    b = np.asfortranarray(b if of_b == "N" else b.T)
+
+    def at(value):
+        return ctypes.byref(value)
+
+    def whole(value):
+        return at(ctypes.c_int(value))
+
+    mumps.fast_blas().dgemmt_(
+        *(at(ctypes.c_char(x.encode())) for x in (uplo, of_a, of_b)),
+        *(whole(n), whole(k), at(ctypes.c_double(alpha))),
+        *(a.ctypes.data_as(ctypes.c_void_p), whole(len(a))),
+        *(b.ctypes.data_as(ctypes.c_void_p), whole(len(b))),
+        at(ctypes.c_double(beta)),
+        *(c.ctypes.data_as(ctypes.c_void_p), whole(len(c))),
+    )
+    assert np.abs(c - want).max() < 1e-13 * np.abs(want).max() * k
 
 
 def test_another_mumps_is_not_trusted(monkeypatch):

@@ -7,6 +7,10 @@ MUMPS is handed one large C structure, whose layout changes between versions. It
 trusted only where the library itself writes its version 5.8 at the place where
 :class:`_Structure` expects it (:func:`find_mumps`).
 
+Two thirds of the time of a factorization are matrix products. CasADi's BLAS is compiled
+for any x86-64 processor; blas.c, where a C compiler was at hand when drakebots was
+installed, hands them to SciPy's, which uses what the processor has.
+
 Reference: MUMPS 5.8 users' guide; control numbers count from 1 there, from 0 here.
 """
 
@@ -22,6 +26,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg import cython_blas
+from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem.solver.base import SparseSolver
@@ -117,18 +123,54 @@ _one_at_a_time = threading.Lock()
 @functools.lru_cache(maxsize=1)
 def find_mumps() -> ctypes.CDLL | None:
     """The MUMPS that CasADi carries, or None where there is none of release 5.8."""
-    spec = find_spec("casadi")
-    folder = Path(spec.origin).parent if spec and spec.origin else Path()
-    # The names by which CasADi's own plugins load it, so that one copy serves both.
-    for name in ("libcoinmumps.so.3", "libcoinmumps.3.dylib"):
+    folder = _casadi()
+    for name, own in (
+        ("libcoinmumps.so.3", "libcoinmumps.so"),
+        ("libcoinmumps.3.dylib", "libcoinmumps.dylib"),
+    ):
         try:
+            # The first is IPOPT's: loaded before, it keeps the BLAS it always had, and
+            # plans do not depend on whether there was a skin. The wheel has the same
+            # library once more, which is ours.
             library = ctypes.CDLL(str(folder / name))
+            if fast_blas() is not None and (folder / own).exists():
+                library = ctypes.CDLL(str(folder / own))
             library.dmumps_c.restype = None
         except (OSError, AttributeError):
             continue
         if version(library) is not None:
             return library
     return None
+
+
+def _casadi() -> Path:
+    spec = find_spec("casadi")
+    return Path(spec.origin).parent if spec and spec.origin else Path()
+
+
+@functools.cache
+def fast_blas() -> ctypes.CDLL | None:
+    """blas.c, opened for a MUMPS that is loaded after; None if it was not compiled."""
+    for path in sorted(Path(__file__).parent.glob("_blas*.so")):
+        try:
+            library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        except OSError:  # compiled for another machine
+            continue
+        names = ("dgemm", "dtrsm")
+        library.blas_use((ctypes.c_void_p * len(names))(*map(_scipy, names)))
+        return library
+    return None
+
+
+def _scipy(name: str) -> int:
+    """The address of one of SciPy's BLAS functions."""
+    api = ctypes.pythonapi
+    get_name, get_pointer = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = cython_blas.__pyx_capi__[name]
+    return get_pointer(capsule, get_name(capsule))
 
 
 def version(library: ctypes.CDLL) -> str | None:
@@ -147,36 +189,37 @@ def version(library: ctypes.CDLL) -> str | None:
     return found.decode() if found.startswith(VERSION) else None
 
 
-@functools.lru_cache(maxsize=1)
-def _blas() -> ctypes.CDLL | None:
-    """The OpenBLAS of CasADi's wheel, whose threads are those of MUMPS, or None."""
-    for path in Path(find_spec("casadi").origin).parent.glob(
-        "libcasadi-tp-openblas.so*"
-    ):
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            continue
-    return None
+@functools.cache
+def _pools() -> list:
+    """What sets and tells the threads of MUMPS's BLAS: CasADi's, and SciPy's."""
+    pools = []
+    for path in sorted(_casadi().glob("libcasadi-tp-openblas.so.0")):
+        blas = ctypes.CDLL(str(path))
+        pools.append((blas.openblas_get_num_threads, blas.openblas_set_num_threads))
+    if fast_blas() is not None:
+        found = ThreadpoolController().select(internal_api="openblas")
+        pools += [(p.get_num_threads, p.set_num_threads) for p in found.lib_controllers]
+    return pools
 
 
-def blas_threads() -> int:
-    """Number of threads of MUMPS's BLAS; 1 where it is not CasADi's."""
-    return 1 if _blas() is None else _blas().openblas_get_num_threads()
+def blas_threads() -> list[int]:
+    """Numbers of threads of the libraries that MUMPS multiplies with."""
+    return [get() for get, _ in _pools()]
 
 
 @contextmanager
 def _threads(number: int | None) -> Iterator[None]:
-    blas = _blas() if number else None
-    if blas is None:
+    if not number:
         yield
         return
     before = blas_threads()
-    blas.openblas_set_num_threads(int(number))
     try:
+        for _, give in _pools():
+            give(int(number))
         yield
     finally:
-        blas.openblas_set_num_threads(before)
+        for count, (_, give) in zip(before, _pools()):
+            give(count)
 
 
 class _Held:

@@ -1,7 +1,12 @@
 """Files that a model names by URIs, found where a reader would look."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
+
+import drakebots
 from drakebots.core.errors import InvalidInput
 from drakebots.model.reading.packages import Packages
 
@@ -76,3 +81,19 @@ def test_given_packages_are_first(robot, tmp_path):
 def test_a_given_package_must_be_a_folder(robot):
     with pytest.raises(InvalidInput, match="name=folder"):
         Packages(robot, {"mine": robot})
+
+
+def test_our_models_are_a_package_for_drakes_parser(tmp_path, monkeypatch):
+    """And what ROS_PACKAGE_PATH names; the map may be added more than once."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "package.xml").write_text(
+        '<package format="2"><name>other</name></package>'
+    )
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
+    plant = MultibodyPlant(1e-3)
+    parser = Parser(plant)
+    for _ in range(2):
+        parser.package_map().AddMap(drakebots.package_map())
+    assert Path(parser.package_map().GetPath("other")) == tmp_path / "other"
+    parser.AddModels(url="package://drakebots/beetle/beetle.sdf")
+    assert plant.HasModelInstanceNamed("beetle")
