@@ -13,8 +13,9 @@ against malice. HDF5 ignores what follows its data. Measured with one file of
 each layout: h5netcdf, netCDF4-python (HDF5 2.2), ncdump 4.9.0 and h5dump
 (HDF5 1.10.8) read both a trailing block and a leading one (HDF5's "user
 block"); `xarray.open_dataset(path)` without an `engine` recognizes only the
-trailing one. A tool that rewrites the file drops the block; what it wrote is
-then netCDF, but no longer a result of ours.
+trailing one. A tool that rewrites the file drops the block. Such a file is read
+where it is as long as HDF5's superblock says, with a note: what is in it is the
+tool's word. A block that does not fit what is before it is refused.
 
 Numbers are stored exactly. Text in arrays is stored as UTF-8 characters, short
 ASCII attributes as fixed-length characters: the oldest forms, which every
@@ -31,6 +32,7 @@ import hashlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -39,7 +41,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import ResultProblem
+from drakebots.core.errors import DrakebotsWarning, ResultProblem
 from drakebots.core.files import replacing
 from drakebots.results.dataset import RESERVED
 
@@ -50,6 +52,7 @@ _BLOCK = re.compile(
     rb"drakebots result (\d{1,9})\nsha256 [0-9a-f]{64}\nlength \d{1,20}\n *\n"
 )
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_HEAD = 64  # [bytes]; HDF5's superblock up to the end of the data
 _CHUNK = 1 << 20
 _COMPRESS_FROM = 16 * 1024  # [bytes]
 _FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
@@ -154,13 +157,22 @@ def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
     Raises:
         ResultProblem: when it is missing, damaged, of another version, or not
             a result of drakebots.
+
+    Warns:
+        DrakebotsWarning: when another tool has rewritten it.
     """
     try:
         # A device or a pipe could be read without end.
         if os.path.lexists(path) and not os.path.isfile(path):
             raise ResultProblem(path, "is not a file; give the file of a result")
         with open(path, "rb") as file:
-            _verify(path, file)
+            if not _verify(path, file):
+                warnings.warn(
+                    f"{path}: was rewritten by another tool (no checksum at its end), "
+                    "so nothing shows whether it is what the run wrote",
+                    DrakebotsWarning,
+                    stacklevel=3,
+                )
             file.seek(0)
             # The open file is passed on: what is read is what was verified, even if
             # the path is replaced meanwhile.
@@ -180,13 +192,16 @@ def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
     return data, header
 
 
-def _verify(path: str | Path, file: BinaryIO) -> None:
+def _verify(path: str | Path, file: BinaryIO) -> bool:
+    """Whether the file has its checksum; False if it is whole, but rewritten."""
     length = file.seek(0, os.SEEK_END) - _BLOCK_SIZE
     file.seek(max(length, 0))
     block = file.read(_BLOCK_SIZE)
     match = _BLOCK.fullmatch(block)
     if match is None:
-        raise ResultProblem(path, _unsealed(file))
+        if refusal := _unsealed(file):
+            raise ResultProblem(path, refusal)
+        return False
     version = int(match[1])
     if block != _block(file, length, version):
         raise ResultProblem(
@@ -199,12 +214,18 @@ def _verify(path: str | Path, file: BinaryIO) -> None:
             f"is of format version {version}, and this drakebots reads version "
             f"{FORMAT_VERSION}; {remedy}",
         )
+    return True
 
 
-def _unsealed(file: BinaryIO) -> str:
-    """What a file without our block is, found without parsing it."""
+def _unsealed(file: BinaryIO) -> str | None:
+    """Why a file without our block is refused, found without parsing it.
+
+    None for a result that is as long as HDF5's superblock says, and no longer.
+    """
+    size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    start = file.read(len(_SIGNATURE))
+    head = file.read(_HEAD)
+    start = head[: len(_SIGNATURE)]
     if not start:
         return f"is empty; {AGAIN}"
     mark = f"{RESERVED}format".encode()
@@ -212,6 +233,8 @@ def _unsealed(file: BinaryIO) -> str:
     before = b""
     while chunk := file.read(_CHUNK):
         if mark in before + chunk:
+            if start == _SIGNATURE and _end_of_data(head) == size:
+                return None
             return f"truncated or altered (no checksum at its end); {AGAIN}"
         before = chunk[-len(mark) :]
     if start == _SIGNATURE or start.startswith(b"CDF"):
@@ -220,3 +243,15 @@ def _unsealed(file: BinaryIO) -> str:
             "early); open it with xarray, or give a file that Result.save wrote"
         )
     return "is not a netCDF file; give a file that Result.save wrote"
+
+
+def _end_of_data(head: bytes) -> int | None:
+    """The end of the file by HDF5's superblock (HDF5 file format specification, II.A).
+
+    None where addresses do not have eight bytes.
+    """
+    version = head[8] if len(head) == _HEAD else 255
+    if version > 3 or head[13 if version < 2 else 9] != 8:
+        return None
+    at = 28 if version > 1 else 40 + 4 * version
+    return int.from_bytes(head[at : at + 8], "little")

@@ -242,7 +242,8 @@ class Result:
 def load_result(path: str | Path) -> Result:
     """Reads a file of :meth:`Result.save` back to an equal result.
 
-    The checksum is verified before the file is parsed.
+    The checksum is verified before the file is parsed. A file that another tool has
+    rewritten has none, and loads with a warning.
 
     Args:
         path: of the file.

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from drakebots.core import threads
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    InvalidInput,
+    NoSolution,
+    UnknownName,
+)
 from drakebots.fem.assembly.assembly import build_model, force_and_tangent
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
@@ -286,7 +291,7 @@ def test_the_fastest_installed_is_chosen(system, monkeypatch):
     assert make_solver(pattern, kept).name == "mumps"
     monkeypatch.setattr(mumps, "find_mumps", lambda: None)
     monkeypatch.setattr(sparse, "_best", functools.cache(sparse._best))
-    with pytest.warns(UserWarning, match="solved by SciPy") as told:
+    with pytest.warns(DrakebotsWarning, match="solved by SciPy") as told:
         assert make_solver(pattern, kept).name == "scipy"
         assert make_solver(pattern, kept).name == "scipy"
     assert len(told) == 1

@@ -6,7 +6,7 @@ import random
 import h5py
 import pytest
 
-from drakebots.core.errors import ResultProblem
+from drakebots.core.errors import DrakebotsWarning, ResultProblem
 from drakebots.results import FORMAT_VERSION, container, load_result
 from tests.helpers.result_samples import make, make_data, problem
 
@@ -31,11 +31,12 @@ def test_foreign_netcdf(tmp_path):
 
 def test_damaged(saved):
     whole = saved.read_bytes()
-    for length in (1, 8, 100, len(whole) // 2, len(whole) - 128, len(whole) - 1):
+    for length in (1, 8, 100, len(whole) // 2, len(whole) - 129, len(whole) - 1):
         saved.write_bytes(whole[:length])
         problem(saved)
-    saved.write_bytes(whole[: len(whole) - 128])
-    assert "truncated or altered" in problem(saved)
+    for block in (whole[-128:-1], whole[-128:].upper(), b" " * 128):
+        saved.write_bytes(whole[:-128] + block)
+        assert "truncated or altered" in problem(saved)
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
     saved.write_bytes(flipped)
@@ -52,9 +53,24 @@ def test_damaged(saved):
 
 
 def test_rewritten_by_another_tool(saved):
+    """It drops the checksum, and its file loads with a note; a part of it does not."""
     with h5py.File(saved, "r+") as file:
         file["mass"][()] = 7.0
-    assert "truncated or altered" in problem(saved)
+    with pytest.warns(DrakebotsWarning, match="rewritten by another tool"):
+        assert load_result(saved).data.mass == 7.0
+    whole = saved.read_bytes()
+    for bad in (whole[:-1], whole + b"\0"):
+        saved.write_bytes(bad)
+        assert "truncated or altered" in problem(saved)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v108", "latest"])
+def test_every_superblock_tells_its_end(tmp_path, libver):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=(libver, "latest")) as file:
+        file["x"] = range(1000)
+    data = path.read_bytes()
+    assert container._end_of_data(data[: container._HEAD]) == len(data)
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 0])

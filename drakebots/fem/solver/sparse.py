@@ -10,7 +10,7 @@ from scipy.sparse.linalg import splu
 
 from drakebots.core import threads as mkl
 from drakebots.core.checks import check_value, one_of
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import DrakebotsWarning, NoSolution
 from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import mumps
 from drakebots.fem.solver.base import SparseSolver
@@ -127,6 +127,7 @@ def _best() -> str:
     warnings.warn(
         "neither MKL nor the MUMPS 5.8 of casadi >= 3.8 was found: skins are solved by "
         "SciPy, ten and more times slower; install one of them",
+        DrakebotsWarning,
         stacklevel=3,
     )
     return "scipy"
