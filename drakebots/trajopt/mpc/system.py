@@ -23,6 +23,7 @@ class MpcLog:
         seconds: processor time of each [s].
         ok: whether its answer was used.
         cost: of its answer.
+        horizons: its positions at the knots (N + 1, nq).
         late: number of periods in which the solve before was still at work.
         bad_states: number of periods whose measured state was not finite.
     """
@@ -31,6 +32,7 @@ class MpcLog:
     seconds: list[float] = field(default_factory=list)
     ok: list[bool] = field(default_factory=list)
     cost: list[float] = field(default_factory=list)
+    horizons: list[np.ndarray] = field(default_factory=list)
     late: int = 0
     bad_states: int = 0
 
@@ -160,6 +162,7 @@ class ContactImplicitMpc(LeafSystem):
         log.seconds.append(new.seconds)
         log.ok.append(new.ok or plan is None)
         log.cost.append(new.cost)
+        log.horizons.append(new.q)
         if plan is None:
             held = _Held(new)
         elif new.ok:
