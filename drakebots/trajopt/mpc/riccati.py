@@ -104,8 +104,9 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
         contact: scales L, F and k, mu and slip.
 
     Returns:
-        A (N, 2 nv, 2 nv), b (N, 2 nv, nu), c (N, 2 nv); and for the forces and loops
-        their steps D (N, 3 nc + nl, 2 nv + nu + 1) by x, u and 1.
+        A (N, 2 nv, 2 nv), b (N, 2 nv, nu), c (N, 2 nv); for the forces and loops
+        their steps D (N, 3 nc + nl, 2 nv + nu + 1) by x, u and 1; and how x+ would
+        answer to the rows of :func:`misses`, Y (N, rows, 2 nv).
     """
     R, gap, slide, loops = values
     Rd, Rv, mass, feet, Sd, Cd = slopes
@@ -114,10 +115,12 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
     nx = 2 * nv
     A, b, c = np.zeros((N, nx, nx)), np.zeros((N, nx, nu)), np.zeros((N, nx))
     D = np.zeros((N, nf + nl, nx + nu + 1))
+    Y = np.zeros((N, nv + nf + nl, nx))
     scale = (contact[0], contact[1], contact[2])
     friction, slip = contact[3], contact[4]
     system = np.zeros((nv + nl, nv + nl))
-    right = np.zeros((nv + nl, nx + nu + 1))
+    right = np.zeros((nv + nl, nx + nu + 1 + nv + nl))
+    right[:, nx + nu + 1 :] = -np.eye(nv + nl)
     for k in range(N):
         E1 = slope(bases, h * v[k])
         E0 = np.ascontiguousarray(E1.T)
@@ -139,7 +142,8 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
         right[:nv, nx : nx + nu] = B
         right[:nv, nx + nu] = B @ tau[k] - R[k] - Jt @ g
         right[nv:, nx + nu] = -loops[k]
-        step = np.linalg.solve(system, right)
+        solved = np.linalg.solve(system, right)
+        step, by_row = solved[:, : nx + nu + 1], solved[:nv, nx + nu + 1 :]
         d1 = np.ascontiguousarray(step[:nv])
         D[k, :nf] = -(G1 @ d1)
         D[k, :nf, :nv] -= G0
@@ -150,7 +154,41 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
         A[k, :nv], A[k, nv:] = d1[:, :nx], dv[:, :nx]
         b[k, :nv], b[k, nv:] = d1[:, nx : nx + nu], dv[:, nx : nx + nu]
         c[k, :nv], c[k, nv:] = d1[:, nx + nu], dv[:, nx + nu]
-    return A, b, c, D
+        by_row = np.ascontiguousarray(by_row)
+        by_force = np.ascontiguousarray(by_row[:, :nv]) @ Jt
+        for i in range(len(w)):
+            n = 3 * i + 2
+            for a in range(2):
+                by_force[:, n - 2 + a] /= w[i]
+                pull = friction * slide[k, 2 * i + a] if f[k, n] > 0 else 0.0
+                by_force[:, n] -= pull * by_force[:, n - 2 + a]
+            by_force[:, n] /= normal[i, 1]
+        Y[k, :nv, :nv] = by_row[:, :nv].T
+        Y[k, nv : nv + nf, :nv] = by_force.T
+        Y[k, nv + nf :, :nv] = by_row[:, nv:].T
+        Y[k, :, nv:] = np.ascontiguousarray(Y[k, :, :nv]) @ (E0 / h)
+    return A, b, c, D, Y
+
+
+@njit(cache=True)
+def misses(values, effort, f, contact):
+    """All rows of all intervals (N, nv + 3 nc + nl): dynamics, contacts and loops.
+
+    Args:
+        values: rows, as :func:`eliminate` takes them.
+        effort: B u (N, nv).
+        f, contact: as there.
+    """
+    R, gap, slide, loops = values
+    (N, nv), nf = R.shape, f.shape[1]
+    scale = (contact[0], contact[1], contact[2])
+    out = np.empty((N, nv + nf + loops.shape[1]))
+    for k in range(N):
+        rows = contact_rows(gap[k], slide[k], f[k], scale, contact[3], contact[4])[0]
+        out[k, :nv] = R[k] - effort[k]
+        out[k, nv : nv + nf] = rows.ravel()
+        out[k, nv + nf :] = loops[k]
+    return out
 
 
 @njit(cache=True)
@@ -165,12 +203,15 @@ def regulate(A, b, c, Q, q, R, r):
         R, r: diagonals (N, nu) and (N, nu).
 
     Returns:
-        x, u and K with u = u_0 - K x at every knot.
+        x and u; K, with u = u_0 - K x at every knot; and p (N, nx), the slopes of what
+        is still to be paid after x+ by c.
     """
     N, nx, nu = b.shape
     V, s = Q[N].copy(), q[N].copy()
+    slopes, offsets = np.empty((N, nx, nx)), np.empty((N, nx))
     K, k0 = np.empty((N, nu, nx)), np.empty((N, nu))
     for k in range(N - 1, -1, -1):
+        slopes[k], offsets[k] = V, s
         Bt = np.ascontiguousarray(b[k].T)
         BV = Bt @ V
         H = BV @ b[k]
@@ -185,8 +226,9 @@ def regulate(A, b, c, Q, q, R, r):
         s = q[k] + At @ (s + V @ c[k]) - np.ascontiguousarray(K[k].T) @ t
         V = Q[k] + At @ (V @ A[k]) - np.ascontiguousarray(S.T) @ K[k]
         V = 0.5 * (V + V.T)
-    x, u = np.zeros((N + 1, nx)), np.empty((N, nu))
+    x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nx))
     for k in range(N):
         u[k] = -k0[k] - K[k] @ x[k]
         x[k + 1] = A[k] @ x[k] + b[k] @ u[k] + c[k]
-    return x, u, K
+        p[k] = slopes[k] @ x[k + 1] + offsets[k]
+    return x, u, K, p

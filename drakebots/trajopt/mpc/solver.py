@@ -6,9 +6,10 @@ exact slopes, eliminates the forces and solves the linear-quadratic problem that
 remains (`riccati`); the Hessian is Gauss-Newton's. Its length is found by backtracking
 on the exact penalty
 
-    m = cost + nu |rows|_1,   nu >= what makes the step a descent
+    m = cost + sum_i w_i |row_i|,   w_i > |y_i|,
 
-(Nocedal and Wright 2006, 18.3), rows in units of weight, g h^2 and slip.
+with the multipliers y of the step, for which it is a descent (Nocedal and Wright 2006,
+18.3).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.cost import cost_model
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference
-from drakebots.trajopt.mpc.riccati import contact_rows, eliminate, regulate
+from drakebots.trajopt.mpc.riccati import eliminate, misses, regulate
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.tangent import difference, retract
 
@@ -120,10 +121,10 @@ class MpcSolver:
         v = check_value("mpc: v", v, array((self._sizes["nv"],)))
         wanted = self._wanted(reference, time, q, v)
         point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
-        nu, ok, gains = 0.0, True, None
+        ok, gains = True, None
         for _ in range(iterations or self.problem.iterations):
-            new, gains_new, nu, ok = self._step(point, wanted, nu)
-            if not ok and new is None:
+            new, gains_new, ok = self._step(point, wanted)
+            if new is None:
                 break
             point, gains = new, gains_new
         return self._plan(point, gains, wanted, time, began, ok)
@@ -189,12 +190,13 @@ class MpcSolver:
         a = (x.v[1:] - x.v[:-1]) / self.problem.step
         return functions(x.q[1:], x.v[1:], a, x.f, x.l)
 
-    def _step(self, x: _Point, wanted, nu):
-        """One Newton step: the iterate or None, gains, nu and whether it is good."""
-        p = self.problem
+    def _step(self, x: _Point, wanted):
+        """One Newton step: the iterate or None, gains, and whether it is good."""
+        p, nv = self.problem, self._sizes["nv"]
         out = self._evaluate(x, self._slopes)
         values, slopes = out[:4], out[4:]
-        A, b, c, D = eliminate(
+        now = self._misses(x, values)
+        A, b, c, D, Y = eliminate(
             self._bases,
             p.step,
             x.v[1:],
@@ -206,21 +208,18 @@ class MpcSolver:
             self._contact,
         )
         cost, Q, g, R, r = self._cost(x, wanted)
-        dx, du, K = regulate(A, b, c, Q, g, R, r)
+        dx, du, K, price = regulate(A, b, c, Q, g, R, r)
         if not (np.isfinite(dx).all() and np.isfinite(du).all()):
-            return None, None, nu, False
-        nv = self._sizes["nv"]
-        forces = np.einsum(
-            "kij,kj->ki", D, np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
-        )
+            return None, None, False
+        steps = np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
+        forces = np.einsum("kij,kj->ki", D, steps)
         df, dl = np.split(forces, [x.f.shape[1]], axis=1)
-        miss = self._miss(x, values)
-        slope = np.sum(g * dx) + np.sum(r * du)
-        bend = np.einsum("ki,kij,kj->", dx, Q, dx) + np.sum(R * du * du)
-        if miss > 0:
-            nu = max(nu, 2 * (slope + 0.5 * max(bend, 0.0)) / miss)
-        merit, descent, length = cost + nu * miss, slope - nu * miss, 1.0
-        best = None
+        y = np.abs(np.einsum("kij,kj->ki", Y, price))
+        weights = 2 * y + y.mean(0)
+        miss = float(np.sum(weights * np.abs(now)))
+        merit = cost + miss
+        descent = np.sum(g * dx) + np.sum(r * du) - miss
+        best, length = None, 1.0
         for _ in range(p.trials):
             knots = retract(self._bases, x.q, length * dx[:, :nv])
             trial = _Point(
@@ -230,14 +229,14 @@ class MpcSolver:
                 x.f + length * df,
                 x.l + length * dl,
             )
-            trial_miss = self._miss(trial, self._evaluate(trial, self._rows))
-            value = self._cost(trial, wanted)[0] + nu * trial_miss
-            if value <= merit + 1e-4 * length * descent + 1e-9 * abs(merit):
-                return trial, K, nu, True
+            there = self._misses(trial, self._evaluate(trial, self._rows))
+            value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
+            if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
+                return trial, K, True
             if np.isfinite(value) and (best is None or value < best[0]):
                 best = value, trial
             length *= 0.5
-        return (best[1] if best else None), K, nu, False
+        return (best[1] if best else None), K, False
 
     def _cost(self, x: _Point, wanted):
         return cost_model(
@@ -252,19 +251,8 @@ class MpcSolver:
             self._places,
         )
 
-    def _miss(self, x: _Point, values) -> float:
-        """|rows|_1 in units of weight, of g h^2 and of weight times slip."""
-        R, gap, slide, loops = values
-        L, F, _ = self._scale
-        total = np.abs(R - x.tau @ self._B.T).sum() / F + np.abs(loops).sum() / L
-        for k in range(len(R) if gap.shape[1] else 0):
-            p = self.problem
-            rows = contact_rows(
-                gap[k], slide[k], x.f[k], self._scale, p.friction, p.slip
-            )[0]
-            rows[:, :2] /= F * p.slip
-            total += np.abs(rows).sum()
-        return float(total)
+    def _misses(self, x: _Point, values) -> np.ndarray:
+        return misses(values, x.tau @ self._B.T, x.f, self._contact)
 
     def _plan(self, x: _Point, gains, wanted, time, began, ok) -> MpcPlan:
         N, n = self.problem.knots, self._sizes

@@ -1,0 +1,319 @@
+"""Solves against peers, and the controller in time."""
+
+import re
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import DiagramBuilder
+from scipy.linalg import solve_discrete_are
+
+from drakebots import Ground, InvalidInput, build_robot
+from drakebots.trajopt.mpc import (
+    ContactImplicitMpc,
+    MpcCost,
+    MpcProblem,
+    MpcSolver,
+    standing,
+)
+from drakebots.trajopt.mpc.stage import Stage
+from tests.helpers.program_robots import hopper_urdf, written
+
+SLIDERS = """<robot name="sliders"><link name="world"/>
+<link name="a"><inertial><mass value="2"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="b"><inertial><mass value="0.5"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="x" type="prismatic"><parent link="world"/><child link="a"/>
+<axis xyz="1 0 0"/><dynamics damping="0.3"/></joint>
+<joint name="y" type="prismatic"><parent link="a"/><child link="b"/>
+<axis xyz="1 0 0"/><dynamics damping="0.1"/></joint>
+<transmission name="t"><type>SimpleTransmission</type><joint name="x"/>
+<actuator name="m"/></transmission>
+<transmission name="s"><type>SimpleTransmission</type><joint name="y"/>
+<actuator name="n"/></transmission></robot>"""
+
+CROUCHED = np.array([0.0, 0.366, 0.0, 0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def hopper(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("mpc"), "hopper", hopper_urdf())
+
+
+def _problem(hopper, **options):
+    cost = options.pop("cost", MpcCost(position=20.0, velocity=0.2, effort=1e-3))
+    return MpcProblem(build_robot(hopper), cost, **{"knots": 10, **options})
+
+
+@pytest.fixture(scope="module")
+def solver(hopper):
+    return MpcSolver(_problem(hopper))
+
+
+def _converged(solver, q, v, reference, steps=60):
+    return solver.solve(q, v, reference, iterations=steps)
+
+
+def test_gains_of_two_sliders_are_the_discrete_riccati_equations(tmp_path):
+    """M a + D v = B u without contact: implicit Euler in closed form."""
+    model = written(tmp_path, "sliders", SLIDERS)
+    h, P, V, R = 0.05, np.array([3.0, 1.0]), np.array([0.4, 0.2]), [0.1, 0.2]
+    cost = MpcCost(P, V, R, limits=0.0)
+    problem = MpcProblem(build_robot(model), cost, feet=(), knots=400, step=h)
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=2), rng.normal(size=2)
+
+    def origin(t, q, v):
+        return np.zeros(2), np.zeros(2)
+
+    plan = MpcSolver(problem).solve(q, v, origin)
+    M = np.array([[2.5, 0.5], [0.5, 0.5]])
+    D = np.diag([0.3, 0.1])
+    inverse = np.linalg.inv(M + h * D)
+    top, low = h * inverse @ M, inverse @ M
+    A = np.block([[np.eye(2), top], [np.zeros((2, 2)), low]])
+    b = np.vstack([h * h * inverse, h * inverse])
+    Q, R = h * np.diag([*P, *V]), h * np.diag(R)
+    S = solve_discrete_are(A, b, Q, R)
+    K = np.linalg.solve(R + b.T @ S @ b, b.T @ S @ A)
+    np.testing.assert_allclose(plan.gains[0], K, rtol=1e-7)
+    x = np.r_[q, v]
+    np.testing.assert_allclose(plan.tau[0], -K @ x, rtol=1e-7)
+    np.testing.assert_allclose(np.r_[plan.q[1], plan.v[1]], (A - b @ K) @ x, rtol=1e-7)
+
+
+def test_optimum_equals_ipopts(hopper):
+    """IPOPT on phi n = barrier with bounds phi, n >= 0, which is how it is meant."""
+    problem = _problem(
+        hopper, knots=8, cost=MpcCost(20.0, 0.2, 1e-2, limits=0.0), barrier=0.02
+    )
+    solver, stage = MpcSolver(problem), Stage(problem)
+    N, h, n = problem.knots, problem.step, stage.sizes
+    q0 = CROUCHED + [0, 0.01, 0.05, 0.1, -0.1]
+    v0 = np.array([0.2, -0.1, 0.0, 0.3, 0.0])
+    goal = CROUCHED + [0.1, 0.02, 0, 0, 0]
+
+    def reference(t, q, v):
+        return goal, np.array([0.2, 0, 0, 0, 0])
+
+    plan = _converged(solver, q0, v0, reference, 400)
+    rows = ca.Function(
+        "rows", list(stage.symbols.values()), list(stage.rows.values())[:3]
+    )
+    qs, us, fs = (
+        [ca.SX.sym(f"{s}{k}", n[size]) for k in range(N)]
+        for s, size in (("q", "nq"), ("u", "nu"), ("f", "nc"))
+    )
+    fs = [ca.SX.sym(f"f{k}", 3) for k in range(N)]
+    P, V, R, T, W = problem.cost.arrays(n["nv"], n["nu"])
+    B = np.array(problem.robot.plant.MakeActuationMatrix())
+    cost, g, lower, upper, before, was = 0.0, [], [], [], ca.SX(q0), ca.SX(v0)
+    for k in range(N):
+        v = (qs[k] - before) / h
+        dynamics, gap, slide = rows(qs[k], v, (v - was) / h, fs[k], ca.SX(0, 1))
+        speed = ca.sqrt(ca.sumsqr(slide) + problem.slip**2)
+        drag = fs[k][:2] * speed + problem.friction * fs[k][2] * slide
+        g += [dynamics - B @ us[k], drag, gap * fs[k][2], gap, fs[k][2]]
+        lower += [0.0] * (n["nv"] + 2) + [solver.barrier, 0.0, 0.0]
+        upper += [0.0] * (n["nv"] + 2) + [solver.barrier, np.inf, np.inf]
+        p, s = (h * P, h * V) if k < N - 1 else (T, W)
+        e, d = qs[k] - goal, v - np.array([0.2, 0, 0, 0, 0])
+        cost += 0.5 * (ca.dot(p, e * e) + ca.dot(s, d * d) + h * ca.dot(R, us[k] ** 2))
+        before, was = qs[k], v
+    nlp = {"x": ca.vertcat(*qs, *us, *fs), "f": cost, "g": ca.vertcat(*g)}
+    quiet = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-10}
+    start = np.concatenate([np.tile(q0, N), np.zeros(2 * N), np.tile([0, 0, 30.0], N)])
+    answer = ca.nlpsol("peer", "ipopt", nlp, quiet)(x0=start, lbg=lower, ubg=upper)
+    assert plan.ok and max(plan.residuals.values()) < 1e-7
+    assert plan.cost == pytest.approx(float(answer["f"]), rel=1e-6)
+    x = np.array(answer["x"]).ravel()
+    np.testing.assert_allclose(plan.q[1:].ravel(), x[: 5 * N], atol=1e-6)
+    np.testing.assert_allclose(plan.tau.ravel(), x[5 * N : 7 * N], atol=1e-4)
+
+
+def test_standing_still_bears_the_weight(solver):
+    def reference(t, q, v):
+        return CROUCHED, np.zeros(5)
+
+    plan = _converged(solver, CROUCHED, np.zeros(5), reference)
+    weight = 9.81 * solver.problem.robot.plant.CalcTotalMass(
+        solver.problem.robot.plant.CreateDefaultContext()
+    )
+    middle = plan.forces[3, 0]
+    assert middle[2] == pytest.approx(weight, rel=0.05)
+    assert np.linalg.norm(middle[:2]) <= solver.problem.friction * middle[2]
+    gap = solver.barrier / middle[2]
+    assert 0 < gap < 1e-3
+    assert np.abs(plan.tau).max() < 12.0
+
+
+def test_a_shifted_plan_is_where_the_plan_before_was(solver):
+    """One iteration from the plan before is next to the optimum."""
+
+    def reference(t, q, v):
+        return CROUCHED + [0.05, 0, 0, 0, 0], np.zeros(5)
+
+    first = _converged(solver, CROUCHED, np.zeros(5), reference)
+    h = solver.problem.step
+    next_ = solver.solve(first.q[1], first.v[1], reference, time=h, warm=first)
+    best = _converged(solver, first.q[1], first.v[1], reference)
+    assert next_.ok
+    assert next_.cost == pytest.approx(best.cost, rel=1e-3)
+    u = solver.command(first, 2 * h, first.q[2], first.v[2])
+    np.testing.assert_allclose(u, first.tau[2], atol=1e-9)
+
+
+def test_efforts_stay_within_their_limits(hopper):
+    weak = replace(MpcCost(200.0, 1.0, 1e-6), limits=1e-2)
+    solver = MpcSolver(_problem(hopper, cost=weak))
+
+    def far(t, q, v):
+        return CROUCHED + [0.0, 0.0, 0, 0, 0.8], np.zeros(5)
+
+    plan = _converged(solver, CROUCHED, np.zeros(5), far)
+    low, high = solver.effort_limits()
+    assert np.abs(plan.tau).max() > 0.8 * high.max()
+    u = solver.command(plan, 0.0, CROUCHED + 1.0, np.full(5, 50.0))
+    assert (u >= low).all() and (u <= high).all() and (np.abs(u) == high).any()
+
+
+def test_time_grows_as_the_number_of_knots(hopper):
+    def least(knots):
+        solver = MpcSolver(_problem(hopper, knots=knots))
+        plan = solver.solve(CROUCHED, np.zeros(5), standing, iterations=3)
+        again = (
+            solver.solve(CROUCHED, np.zeros(5), standing, warm=plan, iterations=3)
+            for _ in range(12)
+        )
+        return min(plan.seconds for plan in again)
+
+    assert 4 < least(320) / least(40) < 12  # 8 times the knots
+
+
+# --- in time -------------------------------------------------------------------
+
+
+def _alone(hopper, **options):
+    """The controller with a state that the test sets."""
+    controller = ContactImplicitMpc(_problem(hopper, **options))
+    simulator = Simulator(controller)
+    context = simulator.get_mutable_context()
+    port = controller.get_input_port()
+    port.FixValue(context, np.r_[CROUCHED, np.zeros(5)])
+    return controller, simulator, context, port
+
+
+def test_an_answer_takes_effect_after_its_delay(hopper):
+    controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.015)
+    found = []
+    for at in (0.001, 0.021, 0.034, 0.036, 0.041, 0.054, 0.056):
+        simulator.AdvanceTo(at)
+        found.append(controller.plan(context).time)
+    np.testing.assert_allclose(found, [0, 0, 0, 0.02, 0.02, 0.02, 0.04])
+    assert controller.log.late == 0 and controller.log.failures == 0
+
+
+def test_a_slow_computer_passes_over_periods(hopper):
+    controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.05)
+    simulator.AdvanceTo(0.13)
+    # Solves begin at 0, 0.02 and, when that one has taken effect at 0.07, at 0.08.
+    np.testing.assert_allclose(controller.log.times, [0, 0.02, 0.08])
+    assert controller.log.late == 4
+    measured = ContactImplicitMpc(_problem(hopper, period=0.5, slowness=3.0))
+    simulator = Simulator(measured)
+    context = simulator.get_mutable_context()
+    measured.get_input_port().FixValue(context, np.r_[CROUCHED, np.zeros(5)])
+    simulator.AdvanceTo(0.5 + 1e-9)
+    took = 3 * measured.log.seconds[1]
+    simulator.AdvanceTo(0.5 + 0.9 * took)
+    assert measured.plan(context).time == 0
+    simulator.AdvanceTo(0.5 + 1.1 * took)
+    assert measured.plan(context).time == 0.5
+
+
+def test_a_state_that_is_not_finite_holds_the_last_plan(hopper):
+    controller, simulator, context, port = _alone(hopper, period=0.02, delay=0.0)
+    simulator.AdvanceTo(0.05)
+    plan = controller.plan(context)
+    broken = np.r_[CROUCHED, np.zeros(5)]
+    broken[3] = np.nan
+    port.FixValue(context, broken)
+    u = controller.get_output_port().Eval(context)
+    np.testing.assert_array_equal(u, plan.tau[0])
+    simulator.AdvanceTo(0.09)
+    assert controller.plan(context).time == plan.time
+    assert controller.log.bad_states == 2
+    port.FixValue(context, np.r_[CROUCHED, np.zeros(5)])
+    simulator.AdvanceTo(0.11)
+    assert controller.plan(context).time == pytest.approx(0.1)
+
+
+def test_a_failed_solve_is_counted_and_not_used(hopper):
+    controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.0)
+    simulator.AdvanceTo(0.01)
+    before, solve = controller.plan(context), controller.solver.solve
+    controller.solver.solve = lambda *a, **k: replace(solve(*a, **k), ok=False)
+    simulator.AdvanceTo(0.05)
+    assert controller.plan(context) is before
+    assert controller.log.failures == 2
+
+
+def test_a_pushed_hopper_stands(hopper):
+    """In SAP, at 50 Hz with 5 ms of delay, from a moving start."""
+
+    def reference(t, q, v):
+        return CROUCHED, np.zeros(5)
+
+    cost = MpcCost([5, 60, 60, 1, 1], [1, 2, 1, 0.1, 0.1], 1e-3)
+    problem = _problem(hopper, cost=cost, knots=20, period=0.02, delay=0.005)
+    problem = replace(problem, barrier=0.01, slip=0.05)
+    builder = DiagramBuilder()
+    plant = build_robot(hopper, builder, ground=Ground(0.8)).plant
+    controller = builder.AddSystem(ContactImplicitMpc(problem, reference))
+    builder.Connect(plant.get_state_output_port(), controller.get_input_port())
+    builder.Connect(controller.get_output_port(), plant.get_actuation_input_port())
+    simulator = Simulator(builder.Build())
+    context = plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+    plant.SetPositions(context, CROUCHED)
+    plant.SetVelocities(context, [0.15, 0, 0, 0, 0])
+    simulator.AdvanceTo(1.5)
+    q = plant.GetPositions(context)
+    assert abs(q[2]) < 0.4 and q[1] > 0.3
+    assert controller.log.failures <= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"knots": 1}, "mpc: knots must be a whole number >= 2"),
+        ({"step": 0.0}, "mpc: step must be > 0 s"),
+        ({"delay": "soon"}, "mpc: delay must be >= 0 s, or 'measured', got 'soon'"),
+        ({"cost": MpcCost(effort=0.0)}, "cost: effort must be > 0"),
+        ({"cost": MpcCost(position=np.ones(4))}, "cost: position must be 5 finite"),
+        ({"cost": MpcCost(velocity=-1.0)}, "cost: velocity must be >= 0"),
+    ],
+)
+def test_bad_problems(hopper, change, message):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        _problem(hopper, **change)
+
+
+def test_robots_that_cannot_be_controlled(tmp_path, hopper):
+    text = SLIDERS[: SLIDERS.index("<transmission")] + "</robot>"
+    still = build_robot(written(tmp_path, "still", text))
+    with pytest.raises(InvalidInput, match="still has no actuators"):
+        MpcProblem(still)
+    with pytest.raises(InvalidInput, match="sliders has no feet; name them"):
+        MpcProblem(build_robot(written(tmp_path, "sliders", SLIDERS)))
+    with pytest.raises(InvalidInput, match="is shorter than a solve, which takes"):
+        ContactImplicitMpc(_problem(hopper, period=1e-6))
+
+
+def test_bad_references_and_states(solver):
+    with pytest.raises(InvalidInput, match="reference q must be 11 x 5 numbers, got 3"):
+        solver.solve(CROUCHED, np.zeros(5), lambda t, q, v: (np.zeros(3), v))
+    with pytest.raises(InvalidInput, match="mpc: v must be 5 finite numbers"):
+        solver.solve(CROUCHED, np.full(5, np.nan), standing)
