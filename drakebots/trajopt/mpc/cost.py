@@ -1,9 +1,9 @@
 """The cost of a horizon and its Gauss-Newton model.
 
 Deviations are differences in the tangent space, e = q ⊖ r, with slope E1(e) under steps
-of q. Limits of efforts and positions are logarithmic barriers in the share z of the
-room that is left, relaxed to a parabola below RELAXED (Feller and Ebenbauer 2017), so
-that they are finite everywhere and smooth to the second derivative.
+of q. Limits of positions are logarithmic barriers in the share z of the room that is
+left, relaxed to a parabola below RELAXED (Feller and Ebenbauer 2017), so that they are
+finite everywhere and smooth to the second derivative.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
         q, v, tau: at the knots (N + 1, nq), (N + 1, nv) and intervals (N, nu).
         wanted: positions and velocities that are asked for, shaped as q and v.
         weights: P, V, R, T, W of `MpcCost.arrays`, and the weight of limits.
-        limits: lower and upper limits of positions (nq,) and efforts (nu,), four
-            arrays, infinite where there is none.
+        limits: lower and upper limits of positions (nq,), infinite where there is none.
         places: index of each position in a velocity, -1 for those without limits.
 
     Returns:
@@ -60,7 +59,7 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
     """
     N, nv = len(tau), v.shape[1]
     P, V, effort, T, W, walls = weights
-    low, high, low_u, high_u = limits
+    low, high = limits
     Q, g = np.zeros((N + 1, 2 * nv, 2 * nv)), np.zeros((N + 1, 2 * nv))
     R, r = np.empty_like(tau), np.empty_like(tau)
     error, total = difference(bases, q, wanted[0]), 0.0
@@ -82,9 +81,6 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
                 Q[k, places[i], places[i]] += h * walls * second
     for k in range(N):
         for i in range(tau.shape[1]):
-            u = tau[k, i]
-            value, first, second = _sides(u, low_u[i], high_u[i])
-            total += h * (0.5 * effort[i] * u * u + walls * value)
-            r[k, i] = h * (effort[i] * u + walls * first)
-            R[k, i] = h * (effort[i] + walls * second)
+            total += 0.5 * h * effort[i] * tau[k, i] ** 2
+            r[k, i], R[k, i] = h * effort[i] * tau[k, i], h * effort[i]
     return total, Q, g, R, r

@@ -9,7 +9,7 @@ Over N intervals of length h from the measured state (q_0, v_0)
 
     min  h/2 sum_k=1..N-1 |q_k - r_k|_P^2 + |v_k - s_k|_V^2
          + h/2 sum_k=0..N-1 |u_k|_R^2
-         + 1/2 (|q_N - r_N|_T^2 + |v_N - s_N|_W^2) + limits
+         + 1/2 (|q_N - r_N|_T^2 + |v_N - s_N|_W^2) + limits of q
 
 with v_k+1 = (q_k+1 - q_k)/h, and on every interval the implicit Euler rule
 
@@ -69,8 +69,8 @@ class MpcCost:
         effort: R, of actuator efforts (nu,) [1/s over N^2 m^2 or N^2], > 0.
         terminal_position, terminal_velocity: T and W (nv,); None for one second's worth
             of P and V.
-        limits: weight of the relaxed logarithmic barriers that keep efforts and
-            positions within the model's limits [1/s].
+        limits: weight of the relaxed logarithmic barriers that keep positions within
+            the model's limits [1/s]. Efforts never leave theirs.
     """
 
     position: Weights = 10.0
@@ -121,8 +121,8 @@ class MpcProblem:
         friction: mu.
         step: h [s].
         knots: N, the number of intervals.
-        barrier: phi n of a foot, relaxed complementarity [N m]; None for 1e-4 of the
-            robot's weight times its size.
+        barrier: phi n of a foot, relaxed complementarity [N m]; None for 1e-2 of the
+            robot's weight times g h^2, by which a body falls from step to step.
         slip: speed below which friction is regularised [m/s].
         iterations: Newton steps of a solve.
         trials: largest number of step lengths tried in each.
@@ -144,7 +144,7 @@ class MpcProblem:
     step: float = 0.05
     knots: int = 20
     barrier: float | None = None
-    slip: float = 0.02
+    slip: float = 0.05
     iterations: int = 1
     trials: int = 4
     period: float = 1 / 60

@@ -17,6 +17,9 @@ from numba import njit
 
 from drakebots.trajopt.mpc.tangent import slope
 
+PASSES = 5
+"""Times that a step is solved again within limits; the last is clipped."""
+
 
 @njit(cache=True)
 def contact_rows(gap, slide, f, scale, friction, slip):
@@ -90,7 +93,7 @@ def _forces(rows, normal, drag, w, slide, f, J, Sd, E1, h, friction):
 
 
 @njit(cache=True)
-def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
+def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     """x+ = A x + b u + c of every interval, and the forces' steps.
 
     Args:
@@ -101,7 +104,8 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
         tau, f: efforts (N, nu) and forces (N, 3 nc).
         values, slopes: what `Stage.functions` return, slopes transposed (N, columns,
             rows).
-        contact: scales L, F and k, mu and slip.
+        contact: L, F, mu and slip.
+        relaxed: k of every interval (N,).
 
     Returns:
         A (N, 2 nv, 2 nv), b (N, 2 nv, nu), c (N, 2 nv); for the forces and loops
@@ -116,8 +120,7 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
     A, b, c = np.zeros((N, nx, nx)), np.zeros((N, nx, nu)), np.zeros((N, nx))
     D = np.zeros((N, nf + nl, nx + nu + 1))
     Y = np.zeros((N, nv + nf + nl, nx))
-    scale = (contact[0], contact[1], contact[2])
-    friction, slip = contact[3], contact[4]
+    L, F, friction, slip = contact
     system = np.zeros((nv + nl, nv + nl))
     right = np.zeros((nv + nl, nx + nu + 1 + nv + nl))
     right[:, nx + nu + 1 :] = -np.eye(nv + nl)
@@ -128,7 +131,7 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
         by_v = np.ascontiguousarray(Rv[k].T) / h + M / h**2
         J = np.ascontiguousarray(feet[k].T)
         rows, normal, drag, w = contact_rows(
-            gap[k], slide[k], f[k], scale, friction, slip
+            gap[k], slide[k], f[k], (L, F, relaxed[k]), friction, slip
         )
         g, G1, G0 = _forces(
             rows, normal, drag, w, slide[k], f[k], J, Sd[k].T, E1, h, friction
@@ -171,20 +174,21 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact):
 
 
 @njit(cache=True)
-def misses(values, effort, f, contact):
+def misses(values, effort, f, contact, relaxed):
     """All rows of all intervals (N, nv + 3 nc + nl): dynamics, contacts and loops.
 
     Args:
         values: rows, as :func:`eliminate` takes them.
         effort: B u (N, nv).
-        f, contact: as there.
+        f, contact, relaxed: as there.
     """
     R, gap, slide, loops = values
     (N, nv), nf = R.shape, f.shape[1]
-    scale = (contact[0], contact[1], contact[2])
+    L, F, friction, slip = contact
     out = np.empty((N, nv + nf + loops.shape[1]))
     for k in range(N):
-        rows = contact_rows(gap[k], slide[k], f[k], scale, contact[3], contact[4])[0]
+        scale = (L, F, relaxed[k])
+        rows = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)[0]
         out[k, :nv] = R[k] - effort[k]
         out[k, nv : nv + nf] = rows.ravel()
         out[k, nv + nf :] = loops[k]
@@ -231,4 +235,44 @@ def regulate(A, b, c, Q, q, R, r):
         u[k] = -k0[k] - K[k] @ x[k]
         x[k + 1] = A[k] @ x[k] + b[k] @ u[k] + c[k]
         p[k] = slopes[k] @ x[k + 1] + offsets[k]
+    return x, u, K, p
+
+
+@njit(cache=True)
+def regulate_within(A, b, c, Q, q, R, r, low, high):
+    """As :func:`regulate`, with low <= u <= high (N, nu).
+
+    A primal-dual active set: efforts that pass a limit are held at it, and held ones
+    whose cost would fall inside are released, until none changes or PASSES are over.
+    Held efforts have no feedback.
+    """
+    held, kept = np.zeros(r.shape, np.bool_), np.zeros(r.shape)
+    x, u, K, p = regulate(A, b, c, Q, q, R, r)
+    for _ in range(PASSES):
+        changed = False
+        for k in range(len(u)):
+            for i in range(u.shape[1]):
+                if held[k, i]:
+                    slope = R[k, i] * kept[k, i] + r[k, i] + np.sum(b[k, :, i] * p[k])
+                    if slope * (kept[k, i] - low[k, i] > high[k, i] - kept[k, i]) > 0:
+                        held[k, i], changed = False, True
+                    if slope * (kept[k, i] - low[k, i] < high[k, i] - kept[k, i]) < 0:
+                        held[k, i], changed = False, True
+                elif u[k, i] < low[k, i] or u[k, i] > high[k, i]:
+                    kept[k, i] = min(max(u[k, i], low[k, i]), high[k, i])
+                    held[k, i] = changed = True
+        if not changed:
+            break
+        free, moved, pull = b.copy(), c.copy(), r.copy()
+        for k in range(len(u)):
+            for i in range(u.shape[1]):
+                if held[k, i]:
+                    moved[k] += b[k, :, i] * kept[k, i]
+                    free[k, :, i], pull[k, i] = 0.0, 0.0
+        x, u, K, p = regulate(A, free, moved, Q, q, R, pull)
+        u = np.where(held, kept, u)
+    if np.any(u < low) or np.any(u > high):
+        for k in range(len(u)):
+            u[k] = np.minimum(np.maximum(u[k], low[k]), high[k])
+            x[k + 1] = A[k] @ x[k] + b[k] @ u[k] + c[k]
     return x, u, K, p

@@ -3,7 +3,8 @@
 The unknowns are positions at the knots, efforts, and forces of feet and loops on the
 intervals; velocities are differences of positions. A step linearises all rows with
 exact slopes, eliminates the forces and solves the linear-quadratic problem that
-remains (`riccati`); the Hessian is Gauss-Newton's. Its length is found by backtracking
+remains, within the limits of efforts (`riccati`); the Hessian is Gauss-Newton's. Its
+length is found by backtracking
 on the exact penalty
 
     m = cost + sum_i w_i |row_i|,   w_i > |y_i|,
@@ -23,9 +24,16 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.cost import cost_model
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference
-from drakebots.trajopt.mpc.riccati import eliminate, misses, regulate
+from drakebots.trajopt.mpc.riccati import eliminate, misses, regulate_within
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.tangent import difference, retract
+
+LADDER = (1000.0, 100.0, 10.0, 1.0)
+"""Factors of the barrier of a plan that starts from nothing. Softer contact acts at a
+distance, and the horizon of hard contact has many poor minima (docs/control.md)."""
+
+STEPS = 12
+"""Newton steps on every rung of the ladder."""
 
 
 @dataclass
@@ -62,9 +70,9 @@ class MpcSolver:
         weight = g * plant.CalcTotalMass(plant.CreateDefaultContext())
         length = g * problem.step**2
         given = problem.barrier
-        self.barrier = 1e-3 * weight * length if given is None else given
-        self._scale = length, weight, self.barrier / (length * weight)
-        self._contact = np.array([*self._scale, problem.friction, problem.slip])
+        self.barrier = 1e-2 * weight * length if given is None else given
+        self._contact = length, weight, float(problem.friction), float(problem.slip)
+        self._relaxed = np.full(problem.knots, self.barrier / (length * weight))
         weights = problem.cost.arrays(sizes["nv"], sizes["nu"])
         self._weights = (*(np.array(w) for w in weights), float(problem.cost.limits))
         self._limits, self._places = self._room()
@@ -83,7 +91,7 @@ class MpcSolver:
                 at = joint.position_start()
                 if np.isfinite([low[at], high[at]]).any() and low[at] < high[at]:
                     places[at] = joint.velocity_start()
-        return (low, high, *self.effort_limits()), places
+        return (low, high), places
 
     def effort_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of the efforts (nu,) [N m, N]; maybe infinite."""
@@ -109,8 +117,9 @@ class MpcSolver:
             reference: what the cost asks for.
             time: of the measurement [s].
             warm: the plan before, which is shifted to `time`; None to start from rest
-                at q.
-            iterations: Newton steps; None for the problem's.
+                at q, with contact that is hardened step by step.
+            iterations: Newton steps, without `warm` on every rung of the ladder; None
+                for the problem's.
 
         Raises:
             InvalidInput: for a state that is not finite, or a reference of another
@@ -122,11 +131,14 @@ class MpcSolver:
         wanted = self._wanted(reference, time, q, v)
         point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
         ok, gains = True, None
-        for _ in range(iterations or self.problem.iterations):
-            new, gains_new, ok = self._step(point, wanted)
-            if new is None:
-                break
-            point, gains = new, gains_new
+        count = iterations or (self.problem.iterations if warm else STEPS)
+        for factor in LADDER if warm is None and self._sizes["nc"] else (1.0,):
+            relaxed = factor * self._relaxed
+            for _ in range(count):
+                new, gains_new, ok = self._step(point, wanted, relaxed)
+                if new is None:
+                    break
+                point, gains = new, gains_new
         return self._plan(point, gains, wanted, time, began, ok)
 
     def _wanted(self, reference, time, q, v):
@@ -153,7 +165,7 @@ class MpcSolver:
         point = _Point(knots, rates, np.zeros((N, n["nu"])), *empty)
         if n["nc"]:
             gap = self._evaluate(point, self._rows)[1]
-            most = self._scale[1] / n["nc"]
+            most = self._contact[1] / n["nc"]
             near = np.maximum(gap, self.barrier / most)
             point.f[:, 2::3] = self.barrier / near
         return point
@@ -190,25 +202,32 @@ class MpcSolver:
         a = (x.v[1:] - x.v[:-1]) / self.problem.step
         return functions(x.q[1:], x.v[1:], a, x.f, x.l)
 
-    def _step(self, x: _Point, wanted):
+    def _step(self, x: _Point, wanted, relaxed):
         """One Newton step: the iterate or None, gains, and whether it is good."""
         p, nv = self.problem, self._sizes["nv"]
         out = self._evaluate(x, self._slopes)
         values, slopes = out[:4], out[4:]
-        now = self._misses(x, values)
-        A, b, c, D, Y = eliminate(
-            self._bases,
-            p.step,
-            x.v[1:],
-            self._B,
-            x.tau,
-            x.f,
-            values,
-            slopes,
-            self._contact,
-        )
+        now = self._misses(x, values, relaxed)
         cost, Q, g, R, r = self._cost(x, wanted)
-        dx, du, K, price = regulate(A, b, c, Q, g, R, r)
+        low, high = self.effort_limits()
+        try:
+            A, b, c, D, Y = eliminate(
+                self._bases,
+                p.step,
+                x.v[1:],
+                self._B,
+                x.tau,
+                x.f,
+                values,
+                slopes,
+                self._contact,
+                relaxed,
+            )
+            dx, du, K, price = regulate_within(
+                A, b, c, Q, g, R, r, low - x.tau, high - x.tau
+            )
+        except np.linalg.LinAlgError:
+            return None, None, False
         if not (np.isfinite(dx).all() and np.isfinite(du).all()):
             return None, None, False
         steps = np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
@@ -229,7 +248,8 @@ class MpcSolver:
                 x.f + length * df,
                 x.l + length * dl,
             )
-            there = self._misses(trial, self._evaluate(trial, self._rows))
+            values = self._evaluate(trial, self._rows)
+            there = self._misses(trial, values, relaxed)
             value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
             if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
                 return trial, K, True
@@ -251,8 +271,8 @@ class MpcSolver:
             self._places,
         )
 
-    def _misses(self, x: _Point, values) -> np.ndarray:
-        return misses(values, x.tau @ self._B.T, x.f, self._contact)
+    def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
+        return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)
 
     def _plan(self, x: _Point, gains, wanted, time, began, ok) -> MpcPlan:
         N, n = self.problem.knots, self._sizes

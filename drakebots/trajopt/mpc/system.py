@@ -8,7 +8,6 @@ import numpy as np
 from pydrake.common.value import Value
 from pydrake.systems.framework import Context, LeafSystem
 
-from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference, standing
 from drakebots.trajopt.mpc.solver import MpcSolver
@@ -78,7 +77,6 @@ class ContactImplicitMpc(LeafSystem):
     Args:
         problem: the problem.
         reference: what the cost asks for.
-        first: Newton steps of the first plan.
 
     Attributes:
         solver: the solver.
@@ -88,12 +86,9 @@ class ContactImplicitMpc(LeafSystem):
         InvalidInput: for a period shorter than a solve takes, with a measured delay.
     """
 
-    def __init__(
-        self, problem: MpcProblem, reference: Reference = standing, *, first: int = 50
-    ):
+    def __init__(self, problem: MpcProblem, reference: Reference = standing):
         super().__init__()
         self.set_name("mpc")
-        self._first = check_value("mpc: first", first, whole(1))
         self.problem, self.reference = problem, reference
         self.solver, self.log = MpcSolver(problem), MpcLog()
         plant = problem.robot.plant
@@ -156,7 +151,6 @@ class ContactImplicitMpc(LeafSystem):
             self.reference,
             time=now,
             warm=plan,
-            iterations=None if plan else self._first,
         )
         log.times.append(now)
         log.seconds.append(new.seconds)

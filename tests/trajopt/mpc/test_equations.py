@@ -5,11 +5,17 @@ import pytest
 from pydrake.common.eigen_geometry import Quaternion
 from pydrake.math import RotationMatrix
 from pydrake.multibody.tree import JacobianWrtVariable
+from scipy.optimize import minimize
 
 from drakebots import build_robot, load
 from drakebots.trajopt.mpc import MpcCost, MpcProblem
 from drakebots.trajopt.mpc.cost import barrier, cost_model
-from drakebots.trajopt.mpc.riccati import contact_rows, eliminate, misses
+from drakebots.trajopt.mpc.riccati import (
+    contact_rows,
+    eliminate,
+    misses,
+    regulate_within,
+)
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.tangent import difference, retract, slope
 from tests.helpers.program_robots import quadruped_urdf, written
@@ -87,12 +93,8 @@ def test_slopes_of_differences(size):
     q1 = retract(BASE, q0, d[None])
     E = slope(BASE, d)
     zero = np.zeros(7)
-    by_1 = _central(
-        lambda s: difference(BASE, retract(BASE, q1, s[None]), q0)[0], zero
-    )
-    by_0 = _central(
-        lambda s: difference(BASE, q1, retract(BASE, q0, s[None]))[0], zero
-    )
+    by_1 = _central(lambda s: difference(BASE, retract(BASE, q1, s[None]), q0)[0], zero)
+    by_0 = _central(lambda s: difference(BASE, q1, retract(BASE, q0, s[None]))[0], zero)
     np.testing.assert_allclose(E, by_1, atol=1e-8)
     np.testing.assert_allclose(-E.T, by_0, atol=1e-8)
 
@@ -211,6 +213,7 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     f, l = rng.normal(size=(1, 3 * n["nc"])), rng.normal(size=(1, n["nl"]))  # noqa: E741
     f[:, 2::3] += 3
     scale, mu, slip = (0.02, 60.0, 1e-3), 0.7, 0.05
+    contact = (*scale[:2], mu, slip), np.full(N, scale[2])
 
     def rows(d0, dv0, du, d1, df, dl):
         at0 = retract(stage.bases, q0, d0[None])
@@ -235,11 +238,11 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
         np.tile(f, (N, 1)),
         values,
         slopes,
-        np.array([*scale, mu, slip]),
+        *contact,
     )
     np.testing.assert_array_equal(A[0], A[1])
     effort = np.tile(tau @ B.T, (N, 1))
-    now = misses(values, effort, np.tile(f, (N, 1)), np.array([*scale, mu, slip]))
+    now = misses(values, effort, np.tile(f, (N, 1)), *contact)
     np.testing.assert_allclose(Y[0].T @ now[0], c[0], atol=1e-9 * np.abs(c).max())
     x, u = 1e-1 * rng.normal(size=2 * n["nv"]), 1e-1 * rng.normal(size=n["nu"])
     end = A[0] @ x + b[0] @ u + c[0]
@@ -255,7 +258,7 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     def along(s):
         return rows(*(s * step for step in steps))
 
-    (now, v), small = along(0.0), 1e-6
+    (now, _), small = along(0.0), 1e-6
     (up, v_up), (down, v_down) = along(small), along(-small)
     change = (up - down) / (2 * small)
     assert np.abs(now + change).max() < 1e-5 * np.abs(now).max()
@@ -280,7 +283,7 @@ def test_cost_model_is_the_costs_gradient():
     low, high = np.full(9, -np.inf), np.full(9, np.inf)
     low[7], high[7], high[8] = -2, 3, 0.1  # the last is passed by some knots
     places = np.array([-1] * 7 + [6, 7])
-    limits = low, high, np.array([-1.0, -np.inf]), np.array([1.0, np.inf])
+    limits = low, high
 
     def model(q=q, v=v, tau=tau):
         return cost_model(BASE, h, q, v, tau, wanted, weights, limits, places)
@@ -317,3 +320,39 @@ def test_relaxed_barrier_is_smooth(z):
     assert second == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-4)
     if z >= 0.02:
         assert value == pytest.approx(-np.log(z))
+
+
+def test_steps_within_limits_are_the_quadratic_programs():
+    """Against a dense quadratic program over the efforts, solved to its optimum."""
+    rng, N, nx, nu = np.random.default_rng(9), 6, 4, 2
+    A = 0.5 * rng.normal(size=(N, nx, nx))
+    b, c = rng.normal(size=(N, nx, nu)), rng.normal(size=(N, nx))
+    Q = np.array([np.diag(rng.uniform(0.5, 1, nx)) for _ in range(N + 1)])
+    q, R, r = rng.normal(size=(N + 1, nx)), np.full((N, nu), 0.3), np.zeros((N, nu))
+    limit = np.full((N, nu), 0.4)
+    problem = A, b, c, Q, q, R, r
+
+    def cost(u):
+        x, total = np.zeros(nx), 0.0
+        for k in range(N):
+            total += 0.5 * u[k] @ (R[k] * u[k])
+            x = A[k] @ x + b[k] @ u[k] + c[k]
+            total += 0.5 * x @ Q[k + 1] @ x + q[k + 1] @ x
+        return total
+
+    for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
+        x, u, K, _ = regulate_within(*problem, low, high)
+        best = minimize(
+            lambda u: cost(u.reshape(N, nu)),
+            np.zeros(N * nu),
+            bounds=list(zip(low.ravel(), high.ravel())),
+            options={"ftol": 1e-15, "gtol": 1e-10},
+        )
+        assert cost(u) == pytest.approx(best.fun, rel=1e-6)
+        assert (low <= u).all() and (u <= high).all()
+        for k in range(N):
+            np.testing.assert_allclose(
+                x[k + 1], A[k] @ x[k] + b[k] @ u[k] + c[k], atol=1e-6
+            )
+    assert np.sum(np.abs(u) == 0.4) > 3
+    assert not K[np.abs(u) == 0.4].any()
