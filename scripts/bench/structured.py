@@ -175,7 +175,7 @@ def gaits(quick: bool) -> dict:
         rows[problem.name] = {
             "seconds": time.process_time() - began,
             "verdict": str(result.verdict),
-            "iterations": result.metrics["iterations"],
+            "objective": result.metrics["objective"],
         }
         print(f"{problem.name}: {rows[problem.name]}", flush=True)
     each = [row["seconds"] for row in rows.values()]

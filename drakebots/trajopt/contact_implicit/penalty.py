@@ -8,6 +8,9 @@ The penalty is exact: above some weight the slacks are at their lower bound, and
 larger weight changes nothing. A large weight alone seldom converges from a crude
 guess.
 
+A crude guess is better solved with fewer knots first, where an iteration costs less:
+:func:`on_knots` brings the answer to more knots.
+
 The caller decides after each weight whether contact is hard enough;
 :mod:`drakebots.trajopt.solvers.continuation` solves sequences of any programs and
 keeps the best answer instead.
@@ -141,6 +144,29 @@ def start_from(resume: str | Path | None, otherwise: Start) -> Start:
     if resume is None:
         return otherwise
     return lambda program: load_checkpoint(resume, program)
+
+
+def on_knots(parts: Mapping[str, np.ndarray], knots: int) -> dict[str, np.ndarray]:
+    """A motion at another number of knots, equal steps apart: a start, no answer.
+
+    Positions are interpolated, v0 stays; what belongs to intervals is taken from the
+    interval that holds the middle of the new one.
+
+    Args:
+        parts: decision variables of a contact-implicit program by name.
+        knots: number of knots.
+    """
+    ends = np.append(0.0, np.cumsum(parts["h"]))
+    time = np.linspace(0.0, ends[-1], knots)
+    middles = (time[:-1] + time[1:]) / 2
+    own = np.searchsorted(ends, middles, side="right") - 1
+    out = {
+        name: part if name == "v0" else part[own]
+        for name, part in parts.items()
+        if name != "q"
+    }
+    q = np.column_stack([np.interp(time, ends, column) for column in parts["q"].T])
+    return out | {"q": q, "h": np.diff(time)[:, None]}
 
 
 def solve_penalty_continuation(

@@ -66,6 +66,9 @@ out with fewer negative eigenvalues than they can have. */
 #define CAREFUL 1e-6
 #define STRICT 0.01
 
+/* How many Hessians are taken to be indefinite after one that was. */
+#define SKIPS 3
+
 /* Unknowns from which on it pays to try several orders. */
 #define MANY 4000
 
@@ -105,6 +108,11 @@ typedef struct Solver {
     int *place;        /* rows of a child in its parent */
     int delay_top;
     int *order;        /* sequence of elimination: planned, then as it came */
+    uint64_t sides;    /* of the last matrix: a hash of what is off its diagonal, ... */
+    int filled;        /* ... and how much of that is not zero */
+    int indefinite;    /* whether the last Hessian that was tried as it is failed, ... */
+    int skipped;       /* ... and how many were not tried since */
+    int trying;        /* whether this one is tried as it is */
     struct Solver *next;
 } Solver;
 
@@ -837,6 +845,31 @@ void ma27ad_(int *n, int *nz, const int *irn, const int *icn, int *iw, int *liw,
     (void)iw, (void)liw, (void)iw1, (void)iflag, (void)icntl, (void)cntl;
 }
 
+/* IPOPT tries the Hessian of every iteration as it is, and with a multiple of the identity
+where the number of negative eigenvalues is wrong: mostly in stretches of iterations. So
+after one that was wrong some are called so without a look, and IPOPT begins with the third
+of what it added last. A correction changes the diagonal alone. */
+static int skips(Solver *s, const double *a) {
+    uint64_t hash = 14695981039346656037u, bits;
+    int filled = 0;
+    for (int k = 0; k < s->nz; k++)
+        if (s->i[k] != s->j[k]) {
+            memcpy(&bits, a + k, sizeof bits);
+            hash = (hash ^ bits) * 1099511628211u;
+            filled += a[k] != 0;
+        }
+    int first = hash != s->sides;
+    /* Systems for multipliers alone have no Hessian. */
+    int other = filled < 0.9 * s->filled;
+    if (other) return 0;
+    s->sides = hash, s->filled = filled;
+    if (!first) return 0;
+    if (s->indefinite && s->skipped < SKIPS) return s->skipped++, 1;
+    s->indefinite = 0, s->skipped = 0;
+    s->trying = 1;
+    return 0;
+}
+
 void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la, int *iw,
              int *liw, int *ikeep, int *nsteps, int *maxfrt, int *iw1, int *icntl,
              double *cntl, int *info) {
@@ -844,6 +877,11 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
     memcpy(&s, ikeep, sizeof(s));
     memcpy(iw, &s, sizeof(s));
     memset(info, 0, sizeof(int) * 20);
+    s->trying = 0;
+    if (skips(s, a)) {
+        *maxfrt = 1, info[14] = s->rows + 1;
+        return;
+    }
     /* A KKT matrix has at least as many negative eigenvalues as rows that have no
     diagonal; fewer are rounding. IPOPT's own remedy, a threshold that rises for good,
     delays more and more pivots, so it is capped. */
@@ -852,6 +890,7 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
     if (s->negative < s->rows) singular = kkt_factor(s, a, STRICT);
     *maxfrt = 1;
     info[14] = s->negative;
+    if (s->trying) s->indefinite = s->negative > s->rows;
     if (singular) info[0] = -5, info[1] = s->n - s->zero;
     kkt_learn(s, 0.01);
     (void)n, (void)nz, (void)irn, (void)icn, (void)la, (void)liw, (void)nsteps;

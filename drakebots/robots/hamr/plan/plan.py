@@ -27,6 +27,7 @@ from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
     JumpProblem,
+    coarser,
     gait_program,
     hamr_system,
     jump_program,
@@ -44,6 +45,7 @@ from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     PenaltyStage,
     audit,
+    on_knots,
     plan_dataset,
     plan_result,
     solve_penalty_continuation,
@@ -70,6 +72,17 @@ NEAR_OPTIONS = {
     "slack_bound_frac": 1e-7,
 }
 """Further options of IPOPT for a start near the answer."""
+
+BETWEEN_OPTIONS = NEAR_OPTIONS | {
+    "mu_init": 1e-4,
+    # Not the barrier's answer is wanted but the way to the next.
+    "barrier_tol_factor": 1e3,
+    "bound_push": 1e-5,
+    "bound_frac": 1e-5,
+    "slack_bound_push": 1e-5,
+    "slack_bound_frac": 1e-5,
+}
+"""Further options of IPOPT for a start from the answer to a similar problem."""
 
 NEAR = 1e-5
 """Largest residual of a start that counts as near the answer."""
@@ -98,23 +111,18 @@ def plan(
     clock = Clock(problem.time_limit)
     guess = first_gait(problem) if gait else simulated_jump(problem)
     clock.add({"warm start": clock.elapsed})
+    solver = partial(solve, progress=progress)
     start = _start(problem, guess)
-    if gait:
-        build = partial(gait_program, problem, guess.q[-1])
-        # Bare rows, as that needs no more.
-        q = _positions(build()[1], start)
-        build = partial(build, path=q)
-        if problem.clearance:
-            # Steps stay where the search starts.
-            build = partial(build, swinging=swings(q))
-    else:
-        build = partial(jump_program, problem)
+    coarse = None
+    if problem.resume is None and not (gait and problem.from_run):
+        coarse = _solve_coarse(problem, guess, solver, clock)
     contact, solution = _solve_stages(
-        build,
-        problem.weights.slack,
+        problem,
+        _builder(problem, guess, start),
         start,
-        partial(solve, progress=progress, checkpoint=problem.checkpoint),
+        partial(solver, checkpoint=problem.checkpoint),
         clock,
+        coarse,
     )
     timings = clock.timings()
     facts = {"seconds": timings["total"]}
@@ -186,9 +194,16 @@ def _start(problem: GaitProblem | JumpProblem, guess: Guess):
     return lambda program: resume.data.decision.values
 
 
-def _positions(program: Program, start) -> np.ndarray:
-    """q (N, 38) of what the search starts from, in plant units."""
-    return program.view(start(program))["q"]
+def _builder(problem: GaitProblem | JumpProblem, guess: Guess, start):
+    """The function that builds the program with a `slack_weight`."""
+    if isinstance(problem, JumpProblem):
+        return partial(jump_program, problem)
+    build = partial(gait_program, problem, guess.q[-1])
+    program = build()[1]  # bare rows, as that needs no more
+    q = program.view(start(program))["q"]
+    build = partial(build, path=q)
+    # Steps stay where the search starts.
+    return partial(build, swinging=swings(q)) if problem.clearance else build
 
 
 def _options(program: Program, x: np.ndarray, later: bool) -> dict:
@@ -198,25 +213,85 @@ def _options(program: Program, x: np.ndarray, later: bool) -> dict:
     return OPTIONS | (NEAR_OPTIONS if near else {})
 
 
-def _closed(stages: Sequence[PenaltyStage]) -> bool:
-    """Whether no heavier weight is needed; two weights are always tried."""
-    return len(stages) > 1 and stages[-1].ok and stages[-1].slack < CLOSED
+def _coarse_options(program: Program, x: np.ndarray, later: bool) -> dict:
+    """Options for a problem whose answer is a start."""
+    return OPTIONS | (BETWEEN_OPTIONS if later else {}) | {"tol": 1e-2}
+
+
+def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
+    """Options for a start from the answer with fewer knots."""
+    return OPTIONS | (NEAR_OPTIONS if later else BETWEEN_OPTIONS)
+
+
+def _solve_coarse(
+    problem: GaitProblem | JumpProblem, guess: Guess, solver, clock: Clock
+) -> Solution | None:
+    """The answer with half the intervals, where it takes fewer iterations than with
+    all and each costs half: by the first weights, in half of the time that is left.
+    None if there are too few knots or it was not found."""
+    coarse = coarser(problem)
+    if coarse is None or not (clock.left is None or clock.left > 0):
+        return None
+
+    guess = guess.on_knots(coarse.knots)
+    start = partial(packed, guess=guess)
+    own = Clock(None if clock.left is None else clock.left / 2)
+    build = _builder(coarse, guess, start)
+    continuation = solve_penalty_continuation(
+        build=lambda weight: build(slack_weight=weight),
+        weights=problem.weights.slack[:2],
+        start=start,
+        solver=solver,
+        options=_coarse_options,
+        done=lambda stages: not stages[-1].ok,
+        clock=own,
+    )
+    clock.add(own.timings())
+    solution = continuation.solution
+    return solution if solution.ok or _interrupted(solution) else None
+
+
+def _interrupted(solution: Solution | None) -> bool:
+    return solution is not None and solution.verdict is Verdict.INTERRUPTED
+
+
+def _closed(stages: Sequence[PenaltyStage], lighter: bool) -> bool:
+    """Whether no heavier weight is needed; two weights are always tried, of which the
+    first may have been used before (`lighter`)."""
+    last = stages[-1]
+    return (lighter or len(stages) > 1) and last.ok and last.slack < CLOSED
 
 
 def _solve_stages(
-    build, weights, start, solver, clock: Clock
+    problem: GaitProblem | JumpProblem,
+    build,
+    start,
+    solver,
+    clock: Clock,
+    coarse: Solution | None,
 ) -> tuple[ContactImplicit, Solution]:
     """The last weight's problem and solution; failed if contact is soft."""
+    weights, options = problem.weights.slack, _options
+    if coarse is not None:
+        parts = on_knots(coarse.parts, problem.knots)
+        start, options = (lambda program: program.pack(parts)), _fine_options
+        weights = weights[1:] or weights
+    if _interrupted(coarse):
+        # Only to have the iterate in the problem's own knots.
+        solver = partial(solver, monitor=lambda iteration: True)
     continuation = solve_penalty_continuation(
         build=lambda weight: build(slack_weight=weight),
         weights=weights,
         start=start,
         solver=solver,
-        options=_options,
-        done=_closed,
+        options=options,
+        done=lambda stages: _closed(stages, coarse is not None),
         clock=clock,
     )
     contact, solution = continuation.problem, continuation.solution
+    if _interrupted(coarse):
+        message = f"interrupted with {len(coarse.parts['q'])} knots"
+        return contact, replace(solution, verdict=Verdict.INTERRUPTED, message=message)
     worst = audit(contact, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
         if continuation.missed is not None:

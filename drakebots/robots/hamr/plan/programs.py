@@ -29,7 +29,7 @@ with q_s the swing actuators.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -271,6 +271,29 @@ class JumpProblem(_PlanProblem):
     def name(self) -> str:
         """A name for reports."""
         return f"jump {1e3 * self.rise:g} mm"
+
+
+COARSE = 25
+"""Fewest knots of a coarser problem that still tells the steps of all feet."""
+
+
+def coarser(problem: GaitProblem | JumpProblem) -> GaitProblem | JumpProblem | None:
+    """The problem with half the intervals and the same cost, or None if it has few.
+
+    Sums over knots stand for integrals, so their weights go with the number of
+    intervals or its inverse.
+    """
+    knots = (problem.knots + 1) // 2
+    if knots < COARSE:
+        return None
+    share, weights = (knots - 1) / (problem.knots - 1), problem.weights
+    factors = {"effort": share, "smooth": share, "loops": 1 / share, "near": 1 / share}
+    scaled = {
+        name: factor * getattr(weights, name)
+        for name, factor in factors.items()
+        if hasattr(weights, name)
+    }
+    return replace(problem, knots=knots, weights=replace(weights, **scaled))
 
 
 # --- the robot --------------------------------------------------------------

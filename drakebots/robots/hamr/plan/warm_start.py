@@ -13,6 +13,7 @@ from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
 from drakebots.robots.hamr.reference import Reference, recorded_reference
 from drakebots.robots.hamr.simulate import TIME_STEP, HamrSimulation, simulate
+from drakebots.trajopt.contact_implicit import on_knots
 from drakebots.trajopt.program import Program
 
 _CYCLES = 3
@@ -43,6 +44,13 @@ class Guess:
     q: np.ndarray
     u: np.ndarray
     stride: float
+
+    def on_knots(self, knots: int) -> Guess:
+        """The same motion at another number of knots."""
+        own = {"h": np.diff(self.time)[:, None], "q": self.q, "u": self.u}
+        parts = on_knots(own, knots)
+        time = np.linspace(self.time[0], self.time[-1], knots)
+        return replace(self, time=time, q=parts["q"], u=parts["u"])
 
 
 def first_gait(problem: GaitProblem) -> Guess:
