@@ -197,10 +197,11 @@ def _check_numbers(where: str, text: str, findings: Findings) -> None:
     if len(text) > 2_000:
         return
     match = _NOT_FINITE.search(text)
-    # libsdformat's default limits are written inf; only there it has a meaning.
+    # libsdformat's default limits are written inf, and Drake's rods are infinitely
+    # stiff; only there it has a meaning.
+    meant = ("lower", "upper", "effort", "velocity", "limit", "constraint_stiffness")
     if match and not (
-        "inf" in match.group(1).lower()
-        and any(k in where for k in ("lower", "upper", "effort", "velocity", "limit"))
+        "inf" in match.group(1).lower() and any(k in where for k in meant)
     ):
         findings.problem(f"{where} is {match.group(0)}; give a finite number")
     for token in text.split():

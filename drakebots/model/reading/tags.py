@@ -38,6 +38,10 @@ SDF_ATTRIBUTES = frozenset(
 """Attributes that stand in most SDF files."""
 
 
+FORCES = ("distance_constraint", "tendon_constraint")
+"""Drake's constraints that are springs, or rods where they are stiff; no loops."""
+
+
 @cache
 def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozenset[str]:
     """The `drake:` tags that the installed Drake reads; empty where that is unknown.
@@ -61,7 +65,8 @@ def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozense
 def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> None:
     """Notes the tags that Drake ignores; what is inside such a tag is not counted.
 
-    Of an SDF only `drake:` tags are looked at: Drake itself names the others.
+    And the constraints that Drake's plants know and programs do not. Of an SDF only
+    `drake:` tags are looked at: Drake itself names the others.
 
     Args:
         root: of the file, with prefixes as written.
@@ -79,6 +84,8 @@ def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> No
         else:
             known = not urdf or element.tag in URDF_TAGS
         if known:
+            if prefix == "drake" and tag in FORCES:
+                findings.note("acts in simulations, not in plans", f"<drake:{tag}>")
             stack.extend(reversed(element))
         else:
             findings.note("Drake ignores", f"<{element.tag}>")
