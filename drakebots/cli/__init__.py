@@ -1,4 +1,4 @@
-"""The command `drakebots`: models, show, simulate, plan, track, refine, sweep,
+"""The command `drakebots`: models, show, simulate, mpc, plan, track, refine, sweep,
 export, limbs, attach, design, calibrate, view, report, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
@@ -41,6 +41,7 @@ COMMANDS = {
     "models": ("list the models that come with drakebots", "look:MODELS"),
     "show": ("check a model and print what it contains", "look:SHOW"),
     "simulate": ("simulate a robot, or any model held by servos", "simulate:SIMULATE"),
+    "mpc": ("control a legged robot that is pushed", "simulate:MPC"),
     "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "refine": ("plan again from executed runs", "plan:REFINE"),

@@ -321,6 +321,11 @@ KINDS = (
         ),
     ),
     Kind("legged.track", "drakebots.robots.legged:plot_track", _RECORD),
+    Kind(
+        "legged.mpc",
+        "drakebots.robots.legged.mpc:plot_control",
+        "drakebots.robots.legged.mpc:record_control",
+    ),
     Kind("hamr.simulation", _MOTION, _RECORD),
     Kind(
         "hamr.plan",

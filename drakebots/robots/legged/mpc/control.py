@@ -1,0 +1,535 @@
+"""A robot under a controller in simulation, on a plant that is not the controller's.
+
+run = control(Control("mini_cheetah", gait="trot", goal=(1.5, 0),
+                      pushes=(Push(50, time=1),)))
+run.metrics["fell"], run.metrics["solve_hz"]
+
+reference ──▶┌────────────┐ actuation ┌────────────────────────┐
+┌───────────▶│ controller │──────────▶│ plant: SAP, other mass │──┐ state
+│            └────────────┘  pushes ─▶│ and other friction     │  │
+│                                     └────────────────────────┘  │
+└─────────────────────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import xarray as xr
+from pydrake.common.value import Value
+from pydrake.geometry import Box
+from pydrake.math import RigidTransform
+from pydrake.multibody.math import SpatialForce
+from pydrake.multibody.plant import (
+    ExternallyAppliedSpatialForce,
+    MultibodyPlant,
+)
+from pydrake.multibody.tree import BodyIndex, SpatialInertia
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import DiagramBuilder, LeafSystem
+from pydrake.systems.primitives import LogVectorOutput
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.model import Model, load, model_provenance, robot_alone
+from drakebots.multibody import (
+    Ground,
+    Robot,
+    add_soles,
+    advance,
+    build_robot,
+    root_bodies,
+    touch_by_soles,
+    trajectory_dataset,
+)
+from drakebots.multibody.posture import Stance, find_posture, servos
+from drakebots.results import Result
+from drakebots.robots.legged.grounds import stiff_ground
+from drakebots.robots.legged.mpc.problem import Control, Push
+from drakebots.robots.legged.mpc.references import Trot, Way
+from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
+from drakebots.robots.legged.reference import gravity
+from drakebots.trajopt import Step
+from drakebots.trajopt.mpc import ContactImplicitMpc, MpcCost, MpcProblem
+
+FALLEN_TILT = np.pi / 3
+"""A robot whose base tilts further from its standing pose has fallen [rad];"""
+
+FALLEN_HEIGHT = 0.5
+"""and so has one whose base is lower than this share of its standing height."""
+
+STIFFNESS = 10.0
+"""Of the sampling controller's servos, as those that hold a posture have it."""
+
+BARRIER = 1e-2
+"""Relaxation of contact: gap times force by the weight times g h^2, h the step."""
+
+FRICTION = 0.8
+"""Share of the friction coefficient that may be used, as in whole-body control."""
+
+SLIP = 0.03
+"""Speed below which friction is regularised [sqrt(g l)]."""
+
+STEP_SIZES = ("start", "end", "height")
+
+HORIZON_PERIOD = 0.1
+"""Period of the stored horizons [s]."""
+
+WEIGHTS = {
+    "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
+    "joints": 20.0,
+    "velocity": {"x": 2.0, "y": 2.0, "z": 2.0, "tilt": 30.0, "yaw": 30.0},
+    "joint_rates": 1.5,
+    "effort": 0.7,
+    "terminal": 0.2,
+}
+"""Weights of the cost, one set for all robots; masses, lengths and times are in units
+of the robot's mass, the height l of its centre of mass, and sqrt(l/g)."""
+
+
+def control(problem: Control, *, progress: Progress | None = None) -> Result:
+    """Simulates a robot under a controller; returns what was reached even if cut short.
+
+    The result is a success if the run reached its end and the robot is upright there.
+
+    Args:
+        problem: what to do, and what happens.
+        progress: called as progress("simulate", time, duration) [s].
+
+    Raises:
+        UnknownName, ModelProblem: for a model that cannot be loaded.
+        InvalidInput: for a model without feet or actuators, or a period shorter than a
+            solve takes.
+    """
+    run = _Run(problem)
+    end = advance(
+        run.simulator,
+        run.robot,
+        problem.duration,
+        progress=progress,
+        time_limit=problem.time_limit,
+        stop=run.note,
+    )
+    data = run.dataset()
+    metrics = run.metrics(data)
+    verdict, message = _judge(problem, end, metrics)
+    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
+    options["pushes"] = [vars(push) for push in problem.pushes]
+    return Result(
+        kind="legged.mpc",
+        model=run.model.name,
+        verdict=verdict,
+        message=message,
+        data=data,
+        residuals={
+            "loop gap [m]": float(data.loop_gap.max()) if "loop_gap" in data else 0.0
+        },
+        timings={
+            "simulate": end.wall,
+            "solve": float(np.sum(run.controller.log.seconds)),
+        },
+        metrics=metrics,
+        provenance=model_provenance(run.model, options),
+    )
+
+
+def default_cost(robot: Robot, axes: dict[str, int], height: float) -> MpcCost:
+    """The cost of :data:`WEIGHTS` for a robot.
+
+    Args:
+        robot: on a base whose velocities are the positions' rates.
+        axes: of its base; see :class:`Way`.
+        height: of its centre of mass when it stands [m].
+    """
+    nv, plant = robot.plant.num_velocities(), robot.plant
+    g = gravity(robot)
+    torque = plant.CalcTotalMass(plant.CreateDefaultContext()) * g * height
+    time2 = height / g
+    position = np.full(nv, WEIGHTS["joints"])
+    velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
+    for axis, i in axes.items():
+        length2 = height**2 if axis in "xyz" else 1.0
+        name = "tilt" if axis in ("roll", "pitch") else axis
+        position[i] = WEIGHTS["position"][name] / length2
+        velocity[i] = WEIGHTS["velocity"][name] * time2 / length2
+    end = WEIGHTS["terminal"]
+    return MpcCost(
+        position=position,
+        velocity=velocity,
+        effort=WEIGHTS["effort"] / torque**2,
+        terminal_position=end * position,
+        terminal_velocity=end * velocity,
+    )
+
+
+@dataclass(frozen=True)
+class _Horizon:
+    """A stored plan: its time [s], the ways of base and feet (n, 1 + nc, 3) [m]."""
+
+    time: float
+    ways: np.ndarray
+
+
+class _Run:
+    """The diagram of a problem, its start, and what came of it."""
+
+    def __init__(self, problem: Control):
+        self.problem, self.model = problem, _loaded(problem)
+        self.base = "euler" if _floats(self.model) else "quaternion"
+        own = build_robot(self.model, base=self.base, time_step=0)
+        if not own.plant.num_actuators():
+            raise InvalidInput(
+                f"{self.model.name} has no actuators to control; --actuate all adds "
+                "them"
+            )
+        posture = find_posture(self.model)
+        self.own, self.posture = own, posture
+        self.context = own.plant.CreateDefaultContext()
+        standing = _standing(own, self.context, posture)
+        com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
+        feet = own.feet_positions(self.context)
+        self.height = float(com[2] - feet[:, 2].min())
+        self.way = Way(
+            own,
+            standing,
+            step=problem.step,
+            knots=problem.knots,
+            goal=problem.goal,
+            speed=problem.pace,
+            turn=problem.turn,
+            gait=Trot() if problem.gait == "trot" else None,
+        )
+        self.controller = self._controller()
+        builder = DiagramBuilder()
+        self.robot = self._plant(builder)
+        plant = self.robot.plant
+        builder.AddSystem(self.controller)
+        builder.Connect(plant.get_state_output_port(), self.controller.get_input_port())
+        builder.Connect(
+            self.controller.get_output_port(), plant.get_actuation_input_port()
+        )
+        self._body = _base_body(plant)
+        pushes = builder.AddSystem(_Pushes(problem.pushes, self._body))
+        builder.Connect(
+            pushes.get_output_port(), plant.get_applied_spatial_force_input_port()
+        )
+        log = {
+            "publish_period": problem.log_period,
+            "builder": builder,
+        }
+        self._states = LogVectorOutput(plant.get_state_output_port(), **log)
+        self._efforts = LogVectorOutput(plant.get_net_actuation_output_port(), **log)
+        self.simulator = Simulator(builder.Build())
+        self._horizons: list[_Horizon] = []
+        self._start(standing)
+
+    # --- building ---
+
+    def _ground(self, error: float = 0.0) -> Ground:
+        friction = self.problem.friction * (1 + error)
+        return stiff_ground(self.model, self.height, friction, gravity(self.own))
+
+    def _shapes(self, ground: Ground) -> Callable[[MultibodyPlant], None]:
+        """What adds the terrain's shapes beside the floor."""
+        terrain = self.problem.terrain
+
+        def build(plant: MultibodyPlant) -> None:
+            if not isinstance(terrain, Step):
+                return
+            length = terrain.end - terrain.start
+            place = [(terrain.start + terrain.end) / 2, 0.0, terrain.height / 2]
+            plant.RegisterCollisionGeometry(
+                plant.world_body(),
+                RigidTransform(place),
+                Box(length, 100.0, terrain.height),
+                "drakebots_step",
+                ground.material(),
+            )
+
+        return build
+
+    def _plant(self, builder: DiagramBuilder) -> Robot:
+        problem, soles = self.problem, []
+        ground = self._ground(problem.friction_error)
+
+        def prepare(plant: MultibodyPlant) -> None:
+            soles.extend(add_soles(plant, self.model.feet, ground.material()))
+            self._shapes(ground)(plant)
+
+        robot = build_robot(
+            self.model,
+            builder,
+            time_step=problem.time_step,
+            base=self.base,
+            ground=ground,
+            prepare=prepare,
+        )
+        touch_by_soles(robot.plant, robot.scene_graph, soles)
+        return robot
+
+    def _controller(self) -> LeafSystem:
+        problem, own, way = self.problem, self.own, self.way
+        cost = default_cost(own, way.axes, self.height)
+        if problem.controller == "tracking":
+            duration = problem.duration + 2 * way.horizon
+            return Tracking(own, way, duration=duration, friction=problem.friction)
+        if problem.controller == "sampling":
+            stance = Stance(self.model)
+            stance.take(self.posture)
+            held = servos(stance, STIFFNESS)
+            ground = self._ground()
+            return Sampling(
+                self.model,
+                base=self.base,
+                way=way,
+                cost=cost,
+                ground=ground,
+                gains=(held.stiffness, held.damping, held.rest.torques),
+                period=problem.period,
+                budget=problem.budget,
+                seed=problem.seed,
+                build=self._shapes(ground),
+            )
+        weight = self.model.summary.mass * gravity(own)
+        posed = MpcProblem(
+            own,
+            cost=cost,
+            terrain=problem.terrain,
+            friction=FRICTION * problem.friction,
+            step=problem.step,
+            knots=problem.knots,
+            barrier=BARRIER * weight * gravity(own) * problem.step**2,
+            slip=SLIP * np.sqrt(gravity(own) * self.height),
+            iterations=problem.iterations,
+            period=problem.period,
+            delay="measured" if problem.delay is None else problem.delay,
+        )
+        return ContactImplicitMpc(posed, way)
+
+    def _start(self, standing: np.ndarray) -> None:
+        plant, root = self.robot.plant, self.simulator.get_mutable_context()
+        context = plant.GetMyMutableContextFromRoot(root)
+        _scale_masses(plant, context, 1 + self.problem.mass_error)
+        q, axes = standing.copy(), self.way.axes
+        if self.problem.start == "side":
+            if "roll" not in axes:
+                raise InvalidInput(f"{self.model.name} cannot lie on its side")
+            q[axes["roll"]] -= np.pi / 2
+            plant.SetPositions(context, q)
+            feet = self.robot.feet_positions(context)[:, 2]
+            radii = [foot.radius for foot in self.model.feet]
+            q[axes["z"]] -= (feet - radii).min()
+        plant.SetPositions(context, q)
+        self.simulator.Initialize()
+
+    # --- running ---
+
+    def note(self) -> None:
+        """Keeps the horizon of the plan in force; called often."""
+        if not isinstance(self.controller, ContactImplicitMpc):
+            return
+        root = self.simulator.get_context()
+        last = self._horizons[-1].time if self._horizons else -np.inf
+        plan = self.controller.plan(self.controller.GetMyContextFromRoot(root))
+        if plan is None or root.get_time() < last + HORIZON_PERIOD - 1e-9:
+            return
+        plant, base, ways = self.own.plant, _base_body(self.own.plant), []
+        for q in plan.q:
+            plant.SetPositions(self.context, q)
+            X_WB = plant.EvalBodyPoseInWorld(self.context, base)
+            feet = self.own.feet_positions(self.context)
+            ways.append(np.vstack([X_WB.translation(), feet]))
+        self._horizons.append(_Horizon(root.get_time(), np.array(ways)))
+
+    def dataset(self) -> xr.Dataset:
+        """The motion, efforts, pushes, solves and horizons, in SI.
+
+        Beyond :func:`trajectory_dataset`: torque (time, motor), push (time, axis),
+        and by solve: solve_time, solve_seconds and solve_ok;
+        horizon (plan, knot, point, axis), the planned ways of the base and then the
+        feet, and horizon_time.
+        """
+        root = self.simulator.get_context()
+        log = self._states.FindLog(root)
+        times, states = log.sample_times(), log.data().T.copy()
+        keep = np.isfinite(states).all(axis=1)
+        times, states = times[keep], states[keep]
+        data = trajectory_dataset(self.robot, times, states)
+        plant = self.robot.plant
+        motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+        effort = self._efforts.FindLog(root).data().T[keep]
+        order = [motor.input_start() for motor in motors]
+        force = np.array([sum(p.at(t) for p in self.problem.pushes) for t in times])
+        log = self.controller.log
+        N = {"units": "N"}
+        data = data.assign_coords(motor=[motor.name() for motor in motors])
+        data = data.assign(
+            torque=(("time", "motor"), effort[:, order], {"units": "N m or N"}),
+            push=(("time", "axis"), force.reshape(len(times), -1) * np.ones(3), N),
+            solve_time=("solve", np.array(log.times), {"units": "s"}),
+            solve_seconds=("solve", np.array(log.seconds), {"units": "s"}),
+            solve_ok=("solve", np.array(log.ok, int), {"units": "1"}),
+        )
+        if self._horizons:
+            ways = np.array([h.ways for h in self._horizons])
+            when = np.array([h.time for h in self._horizons])
+            data = data.assign(
+                horizon=(("plan", "knot", "point", "axis"), ways, {"units": "m"}),
+                horizon_time=("plan", when, {"units": "s"}),
+            )
+        return data
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the run: fell, where it ends, how fast it was solved."""
+        problem, log = self.problem, self.controller.log
+        rpy, base = data.base_rpy.values, data.base_position.values
+        tilt = np.arccos(np.clip(np.cos(rpy[:, 0]) * np.cos(rpy[:, 1]), -1, 1))
+        floor = np.zeros(len(base))
+        if isinstance(problem.terrain, Step):
+            on = (base[:, 0] > problem.terrain.start) & (
+                base[:, 0] < problem.terrain.end
+            )
+            floor = problem.terrain.height * on
+        stood = _standing(self.own, self.context, self.posture)
+        self.own.plant.SetPositions(self.context, stood)
+        X_WB = self.own.plant.EvalBodyPoseInWorld(
+            self.context, _base_body(self.own.plant)
+        )
+        low = base[:, 2] - floor < FALLEN_HEIGHT * X_WB.translation()[2]
+        down = low | (tilt > FALLEN_TILT)
+        righting = problem.start == "side"
+        fell = bool(down[-1] if righting else down.any())
+        found = {
+            "fell": fell,
+            "fell_at_s": float(data.time.values[np.argmax(down)]) if fell else None,
+            "upright_at_s": None,
+            "final_tilt_deg": float(np.degrees(tilt[-1])),
+            "tilt_max_deg": float(np.degrees(tilt.max())),
+            "forward_m": float(base[-1, 0] - base[0, 0]),
+            "sideways_m": float(base[-1, 1] - base[0, 1]),
+            "turned_deg": float(np.degrees(rpy[-1, 2] - rpy[0, 2])),
+            "controller": problem.controller,
+            "pushes": [vars(push) for push in problem.pushes],
+            "friction_error": problem.friction_error,
+            "mass_error": problem.mass_error,
+        }
+        if righting and not fell:
+            found["upright_at_s"] = float(
+                data.time.values[len(down) - np.argmax(down[::-1])]
+            )
+        if problem.goal is not None:
+            missed = base[-1, :2] - base[0, :2] - problem.goal
+            found["goal_m"] = list(problem.goal)
+            found["goal_distance_m"] = float(np.linalg.norm(missed))
+        if isinstance(problem.terrain, Step):
+            found["step_m"] = [getattr(problem.terrain, n) for n in STEP_SIZES]
+        # The first solve is from nothing, before the robot moves.
+        seconds = np.array(log.seconds[1:] or [np.nan])
+        found |= {
+            "solves": len(log.seconds),
+            "solve_failures": log.failures,
+            "solve_late": getattr(log, "late", 0),
+            "solve_ms": float(1e3 * np.median(seconds)),
+            "solve_p99_ms": float(1e3 * np.quantile(seconds, 0.99)),
+            "solve_hz": float(1 / np.median(seconds)),
+        }
+        if problem.controller == "sampling":
+            found["samples"] = float(np.median(log.samples))
+        return found
+
+
+class _Pushes(LeafSystem):
+    """The pushes as forces on the base, at its centre of mass."""
+
+    def __init__(self, pushes: tuple[Push, ...], body):
+        super().__init__()
+        self._pushes, self._body = pushes, body
+        self.DeclareAbstractOutputPort(
+            "forces", lambda: Value[list[ExternallyAppliedSpatialForce]](), self._forces
+        )
+
+    def _forces(self, context, output) -> None:
+        force = sum((p.at(context.get_time()) for p in self._pushes), np.zeros(3))
+        found = []
+        if force.any():
+            one = ExternallyAppliedSpatialForce()
+            one.body_index = self._body.index()
+            one.p_BoBq_B = self._body.default_com()
+            one.F_Bq_W = SpatialForce(np.zeros(3), force)
+            found.append(one)
+        output.set_value(found)
+
+
+def _loaded(problem: Control) -> Model:
+    """The model alone, with the points it may lie on as feet if it lies."""
+    model = problem.model
+    model = robot_alone(model if isinstance(model, Model) else load(model))
+    if not model.feet:
+        raise InvalidInput(
+            f"{model.name} has no feet to stand on; name them in the YAML beside its "
+            "file, or with --feet"
+        )
+    if problem.start == "side":
+        touching = tuple(point for point in model.points if point.radius > 0)
+        model = replace(model, feet=model.feet + touching)
+    return model
+
+
+def _floats(model: Model) -> bool:
+    """Whether a model has a free base; others move on joints of their own."""
+    probe = MultibodyPlant(0.0)
+    model.add_to(probe, close_loops=False)
+    return bool(root_bodies(probe))
+
+
+def _standing(robot: Robot, context, posture) -> np.ndarray:
+    """Positions (nq,) of the posture, which is left in the context."""
+    plant = robot.plant
+    q = plant.GetPositions(context)
+    for name, value in posture.joints.items():
+        q[plant.GetJointByName(name).position_start()] = value
+    plant.SetPositions(context, q)
+    if _floats(robot.model):
+        robot.set_base_pose(context, posture.X_WB)
+    return plant.GetPositions(context)
+
+
+def _base_body(plant: MultibodyPlant):
+    """The first body with mass, from the world outward."""
+    for i in range(1, plant.num_bodies()):
+        body = plant.get_body(BodyIndex(i))
+        if body.default_mass() > 0:
+            return body
+    return plant.world_body()
+
+
+def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:
+    """Makes every body heavier by a factor, of the same shape."""
+    for i in range(1, plant.num_bodies()):
+        body = plant.get_body(BodyIndex(i))
+        M = body.CalcSpatialInertiaInBodyFrame(context)
+        if M.get_mass() > 0:
+            body.SetSpatialInertiaInBodyFrame(
+                context,
+                SpatialInertia(
+                    M.get_mass() * factor, M.get_com(), M.get_unit_inertia()
+                ),
+            )
+
+
+def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
+    """The verdict, and one line on what happened."""
+    if end.verdict is Verdict.FAILED:
+        return end.verdict, end.message
+    speed = f"solved at {figures['solve_hz']:.3g} Hz in the median"
+    if figures["fell"]:
+        return Verdict.FAILED, f"fell at {figures['fell_at_s']:.2g} s; {speed}"
+    words = [end.message]
+    if "goal_distance_m" in figures:
+        words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
+    if figures["upright_at_s"] is not None:
+        words.append(f"upright from {figures['upright_at_s']:.2g} s on")
+    return end.verdict, "; ".join([*words, speed])

@@ -1,0 +1,175 @@
+"""What is asked of a controlled robot, and what happens to it: :class:`Control`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.checks import (
+    array,
+    between,
+    check,
+    check_value,
+    finite,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
+from drakebots.core.errors import InvalidInput
+from drakebots.model import Model
+from drakebots.trajopt import Flat, Step, Terrain
+
+CONTROLLERS = ("mpc", "tracking", "sampling")
+"""Contact-implicit control; whole-body control of a plan that is made once; MPPI."""
+
+GAITS = ("none", "trot")
+"""Clocks of the feet: none, or diagonal pairs in turn."""
+
+STARTS = ("standing", "side")
+"""How a robot begins: in its standing pose, or the same pose lying on its left."""
+
+REACH = 50.0
+"""Largest coordinate of a goal [m]: what is further away is no number of metres."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """A horizontal force on the base at its centre of mass.
+
+    Attributes:
+        force: its size [N].
+        time: when it begins [s].
+        duration: how long it acts [s].
+        direction: where it points: 0 ahead (+x), pi/2 to the left (+y) [rad].
+    """
+
+    force: float
+    time: float
+    duration: float = 0.1
+    direction: float = np.pi / 2
+
+    def __post_init__(self):
+        check(
+            self,
+            "push",
+            force=finite("N"),
+            time=non_negative("s"),
+            duration=positive("s"),
+            direction=finite("rad"),
+        )
+
+    def at(self, time: float) -> np.ndarray:
+        """The force at a time, in the world (3,) [N]."""
+        acts = self.time - 1e-9 <= time < self.time + self.duration - 1e-9
+        ahead = [np.cos(self.direction), np.sin(self.direction), 0.0]
+        return acts * self.force * np.array(ahead)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A robot under a controller that knows its model, on ground that it does not.
+
+    Attributes:
+        model: the model: a name, a path, or a loaded model.
+        controller: mpc (contact-implicit), tracking (whole-body control of one plan)
+            or sampling (MPPI, within the same processor time).
+        gait: clock of the feet: none or trot.
+        goal: where the base is to go, from its start (x, y) [m]; None to go on with
+            `speed` and `turn`.
+        speed: speed on the way [m/s]; None for 0.4 with a goal, else 0.
+        turn: rate of the heading without a goal [rad/s].
+        start: how it begins: standing, or on its side.
+        pushes: forces on its base.
+        terrain: the ground, which the controllers know: Flat or Step.
+        friction: friction coefficient that the controllers count on.
+        friction_error: share by which the ground's friction differs from it.
+        mass_error: share by which the masses differ from the model's.
+        duration: duration of the run [s].
+        step: of the horizon [s].
+        knots: number of intervals of the horizon.
+        period: time between two solves [s].
+        iterations: Newton steps of a solve.
+        delay: how late a solve takes effect [s]; None for as long as it took.
+        budget: processor time in which a sampling controller plans, by its period.
+        seed: of the sampling controller's noise.
+        time_step: time step of the plant [s].
+        log_period: period of the stored samples [s].
+        time_limit: limit of the wall time [s]; what was reached is kept.
+
+    Raises:
+        InvalidInput: for a value out of range.
+        UnknownName: for an unknown controller, gait or start.
+    """
+
+    model: str | Path | Model
+    controller: str = "mpc"
+    gait: str = "none"
+    goal: tuple[float, float] | None = None
+    speed: float | None = None
+    turn: float = 0.0
+    start: str = "standing"
+    pushes: tuple[Push, ...] = ()
+    terrain: Terrain = field(default_factory=Flat)
+    friction: float = 0.7
+    friction_error: float = 0.0
+    mass_error: float = 0.0
+    duration: float = 4.0
+    step: float = 0.05
+    knots: int = 20
+    period: float = 1 / 60
+    iterations: int = 3
+    delay: float | None = None
+    budget: float = 1.0
+    seed: int = 0
+    time_step: float = 1e-3
+    log_period: float = 0.01
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        check(
+            self,
+            "",
+            controller=one_of("controller", CONTROLLERS),
+            gait=one_of("gait", GAITS),
+            speed=optional(non_negative("m/s")),
+            turn=finite("rad/s"),
+            start=one_of("start", STARTS),
+            friction=non_negative(),
+            friction_error=between(-0.9, 9.0),
+            mass_error=between(-0.9, 9.0),
+            duration=positive("s"),
+            step=positive("s"),
+            knots=whole(2),
+            period=positive("s"),
+            iterations=whole(1),
+            delay=optional(non_negative("s")),
+            budget=positive(),
+            seed=whole(0),
+            time_step=positive("s"),
+            log_period=positive("s"),
+            time_limit=optional(positive("s")),
+        )
+        if not isinstance(self.terrain, Flat | Step):
+            raise InvalidInput(
+                f"terrain {type(self.terrain).__name__} has no shape for the plant; "
+                "give Flat or Step"
+            )
+        if self.goal is not None:
+            goal = check_value("goal", self.goal, array((2,), "m"))
+            if np.abs(goal).max() > REACH:
+                raise InvalidInput(
+                    f"goal {goal[0]:g}, {goal[1]:g} m is out of the terrain, which "
+                    f"reaches {REACH:g} m; is it in mm?"
+                )
+            object.__setattr__(self, "goal", (float(goal[0]), float(goal[1])))
+
+    @property
+    def pace(self) -> float:
+        """The speed that is asked for [m/s]."""
+        if self.speed is not None:
+            return self.speed
+        return 0.4 if self.goal is not None and any(self.goal) else 0.0

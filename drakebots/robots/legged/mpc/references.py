@@ -1,0 +1,233 @@
+"""What a controller is asked to do: a pose, a place to go to, a clock for its feet.
+
+A reference is called as (t, q, v) -> (q_ref, v_ref) and answers for knots at t, t + h,
+... (trajopt.mpc). The base is asked to go on from where it is measured, so that a push
+leaves no debt to catch up with: along its way at its speed, across it back to the line
+within RETURN, at the height, tilt and heading of the standing pose. The joints are
+those of the standing pose or, with a gait, of feet that step on the spot or along the
+way by a clock. Where feet come down is the controller's choice: the clock only bends
+the joints' reference, whose weight is small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.core.checks import between, check, positive
+from drakebots.multibody import Robot
+from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.locomotion import base_axes
+
+RETURN = 0.6
+"""Time in which a deviation across the way should fade to 1/e [s]."""
+
+PHASES = 40
+"""Number of phases of the table of stepping joints."""
+
+
+@dataclass(frozen=True)
+class Trot:
+    """A clock by which diagonal pairs of feet step in turn.
+
+    Attributes:
+        period: of a cycle [s].
+        duty: share of it in which a foot stands.
+        clearance: height of a foot halfway through its swing [m].
+    """
+
+    period: float = 0.5
+    duty: float = 0.55
+    clearance: float = 0.05
+
+    def __post_init__(self):
+        check(
+            self,
+            "trot",
+            period=positive("s"),
+            duty=between(0.1, 0.95),
+            clearance=positive("m"),
+        )
+
+    def swing(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Share of its swing that each foot has behind it (..., nc); 0 on the ground.
+
+        Args:
+            time: (...) [s].
+            first: whether a foot is of the pair that swings at time 0 (nc,).
+        """
+        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        return np.where(phase < 1 - self.duty, phase / (1 - self.duty), 0.0)
+
+    def stance(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Share of its stance behind it (..., nc); 0 in the air."""
+        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
+
+
+class Way:
+    """A reference; see the module.
+
+    Args:
+        robot: on a base whose velocities are the positions' rates ("euler", "fixed").
+        q: the standing pose at the start (nq,).
+        step: between knots [s].
+        knots: number of intervals.
+        goal: where the base is to go, from its start (2,) [m]; None to go on with
+            `speed` ahead and `turn`.
+        speed: largest speed [m/s].
+        turn: rate of the heading without a goal [rad/s].
+        gait: clock of the feet; None for a pose.
+
+    Attributes:
+        axes: index of each coordinate of the base by name ("x", ..., "yaw").
+        q: the standing pose at the start (nq,).
+        gait: clock of the feet, or None.
+        horizon: duration of what a call answers [s].
+        first: with a gait, whether a foot is of the pair that swings first (nc,).
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: np.ndarray,
+        *,
+        step: float,
+        knots: int,
+        goal: np.ndarray | None = None,
+        speed: float = 0.0,
+        turn: float = 0.0,
+        gait: Trot | None = None,
+    ):
+        names = ContactSystem(robot).coordinates
+        self.axes = {a: names.index(name) for a, name in base_axes(robot).items()}
+        self.q, self.gait = np.array(q, float), gait
+        self._step, self._times = step, step * np.arange(knots + 1)
+        self.horizon = float(self._times[-1])
+        self._plane = [self.axes[a] for a in "xy" if a in self.axes]
+        size = len(self._plane)
+        self._goal, self._speed, self._turn = None, speed, turn
+        self._ahead = np.eye(2)[0, :size]
+        if goal is not None:
+            self._goal = np.asarray(goal, float)[:size]
+            away = float(np.linalg.norm(self._goal))
+            self._ahead = self._goal / away if away > 0 else self._ahead
+            self._turn = 0.0
+        if gait is not None:
+            self._tables(robot)
+
+    # --- the base ---
+
+    def __call__(
+        self, t: float, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (knots + 1, nq) and velocities (knots + 1, nv) from time t on."""
+        return self.sample(t + self._times, q)
+
+    def sample(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The reference at times (n,) for a robot that is at q at the first of them."""
+        after = times - times[0]
+        out = np.tile(self.q, (len(times), 1))
+        rates = np.zeros_like(out)
+        here = q[self._plane] - self.q[self._plane]
+        where, speed = self._path(times, after, here)
+        out[:, self._plane] += where
+        rates[:, self._plane] = speed
+        if "yaw" in self.axes:
+            yaw = self.axes["yaw"]
+            out[:, yaw] += self._turn * times
+            # The turn that is nearest to the robot's.
+            out[:, yaw] += 2 * np.pi * np.round((q[yaw] - out[0, yaw]) / (2 * np.pi))
+            rates[:, yaw] = self._turn
+        if self.gait is not None:
+            full = max(self._speed, 1e-9)
+            share = np.linalg.norm(speed, axis=1) / full if self._speed else 0.0
+            joints, moving = self._stepping(times, np.broadcast_to(share, times.shape))
+            out[:, self._joints], rates[:, self._joints] = joints, moving
+        return out, rates
+
+    def _path(self, times, after, here) -> tuple[np.ndarray, np.ndarray]:
+        """Where the base should be in the plane, from its start, and its velocity."""
+        if self._goal is None:
+            yaw = self._turn * times if len(self._plane) == 2 else 0 * times
+            ahead = np.stack([np.cos(yaw), np.sin(yaw)], 1)[:, : len(self._plane)]
+            velocity = self._speed * ahead
+            steps = np.diff(after, prepend=after[0])[:, None]
+            return here + np.cumsum(steps * velocity, axis=0), velocity
+        length = float(np.linalg.norm(self._goal))
+        done = float(here @ self._ahead)
+        # Slower towards the goal, as a robot that brakes in half a second.
+        along = [min(max(done, 0.0), length)]
+        speeds = []
+        for dt in np.diff(after, append=after[-1] + self._step):
+            speeds.append(min(self._speed, 2.0 * (length - along[-1])))
+            along.append(along[-1] + dt * speeds[-1])
+        across = here - done * self._ahead
+        fading = np.exp(-after / RETURN)[:, None] * across
+        where = np.array(along[:-1])[:, None] * self._ahead + fading
+        return where, np.array(speeds)[:, None] * self._ahead
+
+    # --- the clock ---
+
+    def _tables(self, robot: Robot) -> None:
+        """Joints by phase for steps on the spot, and for steps at full speed."""
+        plant, base = robot.plant, set(self.axes.values())
+        self._joints = np.array([i for i in range(len(self.q)) if i not in base])
+        context = plant.CreateDefaultContext()
+        plant.SetPositions(context, self.q)
+        feet = robot.feet_positions(context)
+        # The base's coordinates before its tilt say where it is.
+        centre = np.zeros(3)
+        centre[: len(self._plane)] = self.q[self._plane]
+        arms = feet - centre
+        left = np.where(arms[:, 1] >= 0, 1, -1)
+        front = np.where(arms[:, 0] >= 0, 1, -1)
+        self.first = left * front > 0
+        ahead = np.zeros(3)
+        ahead[: len(self._plane)] = self._speed * self._ahead
+        passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
+        times = self.gait.period * np.arange(PHASES) / PHASES
+        self._table = [
+            self._follow(robot, context, feet + self._steps(times, speed))
+            for speed in (np.zeros_like(passing), passing)
+        ]
+
+    def _steps(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Displacements of the feet (n, nc, 3) when the base passes them at (nc, 3)."""
+        gait = self.gait
+        swing, stance = (
+            f(times, self.first)[..., None] for f in (gait.swing, gait.stance)
+        )
+        stride = gait.duty * gait.period * passing
+        smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
+        along = np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
+        return along + gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
+
+    def _follow(self, robot, context, targets: np.ndarray) -> np.ndarray:
+        """Joints (n, nj) whose feet are at the targets (n, nc, 3), the base held."""
+        plant, out, q = robot.plant, [], self.q.copy()
+        for target in targets:
+            for _ in range(20):
+                plant.SetPositions(context, q)
+                miss = [(target - robot.feet_positions(context)).ravel()]
+                J = [robot.feet_jacobian(context)[:, self._joints]]
+                if robot.closure.num_rows:
+                    c, C = robot.closure.evaluate(context)
+                    miss.append(-c)
+                    J.append(C[:, self._joints])
+                # Damped: a leg without a joint sideways cannot follow all.
+                J, miss = np.vstack(J), np.concatenate(miss)
+                H = J.T @ J + 1e-6 * np.eye(J.shape[1])
+                q[self._joints] += np.linalg.solve(H, J.T @ miss)
+            out.append(q[self._joints])
+        return np.array(out)
+
+    def _stepping(self, times, share) -> tuple[np.ndarray, np.ndarray]:
+        """The stepping joints (n, nj) and their rates, at shares of full speed (n,)."""
+        at = np.mod(times / self.gait.period, 1.0) * PHASES
+        low = at.astype(int) % PHASES
+        still, fast = ([table[low], table[(low + 1) % PHASES]] for table in self._table)
+        part, share = (at - low)[:, None], share[:, None]
+        a, b = (s + share * (f - s) for s, f in zip(still, fast))
+        return a + part * (b - a), (b - a) * PHASES / self.gait.period

@@ -1,0 +1,130 @@
+"""Robots under contact-implicit control: how fast it solves, and how often they fall.
+
+    python scripts/bench/mpc.py                       # all, 20 seeds
+    python scripts/bench/mpc.py --only quadruped --seeds 3
+
+A quadruped like MIT's Mini Cheetah trots at 0.4 m/s, ahead or turning, and takes a push
+of 0.1 s at a random time in a random direction, on ground and with masses that are off
+by 20 %, each up or down. Beside contact-implicit control it is held by whole-body
+control of the same motion, planned once, and by a sampling planner (MPPI), all from the
+same starts. The sampling planner plans 20 times a second and takes all of a processor,
+several times what contact-implicit control does.
+
+A rate is that of the median solve; `ms` are of the processor time of the thread that
+solves, and the delay of an answer in the simulation is that time. The last line is one
+JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from drakebots import load
+from drakebots.cli.output import print_rows
+from drakebots.model import Model
+from drakebots.robots.legged.mpc import Control, Push, control
+
+OFF = 0.2
+"""Share by which friction and masses are off."""
+
+CASES = {
+    "quadruped": "mpc",
+    "without_mpc": "tracking",
+    "sampling": "sampling",
+}
+"""Controllers of the quadruped that falls or not, by case."""
+
+SPEEDS = {"hopper": "hopper", "closed_loop": "minitaur"}
+"""Robots of which only the speed counts, by case."""
+
+
+def pushed(model: Model, seed: int, force: float, **more) -> Control:
+    """The quadruped of a seed: the same for every controller."""
+    random = np.random.default_rng(seed)
+    push = Push(force, random.uniform(0.8, 1.6), 0.1, random.uniform(0, 2 * np.pi))
+    return Control(
+        model,
+        gait="trot",
+        speed=0.4,
+        turn=float(random.choice([-0.3, 0.0, 0.3])),
+        pushes=(push,),
+        friction_error=float(random.choice([-OFF, OFF])),
+        mass_error=float(random.choice([-OFF, OFF])),
+        duration=3.0,
+        time_step=2e-3,
+        seed=seed,
+        **more,
+    )
+
+
+def quadruped(case: str, seeds: int, force: float) -> dict:
+    """Falls and times of one controller over all seeds."""
+    model, controller = load("mini_cheetah"), CASES[case]
+    more = {"period": 0.05} if controller == "sampling" else {}
+    runs, began = [], time.process_time()
+    for seed in range(seeds):
+        run = control(pushed(model, seed, force, controller=controller, **more))
+        runs.append(run)
+        print("F" if run.metrics["fell"] else ".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return _row(case, runs, time.process_time() - began)
+
+
+def _row(case: str, runs: list, spent: float) -> dict:
+    seconds = np.concatenate([run.data.solve_seconds.values[1:] for run in runs])
+    return {
+        "case": case,
+        "runs": len(runs),
+        "falls": sum(run.metrics["fell"] for run in runs),
+        "hz": float(1 / np.median(seconds)),
+        "median_ms": float(1e3 * np.median(seconds)),
+        "p99_ms": float(1e3 * np.quantile(seconds, 0.99)),
+        "failures": sum(run.metrics["solve_failures"] for run in runs),
+        "late": sum(run.metrics["solve_late"] for run in runs),
+        "tilt_deg": float(np.median([run.metrics["tilt_max_deg"] for run in runs])),
+        "processor_s": spent,
+    }
+
+
+def speed(case: str) -> dict:
+    """Times of a robot that stands (hopper) or trots, with a light push."""
+    name, began = SPEEDS[case], time.process_time()
+    how = {"gait": "trot", "speed": 0.2} if case == "closed_loop" else {}
+    push = Push(5.0, 0.5, 0.1, 0.0)
+    run = control(Control(name, pushes=(push,), duration=1.5, time_step=2e-3, **how))
+    return _row(case, [run], time.process_time() - began)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=[*CASES, *SPEEDS], nargs="*")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--push", type=float, default=50.0, help="force [N]")
+    args = parser.parse_args(argv)
+    wanted = args.only or [*CASES, *SPEEDS]
+    rows = {
+        case: speed(case) if case in SPEEDS else quadruped(case, args.seeds, args.push)
+        for case in wanted
+    }
+    print_rows(f"control, pushes of {args.push:g} N for 0.1 s", list(rows.values()))
+    facts = {"push_N": args.push, "seeds": args.seeds}
+    for case, row in rows.items():
+        if case in ("quadruped", *SPEEDS):
+            facts[f"{case}_hz"] = row["hz"]
+            facts[f"{case}_p99_ms"] = row["p99_ms"]
+        if case in CASES:
+            name = "falls_of_20" + ("" if case == "quadruped" else f"_{case}")
+            facts[name if args.seeds == 20 else f"{name}_seeds"] = row["falls"]
+    print(json.dumps(facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

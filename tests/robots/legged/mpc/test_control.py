@@ -1,0 +1,184 @@
+"""Robots under control in simulation: physics of the plant, results, rivals, CLI."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from drakebots import load, plot, record
+from drakebots.cli import main
+from drakebots.cli.simulate import push
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.results import load_result
+from drakebots.robots.legged.mpc import Control, Push, control
+from drakebots.robots.legged.mpc.control import _Run
+from drakebots.robots.legged.mpc.rivals import planned_way
+from tests.helpers.scripts import is_picture
+
+HOPPER = load("hopper")
+
+
+def test_a_push_gives_its_impulse():
+    """In the air, m dv = F T of the whole robot, at masses off by 20 %.
+
+    Drake's steps keep the momentum of moving joints to first order.
+    """
+    force, duration = 40.0, 0.02
+    given = {"mass_error": 0.2, "controller": "tracking", "time_step": 1e-4}
+    run = _Run(Control(HOPPER, pushes=(Push(-force, 0.0, duration, 0.0),), **given))
+    plant = run.robot.plant
+    root = run.simulator.get_mutable_context()
+    context = plant.GetMyMutableContextFromRoot(root)
+    q = plant.GetPositions(context)
+    q[run.way.axes["z"]] += 1.0
+    plant.SetPositions(context, q)
+    mass = plant.CalcTotalMass(context)
+    assert mass == pytest.approx(1.2 * HOPPER.summary.mass)
+    run.simulator.AdvanceTo(0.05)
+    momentum = mass * plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
+    assert momentum[0] == pytest.approx(-force * duration, rel=2e-3)
+    assert momentum[2] == pytest.approx(-mass * 9.81 * 0.05, rel=2e-3)
+
+
+@pytest.fixture(scope="module")
+def run():
+    pushes = (Push(4.0, 0.2, direction=0.0),)
+    return control(Control(HOPPER, pushes=pushes, duration=0.6, delay=0.01))
+
+
+def test_a_hopper_takes_a_push_on_its_one_foot(run):
+    assert run.ok and not run.metrics["fell"]
+    assert run.metrics["solves"] == 36
+    impulse = np.trapezoid(run.data.push.values[:, 0], run.data.time.values)
+    assert impulse == pytest.approx(0.4, rel=0.01)
+    assert run.metrics["forward_m"] > 1e-3  # it did feel it
+    assert run.data.horizon.shape[1:] == (21, 2, 3)
+    # A horizon begins where the robot is, and its foot's way is above the ground.
+    k = np.searchsorted(run.data.time.values, run.data.horizon_time.values[3])
+    near = run.data.horizon.values[3, 0, 0] - run.data.base_position.values[k]
+    assert np.abs(near).max() < 0.01
+    assert run.data.horizon.values[:, :, 1, 2].min() > 0.0
+
+
+def test_a_result_is_saved_plotted_and_shown(run, tmp_path):
+    loaded = load_result(run.save(tmp_path / "run.nc"))
+    assert loaded == run
+    assert is_picture(plot(loaded, tmp_path / "run.png"))
+    scene = record(loaded)
+    for path in ("push/0/head", "horizon/0", f"horizon/{len(run.data.plan) - 1}"):
+        assert scene.meshcat.HasPath(f"/drake/{path}")
+
+
+def test_without_control_it_falls():
+    """The fall is found: with torques that hold nothing the hopper tips over."""
+    weak = Control(HOPPER, pushes=(Push(60.0, 0.1, 0.2),), duration=1.5, delay=0.0)
+    strong = Push(200.0, 0.1, 0.2, 0.0)
+    fell = control(Control(**{**vars(weak), "pushes": (strong,)}))
+    assert fell.metrics["fell"] and not fell.ok
+    assert "fell at" in fell.message and fell.metrics["fell_at_s"] > 0.1
+
+
+@pytest.mark.parametrize("controller", ["tracking", "sampling"])
+def test_rivals_hold_a_standing_robot(controller):
+    """Over 0.3 s, at the standing pose, with the same face."""
+    problem = Control(
+        load("mini_cheetah"),
+        controller=controller,
+        period=0.05,
+        budget=0.5,
+        duration=0.3,
+        time_step=2e-3,
+    )
+    done = control(problem)
+    assert done.ok and done.metrics["tilt_max_deg"] < 3
+    assert done.metrics["solves"] > 5
+    assert "horizon" not in done.data
+
+
+def test_loads_of_a_plan_made_once_are_the_weight():
+    """Vertical forces sum to m g, and the motors' efforts hold body and loads."""
+    run = _Run(Control(load("mini_cheetah"), controller="tracking", gait="trot"))
+    plan = planned_way(run.own, run.way, 0.5)
+    weight = 9.81 * run.model.summary.mass
+    assert plan.force[:, :, 2].sum(axis=1) == pytest.approx(weight)
+    plant, context = run.own.plant, run.own.plant.CreateDefaultContext()
+    plant.SetPositions(context, plan.q[7])
+    rest = plant.CalcGravityGeneralizedForces(context)
+    rest += run.own.feet_jacobian(context).T @ plan.force[7].ravel()
+    rest += plant.MakeActuationMatrix() @ plan.input[7]
+    assert np.abs(rest[6:]).max() < 1e-9
+    assert abs(rest[2]) < 1e-9  # the base's height
+
+
+def test_samples_prefer_what_holds():
+    """A change of the servos' targets by half a radian costs more than none."""
+    run = _Run(Control(load("mini_cheetah"), controller="sampling"))
+    planner, q = run.controller, run.way.q
+    v = np.zeros(run.own.plant.num_velocities())
+    wanted = run.way.sample(np.append(0.0, planner._after), q)
+    none = np.zeros_like(planner._change)
+    cost = planner._cost(q, v, wanted, none)
+    assert np.isfinite(cost) and cost == planner._cost(q, v, wanted, none)
+    bent = none.copy()
+    bent[:, 2] = 0.5
+    assert planner._cost(q, v, wanted, bent) > 2 * cost
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("50N@1s", Push(50, 1)),
+        ("50@1", Push(50, 1)),
+        ("-20N@500ms,0.2s", Push(-20, 0.5, 0.2)),
+        ("5N@1s,0.2s,180deg", Push(5, 1, 0.2, np.pi)),
+    ],
+)
+def test_pushes_are_read(words, expected):
+    assert push(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--goal", "1000,0"], "out of the terrain"),
+        (["--goal", "1,nan"], "goal"),
+        (["--goal", "1"], "X,Y"),
+        (["--push", "50N"], "50N@1s"),
+        (["--push", "50kg@1s"], "no unit"),
+        (["--push", "50N@-1s"], "time"),
+        (["--controller", "pid"], "tracking"),
+        (["--gait", "gallop"], "trot"),
+        (["--mass-error", "-1"], "mass_error"),
+        (["--box", "1,0.5,0.1"], "end"),
+        (["--start", "side"], "side"),
+    ],
+)
+def test_bad_input_is_one_line(words, says, capsys):
+    assert main(["mpc", "hopper", "--duration", "0.1", *words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    errors = [line for line in lines if line.startswith("drakebots:")]
+    assert len(errors) == 1 and says in errors[0] and lines[-1] == errors[0]
+
+
+@pytest.mark.parametrize(("model", "says"), [("brick", "actuators"), ("x", "x")])
+def test_models_that_cannot_be_controlled(model, says, capsys):
+    assert main(["mpc", model]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
+    page, out = tmp_path / "run.html", tmp_path / "run.nc"
+    words = ["mpc", "hopper", "--duration", "0.2", "--push", "2N@0.1s,50ms,0deg"]
+    assert main([*words, "--html", str(page), "-o", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["solve_hz"] > 0 and told["fell"] is False
+    assert page.stat().st_size > 1e6 and load_result(out).kind == "legged.mpc"
+
+
+def test_problems_refuse():
+    with pytest.raises(UnknownName, match="mpc"):
+        Control("hopper", controller="lqr")
+    with pytest.raises(InvalidInput, match="period"):
+        control(Control(HOPPER, period=1e-5))
