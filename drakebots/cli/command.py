@@ -17,7 +17,8 @@ from drakebots.cli.options import (
 )
 from drakebots.cli.output import finish
 from drakebots.cli.progress import progress_bar
-from drakebots.robots import Task, kinds, resolve, robots
+from drakebots.core.errors import InvalidInput
+from drakebots.robots import Task, is_scenario, kinds, read_scenario, resolve, robots
 
 Arguments = Callable[[argparse.ArgumentParser], None]
 Run = Callable[[argparse.Namespace], int]
@@ -132,7 +133,33 @@ def robot_forms(command: str) -> tuple[Form, ...]:
         if task is not None and robot.name != "any":
             load = partial(_load, task, command, robot.name)
             found.append(Form(robot.name, robot.is_named, load))
-    return tuple(found)
+    title = "a scenario file (.yaml)"
+    scenario = Form(title, is_scenario, partial(scenario_variant, command))
+    # Ahead of robots that are files themselves, as lattices.
+    return (*found[:1], scenario, *found[1:])
+
+
+def scenario_variant(command: str) -> Variant:
+    """The form of `simulate` or `plan` for a scenario file, which has all options."""
+
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", help="a scenario file (.yaml)")
+        output_arguments(parser)
+
+    def run(args: argparse.Namespace) -> int:
+        scenario = read_scenario(args.model)
+        if scenario.command != command:
+            raise InvalidInput(
+                f"{args.model} is a scenario to {scenario.command}; run `drakebots "
+                f"{scenario.command} {args.model}`"
+            )
+        with progress_bar(f"{command} {scenario.robot}") as progress:
+            result = resolve(scenario.task.run)(scenario.problem, progress=progress)
+        return finish(args, result)
+
+    file = {"simulate": "trot", "plan": "walk"}[command]
+    example = f"drakebots {command} examples/{file}.yaml -o run.nc"
+    return Variant(f"{command} what a scenario file says", example, arguments, run)
 
 
 def kind_forms(command: str) -> tuple[Form, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         resolve,
         robots,
     )
+    from drakebots.robots.scenario import Scenario, is_scenario, read_scenario
     from drakebots.robots.show import (
         names_stored_plan,
         plan,
