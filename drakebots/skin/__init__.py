@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.skin.drake import CoupledSkeleton
+    from drakebots.skin.drake import CoupledSkeleton, SkinDrawing, add_skin
     from drakebots.skin.motion import MOTIONS, TableMotion, read_motion_file
     from drakebots.skin.record import SkinRecord
     from drakebots.skin.simulate import SkinSimulation, simulate_skinned

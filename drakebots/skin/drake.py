@@ -1,14 +1,51 @@
-"""Skeleton and skin as one Drake system."""
+"""Skeleton and skin as one Drake system, for a plant of your own.
+
+builder = DiagramBuilder()
+scene_graph = builder.AddSystem(SceneGraph())
+plant = MultibodyPlant(time_step=0.0)  # not added to the builder
+plant.RegisterAsSourceForSceneGraph(scene_graph)
+Parser(plant).AddModels("x.urdf")
+plant.Finalize()
+skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
-from pydrake.systems.framework import BasicVector, Context, LeafSystem
+from pydrake.common.value import AbstractValue
+from pydrake.geometry import Meshcat, SceneGraph
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import (
+    BasicVector,
+    Context,
+    DiagramBuilder,
+    LeafSystem,
+)
+from pydrake.systems.rendering import MultibodyPositionToGeometryPose
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
-from drakebots.skin.frame import CoupledState, CoupledStepper, Servo
+from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import surface_triangles
+from drakebots.skin.file.description import read_skin
+from drakebots.skin.file.robot import (
+    dress,
+    effort_limits,
+    rest_positions,
+    skin_mesh,
+)
+from drakebots.skin.frame import (
+    Collisions,
+    CoupledState,
+    CoupledStepper,
+    PatchContact,
+    Servo,
+    SkinGround,
+)
 from drakebots.skin.record import vertex_stress
+from drakebots.view.skin import SkinView, colour_scale
 
 
 class CoupledSkeleton(LeafSystem):
@@ -124,3 +161,138 @@ class CoupledSkeleton(LeafSystem):
         state.get_mutable_discrete_state().set_value(
             self._packed(result.state, result.torques)
         )
+
+
+class SkinDrawing(LeafSystem):
+    """Draws a skin in Meshcat, coloured by its stress.
+
+                          ┌─────────────┐
+        vertices (3 n) ──▶│             │
+                          │ SkinDrawing │
+        stress (n) ──────▶│             │
+                          └─────────────┘
+
+    Inputs are those outputs of :class:`CoupledSkeleton` [m], [Pa]; drawn every 1/30 s.
+
+    Args:
+        meshcat: the server.
+        model: the skin.
+        stress: at which the colours end [Pa].
+        path: of the mesh in Meshcat's tree.
+    """
+
+    def __init__(self, meshcat: Meshcat, model: FemModel, stress: float, path: str):
+        super().__init__()
+        self.set_name("skin_drawing")
+        mesh = model.space.mesh
+        scale = colour_scale("stress", np.array([stress]))
+        triangles = surface_triangles(mesh)
+        self._view = SkinView(meshcat, mesh.vertices, triangles, scale, path=path)
+        count = len(mesh.vertices)
+        self._vertices = self.DeclareVectorInputPort("vertices", 3 * count)
+        self._stress = self.DeclareVectorInputPort("stress", count)
+        self.DeclarePeriodicPublishEvent(1 / 30, 0.0, self._show)
+        self.DeclareForcedPublishEvent(self._show)
+
+    def _show(self, context):
+        positions = self._vertices.Eval(context).reshape(-1, 3)
+        self._view.show(positions, self._stress.Eval(context))
+
+
+def add_skin(
+    builder: DiagramBuilder,
+    plant: MultibodyPlant,
+    skin: str | Path,
+    *,
+    meshcat: Meshcat | None = None,
+    time_step: float = 5e-3,
+    friction: float | None = None,
+    path: str = "/skin",
+    **options,
+) -> CoupledSkeleton:
+    """Puts an elastic skin on a plant of your own, and the two into a diagram.
+
+    The plant gives the equations of the skeleton and must stay outside of the diagram,
+    where it would move by itself. The system that is added moves skeleton and skin, and
+    poses the plant's shapes in the scene graph, for whatever draws or queries it.
+
+    Args:
+        builder: of the diagram, with the scene graph.
+        plant: finalized, in SI; registered with the scene graph.
+        skin: its `.skin.yaml`, with bodies and joints of the plant by name.
+        meshcat: where to draw the skin, coloured by its stress.
+        time_step: of skeleton and skin [s].
+        friction: of a ground at z = 0, that the contact points of the skin's file and
+            the skin touch; None for no ground.
+        path: of the skin in Meshcat's tree.
+        options: of :class:`~drakebots.skin.frame.stepper.CoupledStepper`.
+
+    Returns:
+        The system; its servos have the gains of the skin's file.
+
+    Raises:
+        InvalidInput: for a plant in the builder, or without its scene graph.
+        UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
+    """
+    file = Path(skin)
+    description = read_skin(file)
+    mesh, _ = skin_mesh(file, description)
+    if any(system is plant for system in builder.GetSystems()):
+        raise InvalidInput(
+            "add_skin: the plant is in the builder, where it would move by itself; "
+            "make it by MultibodyPlant(0.0) and RegisterAsSourceForSceneGraph"
+        )
+    source = plant.get_source_id() if plant.geometry_source_is_registered() else None
+    graphs = [
+        system
+        for system in builder.GetSystems()
+        if source is not None
+        and isinstance(system, SceneGraph)
+        and system.model_inspector().SourceIsRegistered(source)
+    ]
+    if not graphs:
+        raise InvalidInput(
+            "add_skin: the plant is not registered with a scene graph in the builder; "
+            "call plant.RegisterAsSourceForSceneGraph before you parse"
+        )
+    (scene_graph,) = graphs
+    context = _posed_context(plant, scene_graph, description.joints)
+    fem, glue = dress(plant, context, file, description, mesh)
+    options = {"context": context, "effort_limits": effort_limits(plant)} | options
+    if friction is not None:
+        ground = {
+            "patches": description.patches,
+            "patch_contact": PatchContact(friction),
+            "collisions": Collisions(ground=SkinGround(friction)),
+        }
+        options = ground | options
+    gains = description.servos
+    system = CoupledSkeleton(
+        CoupledStepper(plant, fem, glue, time_step, **options),
+        stiffness=gains.stiffness,
+        damping=gains.damping,
+    )
+    builder.AddSystem(system)
+    poses = builder.AddSystem(MultibodyPositionToGeometryPose(plant))
+    builder.Connect(system.GetOutputPort("position"), poses.get_input_port())
+    builder.Connect(poses.get_output_port(), scene_graph.get_source_pose_port(source))
+    if meshcat is not None:
+        softest = min(material.youngs_modulus for material in fem.materials)
+        drawing = SkinDrawing(meshcat, fem, 0.05 * softest, path)
+        builder.AddSystem(drawing)
+        for name in ("vertices", "stress"):
+            builder.Connect(system.GetOutputPort(name), drawing.GetInputPort(name))
+    return system
+
+
+def _posed_context(
+    plant: MultibodyPlant, scene_graph: SceneGraph, joints: dict[str, float]
+) -> Context:
+    """A context of the plant alone in the skin's rest pose, and its shapes with it."""
+    context, graph = plant.CreateDefaultContext(), scene_graph.CreateDefaultContext()
+    plant.SetPositions(context, rest_positions(plant, joints))
+    poses = plant.get_geometry_pose_output_port().Eval(context)
+    scene_graph.get_source_pose_port(plant.get_source_id()).FixValue(graph, poses)
+    query = scene_graph.get_query_output_port().Eval(graph)
+    plant.get_geometry_query_input_port().FixValue(context, AbstractValue.Make(query))
+    return context

@@ -46,7 +46,7 @@ def trot_in_drake(
     )
     plant = robot.plant
     source = builder.AddSystem(GaitSource(waveform, robot.scaling.time))
-    drive = builder.AddSystem(PiezoDrive(robot))
+    drive = builder.AddSystem(PiezoDrive(robot.plant, robot.scaling))
     builder.Connect(source.get_output_port(), drive.GetInputPort("voltages"))
     builder.Connect(plant.get_state_output_port(), drive.GetInputPort("state"))
     builder.Connect(drive.get_output_port(), plant.get_actuation_input_port())

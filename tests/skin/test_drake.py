@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from pydrake.geometry import Meshcat, SceneGraph
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import package_root
+from drakebots.skin import add_skin
 from drakebots.skin.drake import CoupledSkeleton
+from drakebots.skin.file import load_skinned
 from drakebots.skin.frame.skeleton import Servo
 from tests.helpers.skinned_leg import DT, Leg, skin_model, stepper
 
@@ -82,3 +88,63 @@ def test_bad_input(model):
     wrong = stepper(Leg("free"), model).start()
     with pytest.raises(InvalidInput, match="coupled state"):
         system.set_coupled_state(context, wrong)
+
+
+# --- a skin on a plant of one's own -----------------------------------------
+
+FOLDER = package_root() / "skinned_leg"
+
+
+def own_plant(builder):
+    """The leg by Drake's own parser, beside the scene graph of a diagram."""
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant = MultibodyPlant(0.0)
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    Parser(plant).AddModels(str(FOLDER / "skinned_leg.sdf"))
+    plant.Finalize()
+    return plant, scene_graph
+
+
+def test_a_skin_on_a_plant_of_ones_own():
+    """It moves as the robot that drakebots loads, its shapes with it, and is drawn."""
+    builder = DiagramBuilder()
+    plant, scene_graph = own_plant(builder)
+    meshcat = Meshcat()
+    file = FOLDER / "skinned_leg.skin.yaml"
+    system = add_skin(builder, plant, file, meshcat=meshcat, time_step=5e-3)
+    builder.ExportInput(system.GetInputPort("desired_position"), "goal")
+    builder.ExportOutput(scene_graph.get_query_output_port(), "query")
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    diagram.GetInputPort("goal").FixValue(simulator.get_context(), GOAL)
+    simulator.AdvanceTo(0.05)
+    found = system.coupled_state(system.GetMyContextFromRoot(simulator.get_context()))
+    robot = load_skinned("skinned_leg")
+    run = robot.stepper(5e-3)
+    state = run.start()
+    for _ in range(10):
+        state = run.step(state, servo=robot.servo(GOAL)).state
+    np.testing.assert_allclose(found.q, state.q, atol=1e-12)
+    np.testing.assert_allclose(found.skin.positions, state.skin.positions, atol=1e-12)
+    # What is drawn and touched stands where the system says.
+    query = diagram.GetOutputPort("query").Eval(simulator.get_context())
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, found.q)
+    for name in ("thigh", "shin"):
+        body = plant.GetBodyByName(name)
+        X_WB = query.GetPoseInWorld(plant.GetBodyFrameIdOrThrow(body.index()))
+        assert X_WB.IsNearlyEqualTo(body.EvalPoseInWorld(context), 1e-12)
+    assert meshcat.HasPath("/skin")
+
+
+def test_plants_that_get_no_skin():
+    file = FOLDER / "skinned_leg.skin.yaml"
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 1e-3)
+    Parser(plant).AddModels(str(FOLDER / "skinned_leg.sdf"))
+    plant.Finalize()
+    with pytest.raises(InvalidInput, match="the plant is in the builder"):
+        add_skin(builder, plant, file)
+    plant, _ = own_plant(DiagramBuilder())
+    with pytest.raises(InvalidInput, match="not registered with a scene graph"):
+        add_skin(DiagramBuilder(), plant, file)

@@ -240,9 +240,14 @@ def build(problem: HamrSimulation) -> HamrDiagram:
     )
     plant, unit = robot.plant, robot.scaling
     gait = builder.AddSystem(GaitSource(waveform, unit.time))
-    drive = builder.AddSystem(PiezoDrive(robot))
+    drive = builder.AddSystem(PiezoDrive(robot.plant, robot.scaling))
     encoder = builder.AddSystem(
-        Encoder(robot, noise=problem.encoder_noise, seed=problem.seed)
+        Encoder(
+            robot.plant,
+            robot.scaling,
+            noise=problem.encoder_noise,
+            seed=problem.seed,
+        )
     )
     state = plant.get_state_output_port()
     for system in (drive, encoder):

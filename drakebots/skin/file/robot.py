@@ -75,7 +75,7 @@ class SkinnedRobot:
     @cached_property
     def effort_limits(self) -> np.ndarray:
         """Largest torque of each actuator (m,) [N m]; inf without a limit."""
-        return np.array([a.effort_limit() for a in _actuators(self.plant)])
+        return effort_limits(self.plant)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -166,36 +166,67 @@ def load_skinned(
     model = name_or_path if isinstance(name_or_path, Model) else load(name_or_path)
     path = skin_path(model.path) if not isinstance(skin, (str, Path)) else Path(skin)
     given = skin if isinstance(skin, SkinDescription) else read_skin(path)
-    mesh, report = _mesh(path, given)
+    mesh, report = skin_mesh(path, given)
+    builder = DiagramBuilder()
+    robot = build_robot(model, builder, time_step=time_step, ground=ground)
+    diagram = builder.Build()
+    root = diagram.CreateDefaultContext()
+    context = robot.plant.GetMyMutableContextFromRoot(root)
+    fem, glue = dress(robot.plant, context, path, given, mesh)
+    return SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+
+
+def dress(
+    plant: MultibodyPlant,
+    context: Context,
+    path: Path,
+    skin: SkinDescription,
+    mesh: TetMesh,
+) -> tuple[FemModel, Glue]:
+    """Glues a skin to a plant's links, and puts the context into the skin's rest pose.
+
+    Args:
+        plant: finalized, in SI.
+        context: of the plant, whose geometry query is connected or fixed.
+        path: of the skin's file, for errors.
+        skin: its contents.
+        mesh: its mesh.
+
+    Returns:
+        The elements, and the glue with the mid-edge nodes of P2 tets.
+
+    Raises:
+        ModelProblem: naming the file and what is wrong in it.
+    """
     try:
-        materials = {k: given.regions.get(k, given.material) for k in mesh.regions}
-        for region in given.regions:
+        materials = {k: skin.regions.get(k, skin.material) for k in mesh.regions}
+        for region in skin.regions:
             if region not in materials:
                 raise UnknownName("mesh region", region, map(str, materials))
-        fem = build_model(mesh, materials, quadratic=given.second_order)
-        builder = DiagramBuilder()
-        robot = build_robot(model, builder, time_step=time_step, ground=ground)
-        plant, diagram = robot.plant, builder.Build()
-        root = diagram.CreateDefaultContext()
-        context = plant.GetMyMutableContextFromRoot(root)
-        plant.SetPositions(context, rest_positions(plant, given.joints))
-        if isinstance(given.glue, GlueRadius):
+        fem = build_model(mesh, materials, quadratic=skin.second_order)
+        plant.SetPositions(context, rest_positions(plant, skin.joints))
+        if isinstance(skin.glue, GlueRadius):
             glue = glue_by_radius(
                 mesh.vertices,
                 plant,
                 context,
-                given.glue.radius,
-                between=given.glue.between,
+                skin.glue.radius,
+                between=skin.glue.between,
             )
         else:
-            glue = glue_vertices(mesh.vertices, plant, context, given.glue)
-        if given.second_order:
+            glue = glue_vertices(mesh.vertices, plant, context, skin.glue)
+        if skin.second_order:
             glue = glue_midside(glue, fem.space)
-        for patches in given.patches:
+        for patches in skin.patches:
             find_body(plant, patches.body)
     except (InvalidInput, UnknownName) as error:
         raise ModelProblem(path, str(error)) from error
-    return SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+    return fem, glue
+
+
+def effort_limits(plant: MultibodyPlant) -> np.ndarray:
+    """Largest torque of each actuator of a plant (m,) [N m]; inf without a limit."""
+    return np.array([actuator.effort_limit() for actuator in _actuators(plant)])
 
 
 def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
@@ -229,7 +260,12 @@ def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarra
     return q
 
 
-def _mesh(path, skin):
+def skin_mesh(path: Path, skin: SkinDescription) -> tuple[TetMesh, MeshReport]:
+    """The checked mesh of a skin's file at `path`, and the findings of the check.
+
+    Raises:
+        ModelProblem, FileProblem: naming the mesh's file.
+    """
     file = path.parent / skin.mesh
     read = read_mesh(file)
     try:

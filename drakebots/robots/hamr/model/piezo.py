@@ -27,7 +27,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
-from drakebots.multibody import Robot
+from drakebots.core.units import SI, Scaling
 from drakebots.robots.hamr.model.parameters import (
     ACTUATORS,
     HamrParameters,
@@ -186,9 +186,9 @@ class DriveLaw:
         slope: force lost per unit of deflection (8,).
     """
 
-    def __init__(self, robot: Robot):
-        law, unit = hamr_benders(), robot.scaling
-        joints = actuated_joints(robot.plant)
+    def __init__(self, plant: MultibodyPlant, unit: Scaling = SI):
+        law = hamr_benders()
+        joints = actuated_joints(plant)
         self.tips = np.array([joint.position_start() for joint in joints])
         self.per_volt = 2 * law.orientation * law.force_per_volt / unit.force
         self.offset = law.orientation * law.force_per_volt * law.bias / unit.force
@@ -206,15 +206,19 @@ class PiezoDrive(LeafSystem):
 
     `state` is the plant's, in the plant's units. Voltages are clipped to 0..V_b, as the
     drive electronics do.
+
+    Args:
+        plant: with HAMR's actuators, finalized.
+        scaling: the plant's units.
     """
 
-    def __init__(self, robot: Robot):
+    def __init__(self, plant: MultibodyPlant, scaling: Scaling = SI):
         super().__init__()
         self.set_name("piezo_drive")
-        self._law = DriveLaw(robot)
+        self._law = DriveLaw(plant, scaling)
         n = len(self._law.tips)
         self.DeclareVectorInputPort("voltages", n)
-        self.DeclareVectorInputPort("state", robot.plant.num_multibody_states())
+        self.DeclareVectorInputPort("state", plant.num_multibody_states())
         self.DeclareVectorOutputPort("actuation", n, self._calc)
 
     def _calc(self, context, output):
@@ -310,15 +314,23 @@ class Encoder(LeafSystem):
     estimated velocity, is updated once per period of :func:`hamr_encoder`.
 
     Args:
-        robot: the plant and its units.
+        plant: with HAMR's actuators, finalized.
+        scaling: the plant's units.
         noise: standard deviation of the measured current [A].
         seed: seed of the noise.
     """
 
-    def __init__(self, robot: Robot, *, noise: float = 0.0, seed: int = 0):
+    def __init__(
+        self,
+        plant: MultibodyPlant,
+        scaling: Scaling = SI,
+        *,
+        noise: float = 0.0,
+        seed: int = 0,
+    ):
         super().__init__()
         self.set_name("encoder")
-        plant, unit, circuit = robot.plant, robot.scaling, hamr_encoder()
+        unit, circuit = scaling, hamr_encoder()
         joints = actuated_joints(plant)
         n = self._size = len(joints)
         self._rates = plant.num_positions() + np.array(

@@ -5,12 +5,15 @@ Source: RSS 2018, section IV.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.checks import check_value, non_negative, positive
-from drakebots.model import find_body
-from drakebots.multibody import Robot
+from drakebots.core.units import SI, Scaling
+from drakebots.model import Point, find_body
 from drakebots.robots.hamr.model import declare_held_output, hamr_encoder
 from drakebots.robots.hamr.reference import CHASSIS
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
@@ -35,7 +38,9 @@ class MotionCapture(LeafSystem):
     appears. Until the first one appears the outputs are those of time 0.
 
     Args:
-        robot: the plant and its units; its `model.points` are the markers.
+        plant: with HAMR's chassis and legs, finalized.
+        markers: points of the legs, of which the port `legs` holds the positions.
+        scaling: the plant's units.
         period: time between two video frames [s].
         latency: time until a video frame appears [s], > 0.
         noise: standard deviation of each marker's coordinates [m].
@@ -47,7 +52,9 @@ class MotionCapture(LeafSystem):
 
     def __init__(
         self,
-        robot: Robot,
+        plant: MultibodyPlant,
+        markers: Sequence[Point],
+        scaling: Scaling = SI,
         *,
         period: float = FRAME_PERIOD,
         latency: float = LATENCY,
@@ -59,8 +66,12 @@ class MotionCapture(LeafSystem):
         check_value("motion capture period", period, positive("s"))
         check_value("motion capture latency", latency, positive("s"))
         check_value("motion capture noise", noise, non_negative("m"))
-        plant, unit = robot.plant, robot.scaling
-        self._robot, self._body = robot, find_body(plant, CHASSIS)
+        unit, self._plant = scaling, plant
+        self._body, self._length = find_body(plant, CHASSIS), scaling.length
+        self._markers = [
+            (find_body(plant, m.body).body_frame(), m.p_BF / scaling.length)
+            for m in markers
+        ]
         self._context = plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._period, self._latency = period / unit.time, latency / unit.time
@@ -81,14 +92,19 @@ class MotionCapture(LeafSystem):
         declare_held_output(self, "time", first + _LEGS + 6, 1)
 
     def _frame(self, context) -> np.ndarray:
-        robot, plant = self._robot, self._robot.plant
+        plant, frame = self._plant, self._body.body_frame()
         state = self.EvalVectorInput(context, 0).value()
         plant.SetPositionsAndVelocities(self._context, state)
-        legs = robot.points_positions(self._context, CHASSIS).ravel()
+        legs = self._length * np.concatenate(
+            [
+                plant.CalcPointsPositions(self._context, *marker, frame).ravel()
+                for marker in self._markers
+            ]
+        )
         if self._noise:
             legs = legs + self._noise * self._random.standard_normal(_LEGS)
         X_WB = plant.EvalBodyPoseInWorld(self._context, self._body)
-        position = X_WB.translation() * robot.scaling.length
+        position = X_WB.translation() * self._length
         angles = X_WB.rotation().ToRollPitchYaw().vector()
         return np.concatenate([legs, position, angles, [context.get_time()]])
 
@@ -135,13 +151,13 @@ class LegEstimator(LeafSystem):
     so over the last sample the velocity is taken as constant.
 
     Args:
-        robot: gives the unit of the clock.
+        time_unit: unit of the diagram's clock [s].
     """
 
-    def __init__(self, robot: Robot):
+    def __init__(self, time_unit: float = 1.0):
         super().__init__()
         self.set_name("leg_estimator")
-        self._map, self._unit = hamr_leg_map(), robot.scaling.time
+        self._map, self._unit = hamr_leg_map(), time_unit
         self._period = hamr_encoder().period
         oldest = LATENCY + 2 * FRAME_PERIOD
         self._past = int(np.ceil(oldest / self._period)) + 2

@@ -220,10 +220,17 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     controller = LegController(
         command, kp=problem.kp, kd=problem.kd, kf=problem.kf, time_unit=unit.time
     )
-    drive, estimator = PiezoDrive(robot), LegEstimator(robot)
-    encoder = Encoder(robot, noise=problem.encoder_noise, seed=problem.seed)
+    body = robot.plant, unit
+    drive, estimator = PiezoDrive(*body), LegEstimator(unit.time)
+    encoder = Encoder(*body, noise=problem.encoder_noise, seed=problem.seed)
     # The frames' noise must differ from the encoders'.
-    frames = MotionCapture(robot, noise=problem.mocap_noise, seed=problem.seed + 1)
+    frames = MotionCapture(
+        robot.plant,
+        robot.model.points,
+        unit,
+        noise=problem.mocap_noise,
+        seed=problem.seed + 1,
+    )
     for system in (controller, drive, encoder, frames, estimator):
         builder.AddSystem(system)
 

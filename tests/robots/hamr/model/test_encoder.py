@@ -111,7 +111,7 @@ def test_noise_repeats_with_its_seed(run):
 
 def test_system_holds_the_plates_voltage():
     robot = build_robot(load("hamr"), scaling=MM_G_MS)
-    system = Encoder(robot)
+    system = Encoder(robot.plant, robot.scaling)
     voltages = np.linspace(20, 200, 8)
     simulator = Simulator(system)
     context = simulator.get_mutable_context()

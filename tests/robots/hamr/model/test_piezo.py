@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import InvalidInput, build_robot, load
 from drakebots.core.units import MM_G_MS
@@ -97,7 +101,7 @@ def test_voltages_in_range_pass():
 @pytest.fixture(scope="module")
 def drive():
     robot = build_robot(load("hamr"), scaling=MM_G_MS)
-    return robot, PiezoDrive(robot)
+    return robot, PiezoDrive(robot.plant, robot.scaling)
 
 
 def drive_output(drive, voltages, tips_mm):
@@ -146,3 +150,13 @@ def test_forces_of_the_authors_simulation():
         tip = 1e-3 * rows[f"q_{name[:2]}q{name[2]}act"]
         error = np.abs(law.force(rows[f"V_{name}"], tip) - rows[f"F_{name}"])
         assert error.max() < 3e-9
+
+
+def test_the_drive_of_a_plant_of_ones_own():
+    """Drake's own parser and SI will do: no Robot of ours is needed."""
+    plant = MultibodyPlant(1e-4)
+    Parser(plant).AddModels(str(load("hamr").path))
+    plant.Finalize()
+    robot = SimpleNamespace(plant=plant)
+    forces = drive_output((robot, PiezoDrive(plant)), np.full(8, 60.0), np.zeros(8))
+    assert forces == pytest.approx(hamr_benders().force(np.full(8, 60.0), 0.0))
