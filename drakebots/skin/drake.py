@@ -278,7 +278,7 @@ def add_skin(
     builder.Connect(poses.get_output_port(), scene_graph.get_source_pose_port(source))
     if meshcat is not None:
         softest = min(material.youngs_modulus for material in fem.materials)
-        drawing = SkinDrawing(meshcat, fem, 0.05 * softest, path)
+        drawing = SkinDrawing(meshcat, fem, 0.2 * softest, path)
         builder.AddSystem(drawing)
         for name in ("vertices", "stress"):
             builder.Connect(system.GetOutputPort(name), drawing.GetInputPort(name))
