@@ -75,7 +75,7 @@ class HamrEnv(RobotEnv):
             ground=hamr_ground(OnSurface(surface=surface).mu),
         )
         plant = self.plant = self.robot.plant
-        drive = builder.AddSystem(PiezoDrive(self.robot))
+        drive = builder.AddSystem(PiezoDrive(self.robot.plant, self.robot.scaling))
         builder.Connect(plant.get_state_output_port(), drive.GetInputPort("state"))
         builder.Connect(
             drive.GetOutputPort("actuation"), plant.get_actuation_input_port()
