@@ -31,13 +31,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import h5py
 import numpy as np
 import xarray as xr
 
@@ -54,6 +54,7 @@ _BLOCK = re.compile(
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _HEAD = 64  # [bytes]; HDF5's superblock up to the end of the data
 _CHUNK = 1 << 20
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
 _COMPRESS_FROM = 16 * 1024  # [bytes]
 _FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
 
@@ -63,6 +64,9 @@ _READ_ERRORS = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError),
     *(RuntimeError, IndexError, NotImplementedError),
 )
+
+
+_Stored = tuple[tuple[str, ...], np.ndarray, dict[str, Any]]
 
 
 def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) -> Path:
@@ -76,31 +80,94 @@ def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) 
     Raises:
         FileProblem: when it cannot be written; nothing is left behind.
     """
-    stored = data.copy(deep=False)
-    stored.attrs = {
-        **_attributes(data.attrs),
-        **_attributes({RESERVED + key: text for key, text in header.items()}),
-    }
-    for variable in stored.variables.values():
-        variable.attrs = _attributes(variable.attrs)
-    encoding = {
-        name: _encoding(variable) for name, variable in stored.variables.items()
-    }
+    attributes = data.attrs | {RESERVED + key: text for key, text in header.items()}
     with replacing(path) as part:
         # In memory first: HDF5 2.0 crashes the interpreter when the disk is
         # full (measured), a plain write raises OSError.
-        with _without_cluster():
-            image = stored.to_netcdf(engine="h5netcdf", encoding=encoding)
-        part.write_bytes(image)
+        part.write_bytes(_image(data, attributes))
         seal(part)
     return Path(path)
 
 
-def _without_cluster() -> AbstractContextManager:
-    """In a process with a client of dask, xarray would take a lock of its cluster,
-    which fails for a file in memory."""
-    dask = sys.modules.get("dask")
-    return nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
+def _image(data: xr.Dataset, attributes: Mapping[str, str]) -> bytes:
+    """The bytes of a netCDF-4 file, laid out as h5netcdf does it under xarray.
+
+    Through these a file of 18 small variables took six times as long (88 against 14 ms
+    of processor time), since every variable looked up every dimension again.
+    """
+    variables = {name: _stored(data, name) for name in data.variables}
+    sizes = dict(data.sizes)
+    for dims, values, _ in variables.values():
+        sizes |= dict(zip(dims, values.shape))
+    ids = {dim: np.int32(k) for k, dim in enumerate(sizes)}
+    file = BytesIO()
+    with h5py.File(file, "w", track_order=True) as h5:
+        h5.attrs["_NCProperties"] = np.bytes_(f"version=2,h5py={h5py.__version__}")
+        h5.attrs.update(_attributes(attributes))
+        # Coordinates that no variable names.
+        named = " ".join(
+            v[2].get("coordinates", "") for v in variables.values()
+        ).split()
+        if alone := sorted(set(data.coords) - set(data.dims) - set(named)):
+            h5.attrs["coordinates"] = " ".join(alone)
+        scales = {}
+        for dim, size in sizes.items():
+            if dim in variables:
+                scales[dim] = _add(h5, dim, variables[dim], ids)
+                scales[dim].make_scale(dim)
+            else:
+                # netCDF knows a length of 0 as one that may grow.
+                grows = {} if size else {"maxshape": (None,)}
+                scales[dim] = h5.create_dataset(dim, (size,), ">f4", **grows)
+                scales[dim].make_scale(f"{_NO_VARIABLE}{size:10}".encode())
+            scales[dim].attrs["_Netcdf4Dimid"] = ids[dim]
+        for name, variable in variables.items():
+            if name not in sizes:
+                added = _add(h5, name, variable, ids)
+                for k, dim in enumerate(variable[0]):
+                    added.dims[k].attach_scale(scales[dim])
+    return file.getvalue()
+
+
+def _add(h5: h5py.File, name: str, variable: _Stored, ids: Mapping) -> h5py.Dataset:
+    """Adds a variable without its dimensions' scales."""
+    dims, values, attributes = variable
+    options: dict[str, Any] = {}
+    if 0 in values.shape:
+        options = {"maxshape": tuple(n or None for n in values.shape), "chunks": True}
+    elif values.dtype.kind == "f" and values.nbytes >= _COMPRESS_FROM:
+        options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+    added = h5.create_dataset(name, data=values, track_order=True, **options)
+    if dims:
+        added.attrs["_Netcdf4Coordinates"] = np.array([ids[d] for d in dims], np.int32)
+        added.attrs["_Netcdf4Dimid"] = ids[dims[0]]
+    added.attrs.update(attributes)
+    return added
+
+
+def _stored(data: xr.Dataset, name: str) -> _Stored:
+    """Dimensions, values and attributes of a variable as the file has them."""
+    variable = data.variables[name]
+    dims, values = variable.dims, np.asarray(variable.values)
+    attributes = _attributes(variable.attrs)
+    if values.dtype.kind == "U":
+        # Texts of one width share the dimension of their characters.
+        texts = np.char.encode(values, "utf-8")
+        width = max(1, texts.dtype.itemsize)
+        texts = np.ascontiguousarray(texts.astype(f"S{width}"))
+        values = texts.reshape((*values.shape, 1)).view("S1")
+        dims = (*dims, f"{RESERVED}chars{width}")
+        attributes["_Encoding"] = "utf-8"
+    elif values.dtype.kind == "b":
+        values, attributes["dtype"] = values.astype(np.int8), "bool"
+    others = [
+        other
+        for other, coordinate in data.coords.items()
+        if other not in data.dims and set(coordinate.dims) <= set(variable.dims)
+    ]
+    if others and name not in data.coords:
+        attributes["coordinates"] = " ".join(map(str, sorted(others)))
+    return dims, values, attributes
 
 
 def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:
@@ -110,22 +177,6 @@ def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:
         else text
         for name, text in attributes.items()
     }
-
-
-def _encoding(variable: xr.Variable) -> dict[str, Any]:
-    if variable.dtype.kind == "U":
-        # Texts of one width share the dimension of their characters. xarray
-        # wants the width, and no other digit, in its name.
-        texts = variable.values.ravel().tolist()
-        width = max([1, *(len(text.encode()) for text in texts)])
-        return {"dtype": "S1", "char_dim_name": f"{RESERVED}chars{width}"}
-    if variable.dtype.kind != "f":
-        return {}
-    # NaN is a value here, not the mark of a missing one.
-    encoding: dict[str, Any] = {"_FillValue": None}
-    if variable.nbytes >= _COMPRESS_FROM:
-        encoding.update(zlib=True, complevel=4, shuffle=True)
-    return encoding
 
 
 def seal(path: Path, *, version: int = FORMAT_VERSION) -> None:

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def sweep(
 
     Returns:
         A result of kind "sweep". Its data have one dimension a field; `verdict`,
-        `message`, `file`, `wall_time` and every metric that is a number or a text are
-        arrays over them, NaN or "" where a case has none. Success if every case is
-        one.
+        `message`, `file`, `wall_time`, `processor_time` and every metric that is a
+        number or a text are arrays over them, NaN or "" where a case has none. Success
+        if every case is one.
 
     Raises:
         UnknownName, InvalidInput: for a field, a value or a problem that is none,
@@ -143,7 +144,7 @@ def _found(cases: Sequence[Case], folder: Path) -> dict[int, Outcome]:
                 result = load_result(path)
             except ResultProblem:
                 continue  # damaged: make it again
-            found[k] = Outcome.of(result, sum(result.timings.values()))
+            found[k] = Outcome.of(result, sum(result.timings.values()), np.nan)
     return found
 
 
@@ -152,7 +153,7 @@ def _kept(outcome: Outcome, folder: Path, case: Case) -> Outcome:
     if outcome.result is None:
         return outcome
     outcome.result.save(_path(folder, case))
-    return Outcome.of(outcome.result, outcome.wall)
+    return replace(outcome, result=None)
 
 
 # --- the table --------------------------------------------------------------
@@ -200,6 +201,7 @@ def _table(
             "computed": len(outcomes) - found,
             "found": found,
             "cases_wall_s": float(sum(row.wall for row in rows)),
+            "cases_processor_s": float(np.nansum([row.cpu for row in rows])),
         },
         provenance=provenance(
             None, {"problem": kind, "keys": [case.key for case in cases]}
@@ -221,6 +223,7 @@ def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):
         "message": ([row.message for row in rows], {}),
         "file": ([f"{c.key}.nc" if r.model else "" for c, r in zip(cases, rows)], {}),
         "wall_time": ([row.wall for row in rows], {"units": "s"}),
+        "processor_time": ([row.cpu for row in rows], {"units": "s"}),
     }
     for name, values in _metrics(rows):
         taken = name in dims or name in columns or name == "time"

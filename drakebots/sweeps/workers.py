@@ -57,7 +57,7 @@ class Outcome:
         verdict: of the result, or "error" where there is none.
         message: of the result, or of the error.
         model, kind, metrics: of the result; metrics that are numbers or texts.
-        wall: wall time of the job [s].
+        wall, cpu: wall and processor time of the job, without saving [s].
         result: the result itself, of a job without a path.
     """
 
@@ -67,10 +67,13 @@ class Outcome:
     kind: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     wall: float = 0.0
+    cpu: float = 0.0
     result: Result | None = None
 
     @classmethod
-    def of(cls, result: Result, wall: float = 0.0, *, whole: bool = False) -> Outcome:
+    def of(
+        cls, result: Result, wall: float, cpu: float, *, whole: bool = False
+    ) -> Outcome:
         """The outcome of a job with a result; `whole` keeps the result itself."""
         return cls(
             str(result.verdict),
@@ -83,25 +86,30 @@ class Outcome:
                 if isinstance(v, str | int | float)
             },
             wall,
+            cpu,
             result if whole else None,
         )
 
 
 def run_job(job: Job) -> Outcome:
     """Solves a problem and saves its result; never raises but for Ctrl-C."""
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
+
+    def spent() -> tuple[float, float]:
+        return time.perf_counter() - began[0], time.process_time() - began[1]
+
     try:
         module, _, name = job.run.partition(":")
         result = getattr(importlib.import_module(module), name)(job.problem)
-        wall = time.perf_counter() - began
+        used = spent()
         if job.path is not None:
             result.save(job.path)
-        return Outcome.of(result, wall, whole=job.path is None)
+        return Outcome.of(result, *used, whole=job.path is None)
     # Drake's failed assertions reach Python as SystemExit.
     except (Exception, SystemExit) as error:
         kind = "" if isinstance(error, DrakebotsError) else f"{type(error).__name__}: "
-        wall = time.perf_counter() - began
-        return Outcome("error", kind + one_line(error), wall=wall)
+        wall, cpu = spent()
+        return Outcome("error", kind + one_line(error), wall=wall, cpu=cpu)
 
 
 # --- this machine -----------------------------------------------------------

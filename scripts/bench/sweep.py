@@ -4,9 +4,10 @@ python scripts/bench/sweep.py            # about two minutes
 python scripts/bench/sweep.py --quick
 
 Overhead: what a case costs beside its own work, with one worker, that is sending the
-problem, saving the result, its row of the table. It is the slope of the wall time
-between a sweep of few and one of many cases of the gecko's course, less what the course
-itself takes in the worker; starting the worker is not in it and stands beside it.
+problem, saving the result, its row of the table. It is the slope between a sweep of few
+and one of many cases of the gecko's course, less what the course itself takes in the
+worker; starting the worker is not in it and stands beside it. It is processor time of
+both processes, which other load of the machine affects less than wall time (beside it).
 
 Speedup: HAMR's trot at eight frequencies, by one worker and by two. One worker may use
 no more threads than one of two. On a machine that others use as well, two workers get
@@ -18,11 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,28 +36,45 @@ from drakebots.cli.output import plain, print_table
 TARGET_MS, TARGET_SPEEDUP = 50.0, 1.8
 
 
-def timed(problem: Any, over: dict, workers: int) -> tuple[float, float]:
-    """Wall time of a new sweep, and the sum of its cases' own [s]."""
+@dataclass(frozen=True)
+class Spent:
+    """What a sweep took beside its cases' own work, wall and processor time, and the
+    wall time in all [s]."""
+
+    wall: float
+    cpu: float
+    whole: float
+
+
+def timed(problem: Any, over: dict, workers: int) -> Spent:
+    """Times a new sweep."""
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        began = time.perf_counter(), processor_time()
         table = sweep(problem, over, out=folder, workers=workers)
-        wall = time.perf_counter() - began
+        wall, cpu = time.perf_counter() - began[0], processor_time() - began[1]
     assert table.ok, table.message
-    return wall, table.metrics["cases_wall_s"]
+    own = table.metrics
+    return Spent(wall - own["cases_wall_s"], cpu - own["cases_processor_s"], wall)
+
+
+def processor_time() -> float:
+    """Processor time of this process and of all that have ended under it [s]."""
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in both)
 
 
 def overhead(few: int, many: int) -> dict[str, float]:
     """Milliseconds a case, and seconds until the first can start."""
     problem = gecko.Simulation(targets=((0.2, 0.2),))
     timed(problem, {"epsilon": (0.1,)}, 1)  # compiles
-    walls = {}
-    for count in (few, many):
-        wall, own = timed(problem, {"epsilon": np.linspace(0.09, 0.11, count)}, 1)
-        walls[count] = wall - own
-    slope = (walls[many] - walls[few]) / (many - few)
+    a, b = (
+        timed(problem, {"epsilon": np.linspace(0.09, 0.11, count)}, 1)
+        for count in (few, many)
+    )
     return {
-        "sweep_overhead_ms": 1e3 * slope,
-        "start_s": walls[few] - few * slope,
+        "sweep_overhead_ms": 1e3 * (b.cpu - a.cpu) / (many - few),
+        "overhead_wall_ms": 1e3 * (b.wall - a.wall) / (many - few),
+        "start_processor_s": (a.cpu * many - b.cpu * few) / (many - few),
         "cases": many,
     }
 
@@ -66,7 +86,9 @@ def speedup(cases: int, cycles: int, rounds: int) -> dict[str, float]:
     problem = hamr.Simulation(cycles=cycles)
     over = {"frequency": np.linspace(10, 14, cases)}
     free = cores_free()
-    walls = {n: min(timed(problem, over, n)[0] for _ in range(rounds)) for n in (1, 2)}
+    walls = {
+        n: min(timed(problem, over, n).whole for _ in range(rounds)) for n in (1, 2)
+    }
     return {
         "two_worker_speedup": walls[1] / walls[2],
         "one_worker_s": walls[1],

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import h5netcdf
 import h5py
 import numpy as np
 import pytest
@@ -235,3 +236,37 @@ def test_a_link_is_followed(tmp_path):
     link.symlink_to(tmp_path / "real" / "run.nc")
     make().save(link)
     assert link.is_symlink() and load_result(tmp_path / "real" / "run.nc") == make()
+
+
+def test_dimensions_are_those_of_netcdf(tmp_path):
+    """h5netcdf, which reads HDF5's dimension scales, finds every dimension by name."""
+    texts = np.array([["ä", ""], ["b", "cd"], ["", "e"]])
+    data = xr.Dataset(
+        {
+            "square": (("time", "n"), np.ones((3, 4)), {"units": "1"}),
+            "words": (("time", "word"), texts),
+            "none": (("empty",), np.zeros(0), {"units": "1"}),
+            "scalar": ((), 1.5, {"units": "m"}),
+            "yes": ("word", [True, False], {"units": "1"}),
+        },
+        {
+            "time": ("time", [0.0, 1.0, 2.0], {"units": "s"}),
+            "word": ["first", "second"],
+            "side": ("n", np.arange(4), {"units": "1"}),
+            "alone": ("lonely", np.arange(2), {"units": "1"}),
+        },
+    )
+    path = make(data=data).save(tmp_path / "any.nc")
+    with h5netcdf.File(path, "r") as file:
+        sizes = {name: dim.size for name, dim in file.dimensions.items()}
+        assert sizes == dict(data.sizes) | {
+            "drakebots_chars2": 2,
+            "drakebots_chars6": 6,
+        }
+        for name, variable in data.variables.items():
+            found = file.variables[name].dimensions
+            text = variable.dtype.kind == "U"
+            assert found[: len(found) - text] == variable.dims
+    # As any netCDF file, with no knowledge of ours.
+    with xr.open_dataset(path, engine="h5netcdf", mask_and_scale=False) as plain:
+        assert plain.drop_attrs(deep=False).identical(make(data=data).data)

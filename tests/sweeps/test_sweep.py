@@ -51,7 +51,7 @@ def test_table(swept):
     assert load_result(folder / "out" / "sweep.nc") == table
     lines = (folder / "out" / "sweep.csv").read_text().splitlines()
     assert len(lines) == 9
-    assert lines[0].startswith("root,mode,verdict,message,file,wall_time,square")
+    assert lines[0].startswith("root,mode,verdict,message,file,wall_time,")
 
 
 def test_every_result_is_kept(swept):
