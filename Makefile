@@ -53,6 +53,8 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/platforms.py
 	$(BIN)/python scripts/bench/design.py
 	$(BIN)/python scripts/bench/quad_planning.py
+	$(BIN)/python scripts/bench/sweep.py
+	$(BIN)/python scripts/bench/environments.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py

@@ -33,6 +33,7 @@ def test_sweep_of_a_registered_robot(tmp_path, capsys):
     assert "10" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_words_that_name_a_problem():
     task, base = find_problem("hamr.plan")
     assert (task.problem, base) == ("drakebots.robots.hamr:GaitProblem", {})

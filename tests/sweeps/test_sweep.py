@@ -89,6 +89,7 @@ def test_only_what_is_missing_is_computed(swept):
     assert not [p for p in os.listdir(out) if "part" in p]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "verdict", "words", "tries"),
     [
