@@ -38,8 +38,8 @@ class HamrEnv(RobotEnv):
 
     Args:
         surface: name of the ground's surface: teflon, card or sandpaper.
-        time_step: time step of the plant [s]. At 5e-4 s a trot's stride is within a few
-            per cent of that at 1e-4 s, for a fifth of the time (docs).
+        time_step: time step of the plant [s]. At 5e-4 s the stride of the 10 Hz trot on
+            card is 5 % shorter than at 1e-4 s, which takes 3.6 times as long.
         render_mode: "rgb_array" or None.
     """
 

@@ -27,6 +27,7 @@ _SLOW = (
     *("drakebots design", "drakebots track", "drakebots refine"),
     "drakebots simulate gecko --engine drake",
     *("drakebots plan hamr", "drakebots plan beetle", "drakebots plan gecko"),
+    "drakebots sweep hamr",
     *("drakebots plan my_robot.urdf", "python examples/fifth_robot/hopper.py plan"),
 )
 """Commands that take longer than a minute, or read what such a command wrote."""

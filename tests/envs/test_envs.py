@@ -139,7 +139,10 @@ def test_the_generator_walks_the_gecko_to_its_target(made, seed):
 
 @pytest.mark.long
 def test_hamr_trots_as_in_its_simulation(made):
-    """The same voltages, held for 5 ms, give the stride of the simulated gait."""
+    """The same voltages, held for 5 ms, give the stride of the simulated gait.
+
+    Single cycles of this gait differ by a fifth from one another in either.
+    """
     env = made("Hamr").unwrapped
     wave = make_waveform("trot", 10.0)
     cycles = 5
