@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -65,4 +66,10 @@ def test_one_of_two_workers_is_killed_and_nothing_is_lost(tmp_path):
 @pytest.mark.long
 def test_nobody_answers():
     with pytest.raises(InvalidInput, match="does not answer"):
+        sweep(Waiting(), {"root": (1,)}, scheduler="tcp://127.0.0.1:9")
+
+
+def test_without_dask(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InvalidInput, match="needs dask; pip install"):
         sweep(Waiting(), {"root": (1,)}, scheduler="tcp://127.0.0.1:9")
