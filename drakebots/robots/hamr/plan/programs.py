@@ -312,7 +312,8 @@ class PiezoInputs(DriveLaw):
 def hamr_system() -> ContactSystem:
     """HAMR-VI on flat ground, driven by voltages; mm, g, ms."""
     robot = reference_robot()
-    return ContactSystem(robot, inputs=PiezoInputs(robot), input_names=ACTUATORS)
+    inputs = PiezoInputs(robot.plant, robot.scaling)
+    return ContactSystem(robot, inputs=inputs, input_names=ACTUATORS)
 
 
 def _base_coordinates() -> dict[str, str]:
