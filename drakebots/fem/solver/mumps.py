@@ -116,8 +116,9 @@ MESSAGES = {
     -19: "not enough memory",
 }
 
-_one_at_a_time = threading.Lock()
-"""MUMPS keeps what an instance works on in variables of its modules."""
+_one_at_a_time = threading.RLock()
+"""MUMPS keeps what an instance works on in variables of its modules. Whoever holds the
+lock may take it again: garbage is collected anywhere, solvers included."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -351,7 +352,7 @@ class MumpsSolver(SparseSolver):
             raise
 
     def _solve(self, b, half, x_kept=None):
-        """Sweeps over b (n, ...), which becomes x; and the reduced b or None."""
+        """Sweeps over b (n, ...), which becomes x; and over the reduced b or x_kept."""
         data, columns = self._data, 1 if b.ndim == 1 else b.shape[1]
         small = np.empty((len(self.kept), *b.shape[1:]), order="F")
         if x_kept is not None:
