@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test test-all test-slow lint format check bench models clean
+.PHONY: demo docs types test test-all test-slow lint format check bench models clean
 
 demo: $(READY)
 	mkdir -p $(OUT)
@@ -31,11 +31,17 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# The faces, the two rooms at the top, and what a user writes.
+types: $(READY)
+	$(BIN)/mypy $$(ls drakebots/core/*.py drakebots/results/*.py \
+	  $$(grep -rl "lazy_face(__name__)" drakebots --include=__init__.py) | sort -u) \
+	  tests/house/typed_program.py
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: lint test-all
+check: lint types test-all
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs . $(OUT)/site

@@ -4,11 +4,44 @@ The models/ folder at the top travels in the wheel as drakebots/_models, which
 `packages.find` in pyproject.toml cannot say. kkt.c is a plain library that IPOPT loads,
 blas.c one that MUMPS finds its BLAS in; they are optional, so that drakebots installs
 without a C compiler, plans with MUMPS and solves skins with a slower BLAS.
+A wheel has a stub beside every face, which type checkers need: in a typed package they
+take a name that an `__init__.py` imports for private unless `__all__` spells it.
 """
 
+import ast
+from pathlib import Path
+
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_py import build_py
+
+
+class BuildWithStubs(build_py):
+    """Also writes `__init__.pyi` beside every face."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            for face in Path(self.build_lib).glob("drakebots/**/__init__.py"):
+                source = face.read_text()
+                if "lazy_face(__name__)" in source:
+                    face.with_suffix(".pyi").write_text(stub(source))
+
+
+def stub(source: str) -> str:
+    """What a face shows: the imports for type checkers, and its own constants."""
+    lines, public = [], []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            lines += map(ast.unparse, node.body)
+            names = (name for entry in node.body for name in entry.names)
+            public += [name.asname or name.name for name in names]
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            lines.append(ast.unparse(node))
+    return "\n".join([*lines, f"__all__ = {public}", ""])
+
 
 setup(
+    cmdclass={"build_py": BuildWithStubs},
     packages=[*find_packages(include=["drakebots*"]), "drakebots._models"],
     ext_modules=[
         Extension(

@@ -20,7 +20,7 @@ from drakebots.core.lazy import lazy_face
 try:
     import gymnasium
 except ModuleNotFoundError:  # whoever uses an environment is told
-    gymnasium = None
+    gymnasium = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from drakebots.envs.base import Quantity, RobotEnv

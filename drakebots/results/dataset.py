@@ -147,17 +147,18 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
     Yields:
         (name, values of length n_time).
     """
-    names = ["time", *(n for n in data.variables if n != "time")]
+    names = ["time", *(str(n) for n in data.variables if n != "time")]
     for name in names:
         variable = data.variables[name]
         if "time" not in variable.dims:
             continue
-        others = [dim for dim in variable.dims if dim != "time"]
+        others = [str(dim) for dim in variable.dims if dim != "time"]
         values = variable.transpose("time", *others).values
         unit = f" [{variable.attrs['units']}]" if "units" in variable.attrs else ""
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
-            column = values[(slice(None), *(index for index, _ in item))]
+            where: tuple[Any, ...] = (slice(None), *(index for index, _ in item))
+            column = values[where]
             yield f"{name}{labels}{unit}", column.tolist()
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -82,7 +82,10 @@ class Result:
     model: str
     verdict: Verdict
     message: str
-    data: xr.Dataset = _SharedDataset()  # type: ignore[assignment]
+    if TYPE_CHECKING:
+        data: xr.Dataset
+    else:
+        data: xr.Dataset = _SharedDataset()
     residuals: Mapping[str, float]
     timings: Mapping[str, float]
     metrics: Mapping[str, Any]
@@ -156,7 +159,7 @@ class Result:
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict, every short figure, and the data."""
         facts: dict[str, Any] = {"verdict": self.verdict, "": self.message}
-        facts |= {k: v for k, v in self.metrics.items() if len(str(v)) <= _SHORT}
+        facts |= {k: v for k, v in self.metrics.items() if len(_shown(v)) <= _SHORT}
         facts |= {f"residual {k}": v for k, v in list(self.residuals.items())[:3]}
         facts |= {f"{k} [s]": v for k, v in self.timings.items()}
         rows = "".join(
@@ -259,10 +262,13 @@ def load_result(path: str | Path) -> Result:
     if missing:
         raise ResultProblem(path, f"lacks the field {missing[0]!r}; {AGAIN}")
     try:
-        texts = {name: header[name] for name in _TEXTS}
+        texts: dict[str, Any] = {name: header[name] for name in _TEXTS}
         mappings = {name: json.loads(header[name]) for name in _MAPPINGS}
         texts["kind"] = unique_kind(
-            texts["kind"], texts["model"], mappings["metrics"], list(data.variables)
+            texts["kind"],
+            texts["model"],
+            mappings["metrics"],
+            [str(name) for name in data.variables],
         )
         folders = None
         if "folder" in header:
@@ -277,6 +283,10 @@ def _folder(path: str | Path) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

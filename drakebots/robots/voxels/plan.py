@@ -13,6 +13,7 @@ ours.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -110,9 +111,9 @@ class ReachProblem:
             is not > 0.
     """
 
-    targets: tuple[Target, ...]
+    targets: Sequence[Target]
     lattice: LatticeSpec | None = None
-    actuators: tuple[Control, ...] = ()
+    actuators: Sequence[Control] = ()
     stroke: float | None = None
     path: Path | None = None
 

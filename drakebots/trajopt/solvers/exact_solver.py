@@ -119,7 +119,7 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
     one refuse it by a TypeError.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
     @staticmethod
