@@ -1,6 +1,6 @@
 """Overhead of a sweep a case, and two workers beside one.
 
-python scripts/bench/sweep.py            # about two minutes
+python scripts/bench/sweep.py            # about a minute
 python scripts/bench/sweep.py --quick
 
 Overhead: what a case costs beside its own work, with one worker, that is sending the
@@ -79,20 +79,18 @@ def overhead(few: int, many: int) -> dict[str, float]:
     }
 
 
-def speedup(cases: int, cycles: int, rounds: int) -> dict[str, float]:
-    """Wall time with one worker over that with two; the best of some rounds each."""
+def speedup(cases: int, cycles: int, time_step: float) -> dict[str, float]:
+    """Wall time with one worker over that with two."""
     for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"
-    problem = hamr.Simulation(cycles=cycles)
+    problem = hamr.Simulation(cycles=cycles, time_step=time_step)
     over = {"frequency": np.linspace(10, 14, cases)}
     free = cores_free()
-    walls = {
-        n: min(timed(problem, over, n).whole for _ in range(rounds)) for n in (1, 2)
-    }
+    one, two = (timed(problem, over, workers).whole for workers in (1, 2))
     return {
-        "two_worker_speedup": walls[1] / walls[2],
-        "one_worker_s": walls[1],
-        "two_workers_s": walls[2],
+        "two_worker_speedup": one / two,
+        "one_worker_s": one,
+        "two_workers_s": two,
         "cores_free": free,
     }
 
@@ -116,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--quick", action="store_true", help="few and short cases")
     args = parser.parse_args(argv)
     rows = overhead(2, 6) if args.quick else overhead(4, 44)
-    rows |= speedup(2, 1, 1) if args.quick else speedup(8, 4, 2)
+    rows |= speedup(2, 1, 5e-4) if args.quick else speedup(8, 3, 1e-4)
     print_table("sweep", rows)
     result = {
         "sweep_overhead_ms": {"unit": "ms", "target": TARGET_MS},
