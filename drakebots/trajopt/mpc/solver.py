@@ -32,6 +32,10 @@ LADDER = (1000.0, 100.0, 10.0, 1.0)
 """Factors of the barrier of a plan that starts from nothing. Softer contact acts at a
 distance, and the horizon of hard contact has many poor minima (docs/control.md)."""
 
+UNSETTLED = 0.1
+"""A first plan whose dynamics are missed by this share of the weight is made anew, with
+hard contact from the start."""
+
 STEPS = 12
 """Newton steps on every rung of the ladder."""
 
@@ -129,17 +133,28 @@ class MpcSolver:
         q = check_value("mpc: q", q, array((self._sizes["nq"],)))
         v = check_value("mpc: v", v, array((self._sizes["nv"],)))
         wanted = self._wanted(reference, time, q, v)
-        point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
-        ok, gains = True, None
         count = iterations or (self.problem.iterations if warm else STEPS)
-        for factor in LADDER if warm is None and self._sizes["nc"] else (1.0,):
-            relaxed = factor * self._relaxed
+        if warm is None and self._sizes["nc"]:
+            found = self._climb(self._rest(q, v), wanted, LADDER, count)
+            plan = self._plan(*found[:2], wanted, time, began, found[2])
+            # Soft contact may throw a light robot up, to where nothing holds it.
+            if plan.residuals["dynamics"] < UNSETTLED * self._contact[1]:
+                return plan
+        point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
+        point, gains, ok = self._climb(point, wanted, LADDER[-1:], count)
+        return self._plan(point, gains, wanted, time, began, ok)
+
+    def _climb(self, point: _Point, wanted, ladder, count: int):
+        """`count` Newton steps on every rung: the iterate, gains, and whether it is
+        good."""
+        ok, gains = True, None
+        for factor in ladder:
             for _ in range(count):
-                new, gains_new, ok = self._step(point, wanted, relaxed)
+                new, gains_new, ok = self._step(point, wanted, factor * self._relaxed)
                 if new is None:
                     break
                 point, gains = new, gains_new
-        return self._plan(point, gains, wanted, time, began, ok)
+        return point, gains, ok
 
     def _wanted(self, reference, time, q, v):
         n, sizes = self.problem.knots + 1, self._sizes

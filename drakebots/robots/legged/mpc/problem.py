@@ -121,7 +121,7 @@ class Control:
     step: float = 0.05
     knots: int = 20
     period: float = 1 / 60
-    iterations: int = 3
+    iterations: int = 2
     delay: float | None = None
     budget: float = 1.0
     seed: int = 0

@@ -15,7 +15,7 @@ from drakebots.results import load_result
 from drakebots.robots.legged.mpc import Control, Push, control
 from drakebots.robots.legged.mpc.control import _Run
 from drakebots.robots.legged.mpc.rivals import planned_way
-from tests.helpers.scripts import is_picture
+from tests.helpers.scripts import is_picture, load_script
 
 HOPPER = load("hopper")
 
@@ -175,6 +175,28 @@ def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["solve_hz"] > 0 and told["fell"] is False
     assert page.stat().st_size > 1e6 and load_result(out).kind == "legged.mpc"
+
+
+@pytest.mark.long
+def test_closed_loops_stay_closed_under_control():
+    """Four five-bar legs stand, pushed; every plan closes its loops, as the plant."""
+    push = Push(5.0, 0.1, 0.1, 0.0)
+    problem = Control("minitaur", pushes=(push,), duration=0.4, delay=0.01)
+    done = control(problem)
+    assert done.ok and done.metrics["tilt_max_deg"] < 5
+    assert done.residuals["loop gap [m]"] < 1e-4
+    assert done.metrics["solve_failures"] < 0.3 * done.metrics["solves"]
+
+
+def test_bench_gives_rates(capsys):
+    bench = load_script("mpc.py")
+    assert bench.main(["--only", "hopper"]) == 0
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert figures["hopper_hz"] > 0 and figures["hopper_p99_ms"] > 0
+    # The same start for every controller, another one for every seed.
+    one, same, other = (bench.pushed(HOPPER, seed, 50.0) for seed in (1, 1, 2))
+    assert one == same and one.pushes != other.pushes
+    assert abs(one.mass_error) == abs(one.friction_error) == 0.2
 
 
 def test_problems_refuse():
