@@ -90,7 +90,7 @@ SIMULATE = Variant(
 _SOLVER = ("time_limit", "checkpoint", "resume")
 _GAIT = attribute_texts(GaitProblem, but=(*_SOLVER, "from_run"))
 _JUMP = attribute_texts(JumpProblem, but=_SOLVER)
-_BOTH = ("surface", "friction", "knots", "tilt", "symmetric")
+_BOTH = ("surface", "friction", "knots", "tilt", "symmetric", "linear_solver")
 _GAIT_WEIGHTS = attribute_texts(GaitWeights)
 _WEIGHTS = ("pose", "rates", "near")
 """Weights of a gait's cost that have an option."""

@@ -77,6 +77,9 @@ BETWEEN_OPTIONS = NEAR_OPTIONS | {
     "mu_init": 1e-4,
     # Not the barrier's answer is wanted but the way to the next.
     "barrier_tol_factor": 1e3,
+    # What is added to an indefinite Hessian shortens steps: little more than it needs.
+    "perturb_inc_fact": 4.0,
+    "perturb_dec_fact": 0.2,
     "bound_push": 1e-5,
     "bound_frac": 1e-5,
     "slack_bound_push": 1e-5,
@@ -111,10 +114,10 @@ def plan(
     clock = Clock(problem.time_limit)
     guess = first_gait(problem) if gait else simulated_jump(problem)
     clock.add({"warm start": clock.elapsed})
-    solver = partial(solve, progress=progress)
+    solver = partial(_solve, problem.linear_solver, progress=progress)
     start = _start(problem, guess)
     coarse = None
-    if problem.resume is None and not (gait and problem.from_run):
+    if gait and problem.resume is None and problem.from_run is None:
         coarse = _solve_coarse(problem, guess, solver, clock)
     contact, solution = _solve_stages(
         problem,
@@ -206,6 +209,12 @@ def _builder(problem: GaitProblem | JumpProblem, guess: Guess, start):
     return partial(build, swinging=swings(q)) if problem.clearance else build
 
 
+def _solve(linear_solver: str, program: Program, x: np.ndarray, *, options, **more):
+    """`solve` with a linear solver."""
+    options = {**options, "linear_solver": linear_solver}
+    return solve(program, x, options=options, **more)
+
+
 def _options(program: Program, x: np.ndarray, later: bool) -> dict:
     """Options for a start from x; a start that is feasible already (an earlier plan,
     a checkpoint) is kept close to."""
@@ -224,15 +233,14 @@ def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
 
 
 def _solve_coarse(
-    problem: GaitProblem | JumpProblem, guess: Guess, solver, clock: Clock
+    problem: GaitProblem, guess: Guess, solver, clock: Clock
 ) -> Solution | None:
-    """The answer with half the intervals, where it takes fewer iterations than with
-    all and each costs half: by the first weights, in half of the time that is left.
-    None if there are too few knots or it was not found."""
+    """The answer with half the intervals, each of whose iterations costs half: by the
+    first weights, in half of the time that is left. None if there are too few knots or
+    it was not found. (Of a jump it is too far from the answer to save any.)"""
     coarse = coarser(problem)
     if coarse is None or not (clock.left is None or clock.left > 0):
         return None
-
     guess = guess.on_knots(coarse.knots)
     start = partial(packed, guess=guess)
     own = Clock(None if clock.left is None else clock.left / 2)

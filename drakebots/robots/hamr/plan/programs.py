@@ -42,6 +42,7 @@ from drakebots.core.checks import (
     check_value,
     flag,
     non_negative,
+    one_of,
     optional,
     positive,
     whole,
@@ -86,6 +87,8 @@ SWING = 0.1
 """Share of a cycle, about a foot's highest knot, in which `clearance` is kept."""
 
 SLACK_WEIGHTS = (50.0, 500.0, 5e3, 5e4)
+
+LINEAR_SOLVERS = ("mumps", "structured")
 
 
 # --- problems ---------------------------------------------------------------
@@ -168,6 +171,8 @@ class _PlanProblem(OnSurface):
         time_limit: limit of the wall time, warm start included [s].
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint file, or a plan with as many knots, to start from.
+        linear_solver: of IPOPT's systems: mumps, or structured, which is faster
+            (docs/planning.md) and needs a C compiler when drakebots is installed.
     """
 
     knots: int = 51
@@ -176,12 +181,14 @@ class _PlanProblem(OnSurface):
     time_limit: float | None = None
     checkpoint: str | Path | None = None
     resume: str | Path | Result | None = None
+    linear_solver: str = "mumps"
 
     def __post_init__(self):
         super().__post_init__()
         check(
             self,
             "",
+            linear_solver=one_of("linear solver", LINEAR_SOLVERS),
             knots=whole(5),
             tilt=between(0, np.pi / 2, "rad", open_ends=True),
             symmetric=flag(),
@@ -277,7 +284,7 @@ COARSE = 25
 """Fewest knots of a coarser problem that still tells the steps of all feet."""
 
 
-def coarser(problem: GaitProblem | JumpProblem) -> GaitProblem | JumpProblem | None:
+def coarser(problem: GaitProblem) -> GaitProblem | None:
     """The problem with half the intervals and the same cost, or None if it has few.
 
     Sums over knots stand for integrals, so their weights go with the number of
@@ -288,11 +295,7 @@ def coarser(problem: GaitProblem | JumpProblem) -> GaitProblem | JumpProblem | N
         return None
     share, weights = (knots - 1) / (problem.knots - 1), problem.weights
     factors = {"effort": share, "smooth": share, "loops": 1 / share, "near": 1 / share}
-    scaled = {
-        name: factor * getattr(weights, name)
-        for name, factor in factors.items()
-        if hasattr(weights, name)
-    }
+    scaled = {name: factor * getattr(weights, name) for name, factor in factors.items()}
     return replace(problem, knots=knots, weights=replace(weights, **scaled))
 
 
