@@ -75,11 +75,6 @@ NEAR_OPTIONS = {
 
 BETWEEN_OPTIONS = NEAR_OPTIONS | {
     "mu_init": 1e-4,
-    # Not the barrier's answer is wanted but the way to the next.
-    "barrier_tol_factor": 1e3,
-    # What is added to an indefinite Hessian shortens steps: little more than it needs.
-    "perturb_inc_fact": 4.0,
-    "perturb_dec_fact": 0.2,
     "bound_push": 1e-5,
     "bound_frac": 1e-5,
     "slack_bound_push": 1e-5,
@@ -279,10 +274,10 @@ def _solve_stages(
     coarse: Solution | None,
 ) -> tuple[ContactImplicit, Solution]:
     """The last weight's problem and solution; failed if contact is soft."""
-    weights, options = problem.weights.slack, _options
+    weights, options, first = problem.weights.slack, _options, start
     if coarse is not None:
         parts = on_knots(coarse.parts, problem.knots)
-        start, options = (lambda program: program.pack(parts)), _fine_options
+        first, options = (lambda program: program.pack(parts)), _fine_options
         weights = weights[1:] or weights
     if _interrupted(coarse):
         # Only to have the iterate in the problem's own knots.
@@ -290,7 +285,7 @@ def _solve_stages(
     continuation = solve_penalty_continuation(
         build=lambda weight: build(slack_weight=weight),
         weights=weights,
-        start=start,
+        start=first,
         solver=solver,
         options=options,
         done=lambda stages: _closed(stages, coarse is not None),
@@ -300,6 +295,9 @@ def _solve_stages(
     if _interrupted(coarse):
         message = f"interrupted with {len(coarse.parts['q'])} knots"
         return contact, replace(solution, verdict=Verdict.INTERRUPTED, message=message)
+    timely = clock.left is None or clock.left > 0
+    if coarse is not None and solution.verdict is Verdict.FAILED and timely:
+        return _solve_stages(problem, build, start, solver, clock, None)
     worst = audit(contact, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
         if continuation.missed is not None:
