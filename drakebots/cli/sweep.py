@@ -11,7 +11,7 @@ from typing import Any
 
 from drakebots.cli.command import Command, Variant
 from drakebots.cli.inputs import stored_motion
-from drakebots.cli.options import attribute_texts, check_folder, option
+from drakebots.cli.options import attribute_texts, check_folder, option, quantity
 from drakebots.cli.output import drawn, exit_code, print_rows, report_of, tell
 from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.errors import DrakebotsError, InvalidInput
@@ -65,13 +65,15 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def _values(text: str, flag: str, kind: str) -> list[Any]:
-    """The values of "A,B,...".
+def _values(text: str, flag: str, kind: str, help_text: str = "") -> list[Any]:
+    """The values of "A,B,...", numbers with the unit that the help text names.
 
     Raises:
         InvalidInput: naming the word that is none.
     """
     parse, what = _PARSERS[kind]
+    if kind == "float":
+        parse = quantity(flag, help_text)
     found = []
     for word in text.split(","):
         try:
@@ -126,10 +128,10 @@ def _arguments(parser, names: Iterable[str], options) -> None:
 def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int:
     check_folder(args.output)
     over = {}
-    for name, (kind, _) in options.items():
+    for name, (kind, help_text) in options.items():
         text = getattr(args, f"of_{name}")
         if text is not None:
-            values = _values(text, option(name), kind)
+            values = _values(text, option(name), kind, help_text)
             base, over = (
                 (base | {name: values[0]}, over)
                 if len(values) == 1

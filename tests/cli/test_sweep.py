@@ -74,7 +74,7 @@ def test_options_are_the_fields(capsys):
         (["hamr.simulate", "--frequency", "2"], "give a field several values"),
         (
             ["hamr.simulate", "--frequency", "2,fast"],
-            "--frequency: 'fast' must be a number",
+            "--frequency: 'fast' is no number",
         ),
         (
             ["hamr.simulate", "--cycles", "0,1"],

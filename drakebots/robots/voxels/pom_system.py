@@ -1,11 +1,11 @@
 """Planes of motion in a Drake diagram: nodes from actuator displacements.
 
-                 ┌───────────┐──▶ displacement (3 E) m
-    u (M) m   ──▶│ PomSystem │──▶ position (3 E) m
-                 └───────────┘──▶ effector (3 E') m
-                 ┌───────────┐
-    u (M) m   ──▶│ PomDrawing│──▶ poses of the voxels, for a SceneGraph
-                 └───────────┘
+                       ┌────────────┐──▶ displacement (3 E) m
+    actuators (M) m ──▶│ PomSystem  │──▶ position (3 E) m
+                       └────────────┘──▶ effector (3 E') m
+                       ┌────────────┐
+    actuators (M) m ──▶│ PomDrawing │──▶ poses of the voxels, for a SceneGraph
+                       └────────────┘
 
 Both are functions of u without state, x = J u of
 :class:`drakebots.lattice.pom.PlanesOfMotion`.
@@ -51,7 +51,7 @@ class PomSystem(LeafSystem):
         super().__init__()
         self.set_name("planes_of_motion")
         self.pom = pom
-        self.DeclareVectorInputPort("u", len(pom.controls))
+        self.DeclareVectorInputPort("actuators", len(pom.controls))
         rest = pom.lattice.positions[pom.effector_nodes].ravel()
         self._declare("displacement", pom.J, np.zeros(len(rest)))
         self._declare("position", pom.J, rest)
@@ -116,7 +116,7 @@ class PomDrawing(LeafSystem):
             self._frames.append(frame)
             for shape in _voxel_shapes(pom.lattice.pitch / 2, name, rgba):
                 scene_graph.RegisterGeometry(source, frame, shape)
-        self.DeclareVectorInputPort("u", len(pom.controls))
+        self.DeclareVectorInputPort("actuators", len(pom.controls))
         self.DeclareAbstractOutputPort(
             "poses", lambda: Value(FramePoseVector()), self._poses
         )
@@ -167,15 +167,15 @@ def add_pom(
     """Adds planes of motion to a diagram, drawn if there is a scene graph.
 
     Args:
-        builder: the builder; the input port "u" becomes the diagram's own.
+        builder: the builder; the input port "actuators" becomes the diagram's own.
         pom, effectors: see :class:`PomSystem`.
         scene_graph: a SceneGraph in the builder; None for no drawing.
     """
     system = builder.AddSystem(PomSystem(pom, effectors))
-    builder.ExportInput(system.get_input_port(), "u")
+    builder.ExportInput(system.get_input_port(), "actuators")
     if scene_graph is not None:
         drawing = builder.AddSystem(PomDrawing(pom, scene_graph))
-        builder.ConnectInput("u", drawing.get_input_port())
+        builder.ConnectInput("actuators", drawing.get_input_port())
         builder.Connect(
             drawing.get_output_port(),
             scene_graph.get_source_pose_port(drawing.source_id),

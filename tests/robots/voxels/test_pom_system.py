@@ -71,7 +71,7 @@ def test_drawing_follows():
     add_pom(builder, pom, scene_graph=scene_graph)
     diagram = builder.Build()
     context = diagram.CreateDefaultContext()
-    diagram.GetInputPort("u").FixValue(context, U)
+    diagram.GetInputPort("actuators").FixValue(context, U)
     query = scene_graph.get_query_output_port().Eval(
         scene_graph.GetMyContextFromRoot(context)
     )

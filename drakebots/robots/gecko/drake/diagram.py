@@ -193,7 +193,7 @@ class Camera(Sampled):
     """Measures position and mean heading of the robot, sampled and held.
 
                    ┌────────┐
-        pose (3) ─▶│ Camera │──▶ measured (3) x, y [m], heading [rad]
+        pose (3) ─▶│ Camera │──▶ measured_pose (3) x, y [m], heading [rad]
                    └────────┘
 
     The first sample is taken at Initialize.
@@ -225,7 +225,7 @@ class Camera(Sampled):
         self.DeclareVectorInputPort("pose", 3)
         self.DeclareInitializationUnrestrictedUpdateEvent(self._first)
         self._declare_update(self._sample, period, period)
-        self._declare_output("measured", slice(0, 3))
+        self._declare_output("measured_pose", slice(0, 3))
 
     def _first(self, context, state):
         sample = self._sample(context, None)
@@ -241,9 +241,9 @@ class Camera(Sampled):
 class GeneratorSystem(Sampled):
     """Calls a gait generator once per half cycle.
 
-                       ┌─────────────────┐
-        measured (3) ─▶│ GeneratorSystem │──▶ q (3) q1 > 0 [rad], q2, walk 0 or 1
-                       └─────────────────┘
+                            ┌─────────────────┐
+        measured_pose (3) ─▶│ GeneratorSystem │──▶ gait_parameters (3)
+                            └─────────────────┘    q1 > 0 [rad], q2, walk 0 or 1
 
     The generator keeps its own state: every simulation needs a new one.
 
@@ -258,9 +258,9 @@ class GeneratorSystem(Sampled):
     def __init__(self, generator: Generator, period: float):
         super().__init__("generator", np.zeros(3))
         self._generator, self.arrived = generator, False
-        self.DeclareVectorInputPort("measured", 3)
+        self.DeclareVectorInputPort("measured_pose", 3)
         self._declare_update(self._decide, period)
-        self._declare_output("q", slice(0, 3))
+        self._declare_output("gait_parameters", slice(0, 3))
 
     def _decide(self, context, x):
         *position, heading = self._input(context)
@@ -346,8 +346,8 @@ def build(problem: DrakeWalk, generator: Generator | None = None) -> GeckoDiagra
         )
         system = GeneratorSystem(generator, times.half_cycle)
         q = parts.planner(camera, system)
-    builder.Connect(q, sequencer.GetInputPort("q"))
-    desired = sequencer.GetOutputPort("alpha_ref")
+    builder.Connect(q, sequencer.GetInputPort("gait_parameters"))
+    desired = sequencer.GetOutputPort("desired_bending")
     ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
     ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
     if problem.pressure:
@@ -399,15 +399,18 @@ class _Parts:
         inner = add(PressureLoop(n, curve, gains))
         chambers = add(Chambers(n, curve, alpha=start.alpha))
         angles = self._of_state(self._body.limbs.sum_matrix, "angles")
-        connect(desired, outer.GetInputPort("alpha_ref"))
-        connect(angles, outer.GetInputPort("alpha"))
-        connect(outer.GetOutputPort("p_ref"), inner.GetInputPort("p_ref"))
-        connect(chambers.GetOutputPort("p"), inner.GetInputPort("p"))
-        connect(inner.GetOutputPort("u"), chambers.GetInputPort("u"))
+        connect(desired, outer.GetInputPort("desired_bending"))
+        connect(angles, outer.GetInputPort("bending"))
+        connect(
+            outer.GetOutputPort("desired_pressure"),
+            inner.GetInputPort("desired_pressure"),
+        )
+        connect(chambers.GetOutputPort("pressure"), inner.GetInputPort("pressure"))
+        connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
         return {
-            "alpha": chambers.GetOutputPort("alpha"),
-            "pressure": chambers.GetOutputPort("p"),
-            "valve": inner.GetOutputPort("u"),
+            "alpha": chambers.GetOutputPort("bending"),
+            "pressure": chambers.GetOutputPort("pressure"),
+            "valve": inner.GetOutputPort("valve"),
         }
 
     def limbs(self, desired) -> None:
@@ -429,8 +432,8 @@ class _Parts:
             alpha = self._of_state(body.limbs.sum_matrix, "bent")
             twists = self._of_state(body.suction.twist_matrix, "twists")
             connect(twists, cups.GetInputPort("twist"))
-            connect(alpha, cups.GetInputPort("alpha"))
-            connect(desired, cups.GetInputPort("alpha_ref"))
+            connect(alpha, cups.GetInputPort("bending"))
+            connect(desired, cups.GetInputPort("desired_bending"))
         else:
             springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
             cups = self._builder.AddNamedSystem("springs", springs)

@@ -171,10 +171,10 @@ class WeightedCups(Sampled):
     With gains k0 = TORSION K in the plant, a desired twist of (1 - r/TORSION)
     psi leaves the moment r K psi.
 
-                         ┌──────────────┐
-        twist (4) ──────▶│              │
-        alpha (5) ──────▶│ WeightedCups │──▶ desired (8) twists, zeros
-        alpha_ref (5) ──▶└──────────────┘
+                               ┌──────────────┐
+        twist (4) ────────────▶│              │
+        bending (5) ──────────▶│ WeightedCups │──▶ desired_state (8) twists, zeros
+        desired_bending (5) ──▶└──────────────┘
 
     Inputs are the twists psi, zero for free feet, and the limbs' angles [rad].
 
@@ -194,10 +194,10 @@ class WeightedCups(Sampled):
         super().__init__("weighted_cups", [np.log(TORSION), *np.zeros(8)])
         self._weight, self._share = weight, 1 - np.exp(-period / lag)
         self.DeclareVectorInputPort("twist", 4)
-        self.DeclareVectorInputPort("alpha", 5)
-        self.DeclareVectorInputPort("alpha_ref", 5)
+        self.DeclareVectorInputPort("bending", 5)
+        self.DeclareVectorInputPort("desired_bending", 5)
         self._declare_update(self._update, period)
-        self._declare_output("desired", slice(1, 9))
+        self._declare_output("desired_state", slice(1, 9))
 
     def _update(self, context, x):
         twist = self._input(context)

@@ -1,9 +1,13 @@
 """Low-level control of the limbs: angles through pressures (Fig. 11B).
 
-                 ┌──────────────┐       ┌──────────────┐    ┌──────────┐
-    alpha_ref ──▶│  AngleLoop   │ p_ref │ PressureLoop │ u  │ Chambers │─▶ p
-    alpha ──────▶│ p(a) + PI    │──────▶│ PID          │───▶│ dp/dt    │─▶ alpha
-                 └──────────────┘       └──────────────┘    └──────────┘
+                       ┌───────────┐ desired_pressure ┌──────────────┐ valve
+    desired_bending ──▶│ AngleLoop │─────────────────▶│ PressureLoop │──────▶
+    bending ──────────▶│ p(a) + PI │      pressure ──▶│ PID          │
+                       └───────────┘                  └──────────────┘
+                       ┌───────────┐
+    valve ────────────▶│ Chambers  │──▶ pressure
+                       │ dp/dt     │──▶ bending
+                       └───────────┘
 
 A calibration curve p(alpha) gives a feedforward pressure, which a saturated PI
 controller corrects; a PID controller drives the proportional valve of each chamber.
@@ -140,10 +144,10 @@ class AngleLoop(Sampled):
         self._period = _period("angle_loop", period, "angle_period")
         self._n, self._curve, self._gains = size, curve, gains
         self._low = np.where(one_sided, 0.0, -curve.limit)
-        self.DeclareVectorInputPort("alpha_ref", size)
-        self.DeclareVectorInputPort("alpha", size)
+        self.DeclareVectorInputPort("desired_bending", size)
+        self.DeclareVectorInputPort("bending", size)
         self._declare_update(self._update, self._period)
-        self._declare_output("p_ref", slice(size, 2 * size))
+        self._declare_output("desired_pressure", slice(size, 2 * size))
 
     def _update(self, context, x):
         n, g = self._n, self._gains
@@ -174,10 +178,10 @@ class PressureLoop(Sampled):
         super().__init__("pressure_loop", np.zeros(3 * size))
         self._period = _period("pressure_loop", period, "period")
         self._n, self._limit, self._gains = size, curve.limit, gains
-        self.DeclareVectorInputPort("p_ref", size)
-        self.DeclareVectorInputPort("p", size)
+        self.DeclareVectorInputPort("desired_pressure", size)
+        self.DeclareVectorInputPort("pressure", size)
         self._declare_update(self._update, self._period)
-        self._declare_output("u", slice(2 * size, 3 * size))
+        self._declare_output("valve", slice(2 * size, 3 * size))
 
     def _update(self, context, x):
         n, g = self._n, self._gains
@@ -214,11 +218,11 @@ class Chambers(Sampled):
         check_value("chambers: rise", rise, positive("s"))
         self._decay, self._limit = np.exp(-period / rise), curve.limit
         self._start = curve.pressure(np.zeros(size) if alpha is None else alpha)
-        self.DeclareVectorInputPort("u", size)
+        self.DeclareVectorInputPort("valve", size)
         self.DeclareInitializationUnrestrictedUpdateEvent(self._fill)
         self._declare_update(self._update, period)
-        self._declare_output("p", slice(0, size))
-        self._declare_output("alpha", slice(0, size), curve.bending)
+        self._declare_output("pressure", slice(0, size))
+        self._declare_output("bending", slice(0, size), curve.bending)
 
     def _fill(self, context, state):
         state.get_mutable_discrete_state().set_value(self._start)

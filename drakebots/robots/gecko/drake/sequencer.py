@@ -63,9 +63,10 @@ _BEFORE, _NEXT, _FEET, _BEGAN = slice(5, 10), slice(10, 15), slice(15, 19), 19
 class GaitSequencer(Sampled):
     """Commands reference angles and fixed feet by the gait law, phase by phase.
 
-                   ┌───────────────┐──▶ alpha_ref (5) rad
-        q (3)   ──▶│ GaitSequencer │──▶ fixation (4) 0 or 1
-                   └───────────────┘──▶ gait (4) phase, q1 signed, q2, half cycles
+                              ┌───────────────┐──▶ desired_bending (5) rad
+        gait_parameters (3) ─▶│ GaitSequencer │──▶ fixation (4) 0 or 1
+                              └───────────────┘──▶ gait (4) phase, q1 signed, q2,
+                                                   half cycles
 
     The input q holds q1 > 0 [rad], q2, and whether to walk (> 0.5). It is read at the
     beginning of the free phase, so its source has the fix phase to decide. While the
@@ -101,11 +102,11 @@ class GaitSequencer(Sampled):
         )
         self._ramp = max(ramp * times.move, 1e-12)
         self.times, self._leg_bend = times, leg_bend
-        self.DeclareVectorInputPort("q", 3)
+        self.DeclareVectorInputPort("gait_parameters", 3)
         self._declare_update(self._fix, times.half_cycle)
         self._declare_update(self._free, times.half_cycle, times.fix)
         self._declare_update(self._move, times.half_cycle, times.fix + times.free)
-        self.DeclareVectorOutputPort("alpha_ref", 5, self._alpha_ref)
+        self.DeclareVectorOutputPort("desired_bending", 5, self._alpha_ref)
         self._declare_output("fixation", _FEET)
         self._declare_output("gait", _GAIT)
 

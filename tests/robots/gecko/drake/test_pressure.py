@@ -34,17 +34,20 @@ class Bench:
         limb = builder.AddSystem(Gain(give, 1))
         wish = builder.AddSystem(PassThrough(1))
         connect = builder.Connect
-        connect(wish.get_output_port(), self.outer.GetInputPort("alpha_ref"))
-        connect(chambers.GetOutputPort("alpha"), limb.get_input_port())
-        connect(limb.get_output_port(), self.outer.GetInputPort("alpha"))
-        connect(self.outer.GetOutputPort("p_ref"), inner.GetInputPort("p_ref"))
-        connect(chambers.GetOutputPort("p"), inner.GetInputPort("p"))
-        connect(inner.GetOutputPort("u"), chambers.GetInputPort("u"))
+        connect(wish.get_output_port(), self.outer.GetInputPort("desired_bending"))
+        connect(chambers.GetOutputPort("bending"), limb.get_input_port())
+        connect(limb.get_output_port(), self.outer.GetInputPort("bending"))
+        connect(
+            self.outer.GetOutputPort("desired_pressure"),
+            inner.GetInputPort("desired_pressure"),
+        )
+        connect(chambers.GetOutputPort("pressure"), inner.GetInputPort("pressure"))
+        connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
         ports = {
             "alpha": limb.get_output_port(),
-            "p": chambers.GetOutputPort("p"),
-            "u": inner.GetOutputPort("u"),
-            "p_ref": self.outer.GetOutputPort("p_ref"),
+            "p": chambers.GetOutputPort("pressure"),
+            "u": inner.GetOutputPort("valve"),
+            "p_ref": self.outer.GetOutputPort("desired_pressure"),
         }
         self.logs = {
             k: LogVectorOutput(p, builder, publish_period=0.005)

@@ -49,12 +49,14 @@ def play(source, seconds, **options):
         brain = builder.AddSystem(GeneratorSystem(source, TIMES.half_cycle))
         builder.Connect(pose.get_output_port(), camera.get_input_port())
         builder.Connect(camera.get_output_port(), brain.get_input_port())
-        builder.Connect(brain.GetOutputPort("q"), sequencer.get_input_port())
+        builder.Connect(
+            brain.GetOutputPort("gait_parameters"), sequencer.get_input_port()
+        )
     logs = {
         name: LogVectorOutput(
             sequencer.GetOutputPort(name), builder, publish_period=0.01
         )
-        for name in ("alpha_ref", "fixation", "gait")
+        for name in ("desired_bending", "fixation", "gait")
     }
     diagram = builder.Build()
     simulator = Simulator(diagram)
@@ -74,14 +76,14 @@ def test_phases_of_a_half_cycle():
     for start, sign in ((0.0, 1), (1.3, -1)):
         before, after = gait_law(-sign * Q1, 0.1), gait_law(sign * Q1, 0.1)
         assert (at("fixation", start + 0.1) == 1).all()
-        np.testing.assert_allclose(at("alpha_ref", start + 0.1), before)
+        np.testing.assert_allclose(at("desired_bending", start + 0.1), before)
         expected = held if sign > 0 else ~held
         assert (at("fixation", start + 0.25) == expected).all()
-        np.testing.assert_allclose(at("alpha_ref", start + 0.25), before)
+        np.testing.assert_allclose(at("desired_bending", start + 0.25), before)
         np.testing.assert_allclose(
-            at("alpha_ref", start + 0.45), (before + after) / 2, atol=0.02
+            at("desired_bending", start + 0.45), (before + after) / 2, atol=0.02
         )
-        np.testing.assert_allclose(at("alpha_ref", start + 1.25), after)
+        np.testing.assert_allclose(at("desired_bending", start + 1.25), after)
         assert (at("fixation", start + 1.25) == expected).all()
         gait = at("gait", start + 0.25)
         np.testing.assert_allclose(gait[1:3], [sign * Q1, 0.1])
@@ -92,7 +94,7 @@ def test_phases_of_a_half_cycle():
 def test_first_sign_and_jump():
     at = play((Q1, 0.1), 1.3, first=-1, ramp=0.0)
     assert (at("fixation", 0.25) == fixation(-1)).all()
-    np.testing.assert_allclose(at("alpha_ref", 0.32), gait_law(-Q1, 0.1))
+    np.testing.assert_allclose(at("desired_bending", 0.32), gait_law(-Q1, 0.1))
 
 
 def test_q_is_sampled_once_a_half_cycle_until_arrival():
@@ -105,7 +107,7 @@ def test_q_is_sampled_once_a_half_cycle_until_arrival():
     # Arrived: all feet hold, the limbs stay as they are.
     assert at("gait", 5.1)[3] == 2
     assert (at("fixation", 5.1) == 1).all()
-    np.testing.assert_allclose(at("alpha_ref", 5.1), gait_law(-0.9, -0.2))
+    np.testing.assert_allclose(at("desired_bending", 5.1), gait_law(-0.9, -0.2))
 
 
 def see(seconds=1.0, **options):
