@@ -109,7 +109,7 @@ class ContactImplicitMpc(LeafSystem):
         q = p.robot.plant.GetPositions(p.robot.plant.CreateDefaultContext())
         v = np.zeros(p.robot.plant.num_velocities())
         plan = self.solver.solve(q, v, standing)
-        plans = [self.solver.solve(q, v, standing, warm=plan) for _ in range(4)]
+        plans = [self.solver.solve(q, v, standing, warm=plan) for _ in range(10)]
         least = p.slowness * min(plan.seconds for plan in plans)
         if least > p.period:
             raise InvalidInput(
