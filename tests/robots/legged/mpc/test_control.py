@@ -45,7 +45,8 @@ def test_a_push_gives_its_impulse():
 @pytest.fixture(scope="module")
 def run():
     pushes = (Push(4.0, 0.2, direction=0.0),)
-    return control(Control(HOPPER, pushes=pushes, duration=0.6, delay=0.01))
+    more = {"delay": 0.005, "iterations": 3, "duration": 0.6}
+    return control(Control(HOPPER, pushes=pushes, **more))
 
 
 def test_a_hopper_takes_a_push_on_its_one_foot(run):
