@@ -26,9 +26,6 @@ from drakebots.multibody.twin import Twin, joint_slices
 from drakebots.trajopt.mpc.problem import MpcProblem
 from drakebots.trajopt.program import compiled
 
-PARTS = ("dynamics", "gap", "slide", "loops")
-SLOPES = ("dynamics_d", "dynamics_v", "mass", "feet", "slide_d", "loops_d")
-
 
 @dataclass(frozen=True)
 class Stage:
