@@ -200,8 +200,8 @@ def test_options_make_a_problem_of_hamr(words, fields, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--turn", "30grad"], "rad, deg"),
-        (["--turn", "left"], "30deg"),
+        (["--turn", "30grad"], "--turn: 'grad' is no unit of it; use one of rad"),
+        (["--turn", "left"], "--turn: 'left' is no number"),
         (["--goal", "1"], "x,y,yaw"),
         (["--goal", "1,2,3,4"], "x,y,yaw"),
         (["--hop", "1", "--pose", "hip"], "name=value"),
