@@ -15,10 +15,12 @@ import importlib
 import inspect
 import re
 from functools import cache
+from html import escape
 from pathlib import Path
 
 import jupytext
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
@@ -231,14 +233,23 @@ def _write(folder: Path, pages: dict[str, str]) -> None:
 
 
 def inline_math(self, node: nodes.math) -> None:
-    self.body.append(tex2mathml(node.astext()))
+    self.body.append(_mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
 def block_math(self, node: nodes.math_block) -> None:
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = _mathml(node, as_block=True)
     self.body.append(f'<div style="padding: 0.4em 0">{formula}</div>')
     raise nodes.SkipNode
+
+
+def _mathml(node: nodes.Element, as_block: bool) -> str:
+    text = re.sub(r"\\dots(?![a-z])", r"\\ldots", node.astext())
+    try:
+        return tex2mathml(text, as_block=as_block)
+    except MathError as error:
+        log.warning("formula %r: %s", text, error, location=node)
+        return escape(text)
 
 
 def adapt(app: Sphinx, docname: str, source: list[str]) -> None:
