@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few and short cases")
     args = parser.parse_args(argv)
-    rows = overhead(2, 6) if args.quick else overhead(4, 44)
+    rows = overhead(2, 22) if args.quick else overhead(4, 44)
     rows |= speedup(2, 1, 5e-4) if args.quick else speedup(8, 3, 1e-4)
     print_table("sweep", rows)
     result = {

@@ -211,6 +211,6 @@ def test_bench(capsys):
     result = load_script("sweep.py").main(["--quick"])
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result
     assert all(set(row) == {"value", "unit", "target"} for row in result.values())
-    # Times, which a busy machine bends: the order of magnitude.
-    assert 0 < result["sweep_overhead_ms"]["value"] < 500
+    # The difference of two short runs, either of which a busy machine bends.
+    assert abs(result["sweep_overhead_ms"]["value"]) < 500
     assert result["two_worker_speedup"]["value"] > 0
