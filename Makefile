@@ -53,6 +53,8 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/scaling.py
 	$(BIN)/python scripts/bench/structured.py
 	$(BIN)/python scripts/bench/contact_implicit.py
+	$(BIN)/python scripts/bench/mpcc.py
+	$(BIN)/python scripts/bench/mpc.py
 	$(BIN)/python scripts/bench/gecko.py
 	$(BIN)/python scripts/bench/voxel.py
 	$(BIN)/python scripts/bench/skin.py
@@ -61,6 +63,7 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/quad_planning.py
 	$(BIN)/python scripts/bench/sweep.py
 	$(BIN)/python scripts/bench/environments.py
+	$(BIN)/python scripts/bench/exchange.py
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py

@@ -18,7 +18,7 @@ from numba import njit
 from drakebots.trajopt.mpc.tangent import slope
 
 PASSES = 5
-"""Times that a step is solved again within limits; the last is clipped."""
+"""Times that a step is solved again within limits; the last is clipped, knot by knot."""
 
 
 @njit(cache=True)
@@ -272,7 +272,12 @@ def regulate_within(A, b, c, Q, q, R, r, low, high):
         x, u, K, p = regulate(A, free, moved, Q, q, R, pull)
         u = np.where(held, kept, u)
     if np.any(u < low) or np.any(u > high):
+        # With feedback on what clipping changed: an unstable horizon runs away else.
+        y = np.zeros_like(x)
         for k in range(len(u)):
-            u[k] = np.minimum(np.maximum(u[k], low[k]), high[k])
-            x[k + 1] = A[k] @ x[k] + b[k] @ u[k] + c[k]
+            within = u[k] - K[k] @ (y[k] - x[k])
+            u[k] = np.minimum(np.maximum(within, low[k]), high[k])
+            K[k][u[k] != within] = 0.0
+            y[k + 1] = A[k] @ y[k] + b[k] @ u[k] + c[k]
+        x = y
     return x, u, K, p

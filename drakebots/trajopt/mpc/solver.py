@@ -4,8 +4,7 @@ The unknowns are positions at the knots, efforts, and forces of feet and loops o
 intervals; velocities are differences of positions. A step linearises all rows with
 exact slopes, eliminates the forces and solves the linear-quadratic problem that
 remains, within the limits of efforts (`riccati`); the Hessian is Gauss-Newton's. Its
-length is found by backtracking
-on the exact penalty
+length is found by backtracking on the exact penalty
 
     m = cost + sum_i w_i |row_i|,   w_i > |y_i|,
 
@@ -35,6 +34,10 @@ distance, and the horizon of hard contact has many poor minima (docs/control.md)
 UNSETTLED = 0.1
 """A first plan whose dynamics are missed by this share of the weight is made anew, with
 hard contact from the start."""
+
+RISE = 0.05
+"""Share of the merit by which the shortest step may raise it and still be used: the plan
+is then nearly as good as the one before, and answers to a newer state."""
 
 STEPS = 12
 """Newton steps on every rung of the ladder."""
@@ -271,7 +274,9 @@ class MpcSolver:
             if np.isfinite(value) and (best is None or value < best[0]):
                 best = value, trial
             length *= 0.5
-        return (best[1] if best else None), K, False
+        if best is None:
+            return None, K, False
+        return best[1], K, bool(best[0] <= merit + RISE * abs(merit))
 
     def _cost(self, x: _Point, wanted):
         return cost_model(

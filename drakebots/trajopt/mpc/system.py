@@ -70,7 +70,7 @@ class ContactImplicitMpc(LeafSystem):
     effect at t + delay, and a period in which the one before is not finished is passed
     over. The first plan, from the first state, is made before the robot moves.
 
-    A plan that is not finite or whose last step found no descent is not used, and a
+    A plan that is not finite or worse than the one before is not used, and a
     state that is not finite is not planned from: the plan before stays in force, of
     which then only the feed-forward acts. The log counts both.
 
