@@ -11,6 +11,7 @@ print(end.verdict, end.message)
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drakebots.core.errors import NoSolution
+
+LOG = logging.getLogger(__name__)
 
 Progress = Callable[[str, float, float], None]
 """Called as progress(stage, done, end) by all long work.
@@ -113,6 +116,7 @@ def run_steps(
 
     def end(verdict: Verdict, message: str) -> RunEnd:
         wall = time.perf_counter() - began
+        LOG.info("%s: %s, %s (%.1f s)", stage, verdict, message, wall)
         return RunEnd(verdict, message, until * done / max(count, 1), wall, done)
 
     try:

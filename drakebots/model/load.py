@@ -7,6 +7,7 @@ print(model.report())
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,6 +51,8 @@ from drakebots.model.reading.urdf.joined_frames import (
     with_small_masses,
 )
 from drakebots.model.summarize import inspect_model
+
+LOG = logging.getLogger(__name__)
 
 
 def load(
@@ -147,8 +150,11 @@ def load(
     if source.is_ros or actuate is not None:
         notes += motors.notes
     added = tuple(motor.joint for motor in motors.actuators)
+    name = one_line(model_stem(path)) or "model"
+    for note in notes:
+        LOG.info("%s: %s", name, note)
     return Model(
-        name=one_line(model_stem(path)) or "model",
+        name=name,
         path=path,
         loops=settled.loops,
         feet=found,

@@ -1,5 +1,6 @@
 """The loop of long work: every way in which it can end."""
 
+import logging
 import os
 import signal
 import threading
@@ -21,7 +22,8 @@ def press():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_success_and_progress():
+def test_success_and_progress(caplog):
+    caplog.set_level(logging.INFO, "drakebots")
     done, heard = [], []
     end = run_steps(
         done.append,
@@ -34,6 +36,7 @@ def test_success_and_progress():
     assert done == [1, 2, 3, 4]
     assert heard == [("walk", k / 2, 2.0) for k in (1, 2, 3, 4)]
     assert 0 <= end.wall < 1
+    assert caplog.messages == ["walk: success, reached 2 s (0.0 s)"]
     named = run_steps(done.append, 0, stage="walk", success="nothing to do")
     assert named.ok and named.message == "nothing to do" and named.steps == 0
 

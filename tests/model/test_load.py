@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 from pydrake.multibody.parsing import Parser
@@ -270,7 +272,8 @@ BALLS = {
 
 
 @pytest.mark.parametrize("file", BALLS)
-def test_formats(file, tmp_path):
+def test_formats(file, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "drakebots")
     (tmp_path / "ball.sdf").write_text(BALL_SDF)
     path = tmp_path / file
     path.write_text(BALLS[file].replace("{folder}", str(tmp_path)))
@@ -280,6 +283,7 @@ def test_formats(file, tmp_path):
         assert model.summary.mass == pytest.approx(0.1)
         assert (model.summary.bodies, len(model.summary.velocities)) == (1, 6)
         assert [(foot.body, foot.radius) for foot in model.feet] == [("ball", 0.02)]
+        assert set(caplog.messages) == {f"ball: {note}" for note in model.notes}
 
 
 @pytest.mark.parametrize("name, close", [("hamrr", "hamr"), ("HAMR", None)])

@@ -18,7 +18,7 @@ from numba import njit
 from drakebots.trajopt.mpc.tangent import slope
 
 PASSES = 5
-"""Times that a step is solved again within limits; the last is clipped, knot by knot."""
+"""Times that a step is solved again within limits; the last is clipped."""
 
 
 @njit(cache=True)

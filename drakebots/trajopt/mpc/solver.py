@@ -36,8 +36,8 @@ UNSETTLED = 0.1
 hard contact from the start."""
 
 RISE = 0.05
-"""Share of the merit by which the shortest step may raise it and still be used: the plan
-is then nearly as good as the one before, and answers to a newer state."""
+"""Share of the merit by which a step that finds no descent may raise it: the plan is
+then nearly as good as the one before, and answers to a newer state."""
 
 STEPS = 12
 """Newton steps on every rung of the ladder."""

@@ -14,6 +14,7 @@ continuation from several starting points, in parallel where that is wanted.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from drakebots.core.checks import check, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
+
+LOG = logging.getLogger(__name__)
 
 Accept = Callable[[np.ndarray], bool]
 """Whether an x that satisfies the problem counts as an answer."""
@@ -225,6 +228,7 @@ def solve_continuation(
                 feasible,
             )
         )
+        LOG.info("%s", reports[-1])
         if watch.stopped or status == INTERRUPTED:
             break
     return Continuation(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -44,8 +46,9 @@ def stages(**options):
     ]
 
 
-def test_leads_to_the_last_program():
-    """The answer is the last program's optimum; the log has every stage."""
+def test_leads_to_the_last_program(caplog):
+    """The answer is the last program's optimum; the logs have every stage."""
+    caplog.set_level(logging.INFO, "drakebots")
     result = solve_continuation(stages(), [1.0, 3.0])
     assert result.feasible
     assert result.x == pytest.approx([2, 0], abs=1e-5)
@@ -56,6 +59,7 @@ def test_leads_to_the_last_program():
     # What a relaxed stage ends with does not satisfy the problem.
     assert [r.feasible for r in result.stages] == [False, False, True]
     assert "feasible, objective 1" in str(result)
+    assert caplog.messages == [str(stage) for stage in result.stages]
 
 
 def test_keeps_the_best_feasible_iterate():
