@@ -1,4 +1,4 @@
-"""Writes models/mini_cheetah, hopper and minitaur from their params.yaml, or checks.
+"""Writes models/mini_cheetah, monopod and minitaur from their params.yaml, or checks.
 
 python scripts/make_control_models.py            # write
 python scripts/make_control_models.py --check    # exit 1 if a file would change
@@ -192,12 +192,12 @@ def mini_cheetah() -> dict[str, str]:
 # --- a planar hopper ----------------------------------------------------------
 
 
-def hopper() -> dict[str, str]:
-    """The files of models/hopper, by name."""
-    given = Parameters(package_root() / "hopper")
+def monopod() -> dict[str, str]:
+    """The files of models/monopod, by name."""
+    given = Parameters(package_root() / "monopod")
     b, masses, size = map(given.table, ("body", "links", "lengths"))
     motor, standing = given.table("motor"), given.table("standing")
-    model = SdfModel("hopper")
+    model = SdfModel("monopod")
     nothing = 0.0, np.zeros(3), np.zeros((3, 3))
     for name, kind, axis, parent, child in (
         ("x", "prismatic", X, "world", "slide_x"),
@@ -378,7 +378,7 @@ def texts() -> dict[Path, str]:
     """The contents of the generated files, by path."""
     return {
         package_root() / make.__name__ / name: text
-        for make in (mini_cheetah, hopper, minitaur)
+        for make in (mini_cheetah, monopod, minitaur)
         for name, text in make().items()
     }
 

@@ -40,7 +40,7 @@ CASES = {
 }
 """Controllers of the quadruped that falls or not, by case."""
 
-SPEEDS = {"hopper": "hopper", "closed_loop": "minitaur"}
+SPEEDS = {"hopper": "monopod", "closed_loop": "minitaur"}
 """Robots of which only the speed counts, by case."""
 
 

@@ -67,7 +67,7 @@ COUNTS = {
         "feet": 4,
         "mass": 1.474991e-3,
     },
-    "hopper": {
+    "monopod": {
         "velocities": 5,
         "bodies": 5,
         "actuators": 2,

@@ -195,7 +195,7 @@ def test_colour_needs_a_skin(result, capsys, tmp_path):
     """From the command line: a page by colour; refused where there is no skin."""
     run, out = tmp_path / "run.nc", tmp_path / "run.html"
     result.save(run)
-    assert main(["view", str(run), "-o", str(out), "--colour", "displacement"]) == 0
+    assert main(["view", str(run), "--html", str(out), "--colour", "displacement"]) == 0
     assert "displacement from rest shape [mm]" in out.read_text()
     assert main(["view", "brick", "--html", str(out), "--colour", "stress"]) == 2
     assert "--colour" in capsys.readouterr().err

@@ -176,6 +176,7 @@ def test_a_plan_starts_another(coarse):
     assert again.metrics["iterations"] < 60
 
 
+@pytest.mark.slow
 def test_an_executed_run_starts_another(coarse, tmp_path):
     """The guess is the run's own cycle, periodic and straight; a file does as well."""
     run = track(Tracking(coarse, cycles=3))
@@ -206,6 +207,7 @@ def test_runs_that_start_no_gait(coarse):
             plan(problem)
 
 
+@pytest.mark.slow
 def test_a_calm_plan_is_calm(coarse):
     """Bounds of tilt and clearance hold, and rates fall; the stride is kept."""
     weights = GaitWeights(rates=200.0, slack=(500.0, 5e3, 5e4))
@@ -305,6 +307,7 @@ def coarse_jump():
     return plan(JumpProblem(knots=15))
 
 
+@pytest.mark.slow
 def test_a_coarse_jump_leaves_the_ground(coarse_jump):
     m = coarse_jump.metrics
     assert m["apex_rise_mm"] == pytest.approx(12.0, abs=0.2)
@@ -316,6 +319,7 @@ def test_a_coarse_jump_leaves_the_ground(coarse_jump):
     assert m["spring_energy_mJ"][0] == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_jump_ends_in_its_apex(coarse_jump):
     """Drake's velocity of the centre of mass, half a step of free fall later."""
     robot = hamr_system().robot

@@ -17,7 +17,7 @@ from drakebots.robots.legged.mpc.control import _Run
 from drakebots.robots.legged.mpc.rivals import planned_way
 from tests.helpers.scripts import is_picture, load_script
 
-HOPPER = load("hopper")
+MONOPOD = load("monopod")
 
 
 def test_a_push_gives_its_impulse():
@@ -27,7 +27,7 @@ def test_a_push_gives_its_impulse():
     """
     force, duration = 40.0, 0.02
     given = {"mass_error": 0.2, "controller": "tracking", "time_step": 1e-4}
-    run = _Run(Control(HOPPER, pushes=(Push(-force, 0.0, duration, 0.0),), **given))
+    run = _Run(Control(MONOPOD, pushes=(Push(-force, 0.0, duration, 0.0),), **given))
     plant = run.robot.plant
     root = run.simulator.get_mutable_context()
     context = plant.GetMyMutableContextFromRoot(root)
@@ -35,7 +35,7 @@ def test_a_push_gives_its_impulse():
     q[run.way.axes["z"]] += 1.0
     plant.SetPositions(context, q)
     mass = plant.CalcTotalMass(context)
-    assert mass == pytest.approx(1.2 * HOPPER.summary.mass)
+    assert mass == pytest.approx(1.2 * MONOPOD.summary.mass)
     run.simulator.AdvanceTo(0.05)
     momentum = mass * plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
     assert momentum[0] == pytest.approx(-force * duration, rel=2e-3)
@@ -46,7 +46,7 @@ def test_a_push_gives_its_impulse():
 def run():
     pushes = (Push(4.0, 0.2, direction=0.0),)
     more = {"delay": 0.005, "iterations": 3, "duration": 0.6}
-    return control(Control(HOPPER, pushes=pushes, **more))
+    return control(Control(MONOPOD, pushes=pushes, **more))
 
 
 def test_a_hopper_takes_a_push_on_its_one_foot(run):
@@ -74,7 +74,7 @@ def test_a_result_is_saved_plotted_and_shown(run, tmp_path):
 
 def test_without_control_it_falls():
     """The fall is found: with torques that hold nothing the hopper tips over."""
-    weak = Control(HOPPER, pushes=(Push(60.0, 0.1, 0.2),), duration=1.5, delay=0.0)
+    weak = Control(MONOPOD, pushes=(Push(60.0, 0.1, 0.2),), duration=1.5, delay=0.0)
     strong = Push(200.0, 0.1, 0.2, 0.0)
     fell = control(Control(**{**vars(weak), "pushes": (strong,)}))
     assert fell.metrics["fell"] and not fell.ok
@@ -157,7 +157,7 @@ def test_pushes_are_read(words, expected):
     ],
 )
 def test_bad_input_is_one_line(words, says, capsys):
-    assert main(["mpc", "hopper", "--duration", "0.1", *words]) == 2
+    assert main(["mpc", "monopod", "--duration", "0.1", *words]) == 2
     lines = capsys.readouterr().err.splitlines()
     errors = [line for line in lines if line.startswith("drakebots:")]
     assert len(errors) == 1 and says in errors[0] and lines[-1] == errors[0]
@@ -171,7 +171,7 @@ def test_models_that_cannot_be_controlled(model, says, capsys):
 
 def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
     page, out = tmp_path / "run.html", tmp_path / "run.nc"
-    words = ["mpc", "hopper", "--duration", "0.2", "--push", "2N@0.1s,50ms,0deg"]
+    words = ["mpc", "monopod", "--duration", "0.2", "--push", "2N@0.1s,50ms,0deg"]
     assert main([*words, "--html", str(page), "-o", str(out), "--json"]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["solve_hz"] > 0 and told["fell"] is False
@@ -195,13 +195,13 @@ def test_bench_gives_rates(capsys):
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert figures["hopper_hz"] > 0 and figures["hopper_p99_ms"] > 0
     # The same start for every controller, another one for every seed.
-    one, same, other = (bench.pushed(HOPPER, seed, 50.0) for seed in (1, 1, 2))
+    one, same, other = (bench.pushed(MONOPOD, seed, 50.0) for seed in (1, 1, 2))
     assert one == same and one.pushes != other.pushes
     assert abs(one.mass_error) == abs(one.friction_error) == 0.2
 
 
 def test_problems_refuse():
     with pytest.raises(UnknownName, match="mpc"):
-        Control("hopper", controller="lqr")
+        Control("monopod", controller="lqr")
     with pytest.raises(InvalidInput, match="period"):
-        control(Control(HOPPER, period=1e-5))
+        control(Control(MONOPOD, period=1e-5))
