@@ -31,6 +31,7 @@ def fitted():
     return truth, field, embed(start, field)
 
 
+@pytest.mark.long
 def test_everything_lies_inside_the_skin(fitted):
     _, field, found = fitted
     build = found.template.build
@@ -41,6 +42,7 @@ def test_everything_lies_inside_the_skin(fitted):
         assert min(found.margin.values()) >= -TOLERANCE
 
 
+@pytest.mark.long
 def test_hardware_keeps_its_size(fitted):
     truth, _, found = fitted
     assert found.template.build == truth.build

@@ -23,6 +23,7 @@ def leg():
     return load_skinned("skinned_leg")
 
 
+@pytest.mark.long
 def test_torque_is_in_proportion_to_the_modulus(leg):
     """At rest without stress, without weight: tau(2 E) = 2 tau(E), and 0 at 0."""
     joint = "knee"
@@ -86,6 +87,7 @@ def coarse():
     return coarse_beetle()
 
 
+@pytest.mark.long
 def test_ankle_is_the_robots_own_skin_glued_at_its_cut(coarse, tmp_path):
     mesh, glue = ankle_skin(coarse, "FL")
     whole = {tuple(x) for x in coarse.shell.mesh.vertices}
@@ -103,6 +105,7 @@ def test_ankle_is_the_robots_own_skin_glued_at_its_cut(coarse, tmp_path):
     assert list(robot.joints) == ["FL_ankle"]
 
 
+@pytest.mark.long
 def test_experiment_refuses(coarse, tmp_path):
     with pytest.raises(InvalidInput, match="80 degrees"):
         FoldExperiment(angle=2.0)

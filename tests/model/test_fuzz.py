@@ -212,6 +212,7 @@ def test_unmutated_files_load(tmp_path):
     read_model(path)
 
 
+@pytest.mark.long
 def test_mutated_models(tmp_path):
     """A hundred mutants."""
     counts = survive(write_mutants(tmp_path, 100, seed=1), read_model)

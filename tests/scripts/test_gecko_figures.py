@@ -49,6 +49,7 @@ def test_gecko_figures(capsys, tmp_path):
     assert is_picture(tmp_path / "gecko_fig10.png")
 
 
+@pytest.mark.long
 def test_gecko_climb(capsys):
     """Up 84 degrees with enough suction, down with too little."""
     rows = load_script("gecko_climb.py").main(["--quick"])

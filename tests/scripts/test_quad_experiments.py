@@ -32,6 +32,7 @@ def test_a_model_that_is_none(tmp_path, capsys):
     assert "unicorn" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_qpcc_from_a_stored_plan(tmp_path, capsys):
     """--reuse takes the plan that is there; energies and complementarity are its."""
     model, plan = planned_lift()

@@ -55,6 +55,7 @@ def test_bench_contact(capsys):
     assert min(strides) > 5
 
 
+@pytest.mark.long
 def test_bench_scaling(capsys):
     """The table has exponents, and times that are times."""
     result = load_script("scaling.py").main(["--quick"])
@@ -67,6 +68,7 @@ def test_bench_scaling(capsys):
     assert exponents and np.isfinite(exponents).all()
 
 
+@pytest.mark.long
 def test_hamr_walk(capsys):
     """One row, walking forward."""
     (row,) = load_script("hamr_walk.py").main(["--quick"])
@@ -129,6 +131,7 @@ def test_render_model(tmp_path):
     assert is_picture(out, least=250)
 
 
+@pytest.mark.long
 def test_readme_program(tmp_path, monkeypatch, capsys):
     """README's first program runs as printed, with one cycle for fifteen."""
     import re
@@ -146,6 +149,7 @@ def test_readme_program(tmp_path, monkeypatch, capsys):
     }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not kkt.available(), reason="kkt.c was not compiled")
 def test_bench_structured(capsys):
     """The walk is solved by either linear solver; its figures are in the last line."""
@@ -221,6 +225,7 @@ def test_make_skinned_leg(capsys):
     assert not load_script("make_skinned_leg.py").main(["--check"])
 
 
+@pytest.mark.long
 def test_voxel_walk(capsys):
     """The robot walks forward and, reversed, backward."""
     rows = load_script("voxel_walk.py").main(["--quick"])

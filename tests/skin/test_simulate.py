@@ -82,6 +82,7 @@ def test_vertex_stress_is_a_mean_of_tets(robot):
         assert mean[vertex] == pytest.approx((v @ of[near]) / v.sum())
 
 
+@pytest.mark.long
 def test_the_papers_modulus_saturates_the_servos():
     """1.96 N m cannot bend a skin of 90 MPa by 0.3 rad; it bends one of 0.8 MPa."""
     hold = TableMotion((0.0, 0.05), ((0.0, 0.0), (0.0, 0.3)))

@@ -108,6 +108,7 @@ def probe(page, times, folder):
     return seen
 
 
+@pytest.mark.long
 @needs_browser
 def test_browser_plays_skin_and_skeleton_together(scene, page, result, tmp_path):
     """In headless Chromium: vertices as in the result at a frame and between two.

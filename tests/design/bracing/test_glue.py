@@ -60,6 +60,7 @@ def test_designed_robots_glue_limbs_to_limbs():
         assert away.max() < 0.045, name
 
 
+@pytest.mark.long
 def test_glue_keeps_out_of_folds_and_on_soles():
     design = coarse_beetle()
     skeleton, points, glue = design.skeleton, design.shell.mesh.vertices, design.glue

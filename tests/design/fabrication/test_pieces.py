@@ -102,6 +102,7 @@ def test_a_hemispherical_bowl_has_no_undercut():
     assert half.volume == pytest.approx(volume, rel=5e-3)
 
 
+@pytest.mark.long
 def test_pieces_add_up_to_the_skin(beetle, pieces):
     _, outer, inner = beetle
     total = sum(piece.volume for piece in pieces.values())

@@ -33,6 +33,7 @@ def test_a_sphere_has_the_volume_and_the_wall_of_its_shell(ball):
     assert len(shell.mesh.vertices) == pytest.approx(2400, rel=0.05)
 
 
+@pytest.mark.long
 def test_both_sides_converge_with_the_mesh(ball):
     errors = []
     for n in (400, 3200):
@@ -120,6 +121,7 @@ def test_the_same_twice(ball):
     np.testing.assert_array_equal(one.mesh.tets, two.mesh.tets)
 
 
+@pytest.mark.long
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,

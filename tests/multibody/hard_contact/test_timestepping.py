@@ -59,6 +59,7 @@ def trot(floating):
     return rows[:, 17:55][:, order], rows[:, 55:93][:, order], rows[:, 9:17]
 
 
+@pytest.mark.long
 def test_white_noise_in_air(variant):
     """5001 steps of 0.4 ms under white-noise voltages, chassis held: actuator
     positions and velocities are the authors' to nine digits."""

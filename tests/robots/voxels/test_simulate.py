@@ -80,6 +80,7 @@ def test_markers_follow_the_planes_of_motion(forward):
     assert metrics["marker_max_sinking_mm"] == pytest.approx(1.77, abs=0.05)
 
 
+@pytest.mark.long
 def test_forward_and_reverse_have_opposite_signs(forward, reverse):
     there = forward.metrics["travel_mm_per_cycle"]
     back = reverse.metrics["travel_mm_per_cycle"]

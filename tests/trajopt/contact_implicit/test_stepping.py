@@ -149,6 +149,7 @@ def test_flight_keeps_spin_and_parabola(brick):
     assert run.q[:, 2] == pytest.approx(parabola, abs=1e-9)
 
 
+@pytest.mark.long
 def test_energy_of_a_pendulum(pendulum):
     """Midpoint: bounded for 140 periods; Euler: it drifts."""
     h, steps = 0.05, 6000

@@ -123,6 +123,7 @@ def test_first_iterate_is_a_result(quadruped):
     assert guess.data.sizes["time"] == 17
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_stride_of_several_cycles(quadruped):
     """The plan repeats its cycle and obeys the equations of the whole motion."""

@@ -153,6 +153,7 @@ def test_trot(quadruped, trot):
     assert trot.metrics["slip_m"] < 1e-4
 
 
+@pytest.mark.long
 def test_turn(quadruped, turn):
     """From standing to standing, where it was, turned."""
     check_plan(quadruped, TURN(quadruped), turn)

@@ -66,6 +66,7 @@ def test_load_is_a_cone():
     assert CupLimits(suction=0.0).load([1.0], [0.0])[0] == np.inf
 
 
+@pytest.mark.long
 def test_climbs_at_84_degrees_with_strong_feet(tmp_path):
     result = climbed(200.0, cycles=2)
     assert result.ok
@@ -101,6 +102,7 @@ def test_weak_feet_slip_then_fall():
     assert float(result.data.time[-1]) == pytest.approx(times[-1], abs=0.03)
 
 
+@pytest.mark.long
 def test_more_suction_never_does_worse():
     ladder = [climbed(suction) for suction in (1.0, 3.0, 5.0, 20.0, 200.0)]
     fell = [result.metrics["fell"] for result in ladder]

@@ -40,6 +40,7 @@ def compare(result, q1, q2, robot=None, saturate=None):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("q1, q2", [(80, 0.0), (50, -0.5), (70, 0.3), (90, 0.5)])
 def test_gaits_agree_with_the_pose_step(q1, q2):
     result = walked(q1, q2)
@@ -58,6 +59,7 @@ def test_straight_gait_in_figures():
     assert metrics["half_cycles"] == 4
 
 
+@pytest.mark.long
 def test_mirrored_steering_mirrors_the_turn():
     left, right = walked(50, -0.5).metrics, walked(50, 0.5).metrics
     turns = [m["rotation_per_cycle_rad"] for m in (left, right)]
@@ -65,6 +67,7 @@ def test_mirrored_steering_mirrors_the_turn():
     assert turns[0] > 0.3
 
 
+@pytest.mark.long
 def test_large_robot_by_the_generator():
     robot = gecko("large")
     distance, rotation = compare(walked(70, 0.0, robot=robot), 70, 0.0, robot)
@@ -84,6 +87,7 @@ def test_springs_and_beams_turn_less_but_walk_as_far():
     assert -0.3 < rotation < -0.05
 
 
+@pytest.mark.long
 def test_pressure_saturates_and_turns_less():
     q1, q2 = 80, 0.3
     result = walked(q1, q2, pressure=True)

@@ -107,6 +107,7 @@ def test_the_jump_is_a_result():
     assert jump.metrics["apex_rise_mm"] > 10
 
 
+@pytest.mark.long
 def test_a_plan_is_stored_with_what_it_is_fed(trot, tmp_path):
     """What comes back is what went in; the fed voltages only where there are some."""
     assert "feedforward" not in trot.data

@@ -81,6 +81,7 @@ def test_a_walk_is_found_and_holds_every_constraint(plan):
     assert np.all(np.abs(parts["tau"]) <= problem.limits + 1e-6)
 
 
+@pytest.mark.long
 def test_its_torques_are_drakes_inverse_dynamics(beetle):
     """On a plan without skin: Drake's plant needs the plan's torques, and nothing
     at its base, under the plan's contact forces."""
@@ -132,6 +133,7 @@ def test_between_knots_the_motion_is_of_second_order(beetle):
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
 
 
+@pytest.mark.long
 def test_a_plan_holds_between_its_knots(beetle):
     motion = lift(beetle, ["fl"], duration=1.0, height=0.02)
     found = plan_space_time(SpaceTime(beetle, motion, knot_spacing=5))
@@ -203,6 +205,7 @@ def test_what_fails_names_its_worst_rows(beetle):
     assert not result.ok and name in result.residuals
 
 
+@pytest.mark.long
 def test_snopt_agrees_on_a_small_plan(beetle):
     """Drake's MathematicalProgram with SNOPT comes to the same optimum: five knots
     on four feet, from near it (from inverse kinematics SNOPT takes minutes)."""
