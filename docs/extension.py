@@ -27,7 +27,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from drakebots.core.lazy import _public_names
+from drakebots.core.lazy import public_names
 
 ROOT = Path(__file__).parents[1]
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def faces() -> dict[str, dict[str, tuple[str, str]]]:
     for path in sorted(ROOT.glob("drakebots/**/__init__.py"), key=_depth):
         package = ".".join(path.relative_to(ROOT).parent.parts)
         source = path.read_text()
-        names = _public_names(ast.parse(source)) if "lazy_face(" in source else {}
+        names = public_names(ast.parse(source)) if "lazy_face(" in source else {}
         if names or path.parent.parent.name == "drakebots":
             found[package] = names
     for path in sorted((ROOT / "drakebots" / "core").glob("[a-z]*.py")):
@@ -72,12 +72,12 @@ def write_reference(app: Sphinx) -> None:
     """Writes the pages of the reference."""
     shown: dict[tuple[str, str], str] = {}  # by place: where it is told in full
     pages = {
-        f"{face}.rst": _page(face, names, shown) for face, names in faces().items()
+        f"{face}.rst": face_page(face, names, shown) for face, names in faces().items()
     }
     _write(ROOT / "docs" / "reference", pages)
 
 
-def _page(face: str, names: dict[str, tuple[str, str]], shown: dict) -> str:
+def face_page(face: str, names: dict[str, tuple[str, str]], shown: dict) -> str:
     # A face may have a function of the name of an inner face: then that is the object.
     outer, _, last = face.rpartition(".")
     clash = outer and not inspect.ismodule(
@@ -126,7 +126,7 @@ def _place(value: object, home: str, name: str) -> tuple[str, str]:
         return getattr(value, "__module__", home), getattr(value, "__name__", name)
     while True:  # a constant: through the faces to the module that has it
         path = ROOT / Path(*home.split("."), "__init__.py")
-        names = _public_names(ast.parse(path.read_text())) if path.exists() else {}
+        names = public_names(ast.parse(path.read_text())) if path.exists() else {}
         if name not in names:
             return home, name
         home, name = names[name]
@@ -137,7 +137,7 @@ def _constant(full: str, value: object, module: str, name: str) -> str:
     text = repr(value)
     lines = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name), [])
     value = f"\n   :value: {text}" if len(text) < 70 and "\n" not in text else ""
-    body = "".join(f"   {line}\n" for line in _plain(lines))
+    body = "".join(f"   {line}\n" for line in plain(lines))
     face, _, name = full.rpartition(".")
     return f".. py:data:: {name}\n   :module: {face}{value}\n\n{body}".rstrip()
 
@@ -165,10 +165,10 @@ def mark_code(app: Sphinx, what, name, value, options, lines: list[str]) -> None
     """Reads a docstring as plain text, before napoleon turns sections into fields."""
     if what == "module":  # whose code has lost its indent where all below is code
         lines[:] = value.__doc__.splitlines()
-    lines[:] = _plain(lines)
+    lines[:] = plain(lines)
 
 
-def _plain(lines: list[str]) -> list[str]:
+def plain(lines: list[str]) -> list[str]:
     """Makes code and what is indented, but for sections, literal; escapes | and *.
 
     Code may stand at the margin: the formatter puts it there where nothing else follows
@@ -253,18 +253,9 @@ def _mathml(node: nodes.Element, as_block: bool) -> str:
 
 
 def adapt(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Leads links to notebooks to their pages, and lists pages that nothing names.
-
-    The pages that the front page does not name stand there in place of its word REST.
-    """
+    """Leads links to notebooks to their pages."""
     if docname.count("/") == 1:
         source[0] = re.sub(rf"{_NOTEBOOKS}(\w+)\.py", r"notebooks/\1.md", source[0])
-    if docname == app.config.root_doc:
-        docs = sorted(app.env.found_docs)
-        rest = [d for d in docs if d.startswith("docs/") and d.count("/") == 1]
-        rest = [d[5:] for d in rest if f"\n{d[5:]}\n" not in source[0]]
-        rest.remove("index")
-        source[0] = source[0].replace("\nREST\n", "\n" + "\n".join(rest) + "\n")
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:

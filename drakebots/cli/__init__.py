@@ -2,7 +2,7 @@
 export, limbs, attach, design, calibrate, view, report, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
-    drakebots simulate gecko --targets "65,0 65,65" --epsilon 10 -o run.nc
+    drakebots simulate gecko --targets "65cm,0 65cm,65cm" -o run.nc
     drakebots plan hamr --frequency 10 --surface card -o plan.nc
     drakebots track plan.nc -o run.nc
     drakebots sweep hamr.plan --frequency 2,10 --surface card,teflon -o out/

@@ -36,7 +36,7 @@ def lazy_face(
     """
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
-    places = _public_names(ast.parse(source))
+    places = public_names(ast.parse(source))
 
     def __getattr__(name: str) -> Any:
         if name not in places:
@@ -97,7 +97,7 @@ class _Face(ModuleType):
             super().__setattr__(name, value)
 
 
-def _public_names(tree: ast.Module) -> dict[str, tuple[str, str]]:
+def public_names(tree: ast.Module) -> dict[str, tuple[str, str]]:
     """By public name: the module it comes from, and its name there."""
     places: dict[str, tuple[str, str]] = {}
     for block in tree.body:

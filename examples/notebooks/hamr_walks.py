@@ -26,8 +26,8 @@ result = hamr.simulate(problem)
 result
 
 # %% [markdown]
-# The table says how the run ended, the stride in millimetres per cycle, how much the feet slip (the way that feet slide
-# backward over the way that the robot goes), and the largest gap of its closed loops, which a simulator closes only to its
+# The table says how the run ended, the stride in millimetres per cycle, how much the feet slip (the distance that feet slide
+# backward over the distance that the robot goes), and the largest gap of its closed loops, which a simulator closes only to its
 # tolerance. The data below it have a name, dimensions and a unit each.
 #
 # ## What the legs do
@@ -40,7 +40,7 @@ for foot in data.foot.values:
 axes[0].set(ylabel="load of the feet [mN]")
 axes[0].legend(ncols=4, frameon=False)
 axes[1].plot(data.time, 1e3 * data.base_position.sel(axis="x"))
-axes[1].set(xlabel="time [s]", ylabel="the way gone [mm]")
+axes[1].set(xlabel="time [s]", ylabel="distance [mm]")
 plt.show()
 
 # %% [markdown]

@@ -33,8 +33,8 @@ held
 # %% [markdown]
 # ## It plans a walk
 #
-# A cycle that repeats 0.3 m further on. Where it can be used by a robot it is a success: every foot lifts and carries, the
-# base stays level, feet do not slide. Else the verdict is "failed", with the reason.
+# A cycle that repeats 0.3 m further on. It is a success only if a robot can use it: every foot lifts and carries, the base
+# stays level, feet do not slide. Otherwise the verdict is "failed", with the reason.
 
 # %%
 plan = plan_locomotion(LocomotionProblem(model, "walk", forward=0.3))

@@ -92,6 +92,7 @@ def _run(command: str) -> int:
     else:
         code = subprocess.run([sys.executable, *words], timeout=900).returncode
     options = ("-o", "--html", "--plot", "--csv", "--voltages", "--servos")
+    options += ("--mjcf", "--urdf", "--mcap", "--vtu")
     for option, value in pairwise(words):
         if option in options:
             path = Path(value)

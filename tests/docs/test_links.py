@@ -11,7 +11,12 @@ import pytest
 from drakebots.cli import COMMANDS
 from tests.helpers.scripts import ROOT
 
-PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("models/*/*.md")]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *ROOT.glob("models/*/*.md"),
+    *(ROOT / "examples" / "notebooks").glob("*.py"),
+]
 SOURCES = [
     *PAGES,
     *(

@@ -26,7 +26,7 @@ def extension():
 def test_every_public_name_of_every_face_is_on_a_page(extension):
     shown: dict = {}
     pages = {
-        face: extension._page(face, names, shown)
+        face: extension.face_page(face, names, shown)
         for face, names in extension.faces().items()
     }
     faces = [
@@ -46,7 +46,7 @@ def test_every_public_name_of_every_face_is_on_a_page(extension):
 
 
 def test_code_in_docstrings_is_literal_and_sections_are_not(extension):
-    plain = extension._plain(
+    plain = extension.plain(
         [
             "A |norm|.",
             "",
@@ -61,4 +61,4 @@ def test_code_in_docstrings_is_literal_and_sections_are_not(extension):
     assert plain[0] == r"A \|norm\|."
     assert plain[2:5] == ["::", "", "    x = y*z"]
     assert plain[-4:] == ["Args:", r"    a: of \*it\*.", "", "      more"]
-    assert extension._plain(["Sum.", "", "x = f(1)"])[2:] == ["::", "", "    x = f(1)"]
+    assert extension.plain(["Sum.", "", "x = f(1)"])[2:] == ["::", "", "    x = f(1)"]
