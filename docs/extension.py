@@ -78,6 +78,7 @@ def write_reference(app: Sphinx) -> None:
 
 
 def face_page(face: str, names: dict[str, tuple[str, str]], shown: dict) -> str:
+    """The page of a face, in reStructuredText; `shown` gains what it tells in full."""
     # A face may have a function of the name of an inner face: then that is the object.
     outer, _, last = face.rpartition(".")
     clash = outer and not inspect.ismodule(
