@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Reference,
         standing,
     )
+    from drakebots.trajopt.mpc.references import Trot, Way, default_cost, follow_feet
     from drakebots.trajopt.mpc.solver import MpcSolver
     from drakebots.trajopt.mpc.system import ContactImplicitMpc, MpcLog
 

@@ -48,11 +48,16 @@ from drakebots.multibody.posture import Stance, find_posture, servos
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import stiff_ground
 from drakebots.robots.legged.mpc.problem import Control, Push
-from drakebots.robots.legged.mpc.references import Trot, Way
 from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
 from drakebots.robots.legged.reference import gravity
 from drakebots.trajopt import Step
-from drakebots.trajopt.mpc import ContactImplicitMpc, MpcCost, MpcProblem
+from drakebots.trajopt.mpc import (
+    ContactImplicitMpc,
+    MpcProblem,
+    Trot,
+    Way,
+    default_cost,
+)
 
 FALLEN_TILT = np.pi / 3
 """A robot whose base tilts further from its standing pose has fallen [rad];"""
@@ -76,17 +81,6 @@ STEP_SIZES = ("start", "end", "height")
 
 HORIZON_PERIOD = 0.1
 """Period of the stored horizons [s]."""
-
-WEIGHTS = {
-    "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
-    "joints": 20.0,
-    "velocity": {"x": 2.0, "y": 2.0, "z": 2.0, "tilt": 30.0, "yaw": 30.0},
-    "joint_rates": 1.5,
-    "effort": 0.7,
-    "terminal": 0.2,
-}
-"""Weights of the cost, one set for all robots; masses, lengths and times are in units
-of the robot's mass, the height l of its centre of mass, and sqrt(l/g)."""
 
 
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
@@ -133,35 +127,6 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
         },
         metrics=metrics,
         provenance=model_provenance(run.model, options),
-    )
-
-
-def default_cost(robot: Robot, axes: dict[str, int], height: float) -> MpcCost:
-    """The cost of :data:`WEIGHTS` for a robot.
-
-    Args:
-        robot: on a base whose velocities are the positions' rates.
-        axes: of its base; see :class:`Way`.
-        height: of its centre of mass when it stands [m].
-    """
-    nv, plant = robot.plant.num_velocities(), robot.plant
-    g = gravity(robot)
-    torque = plant.CalcTotalMass(plant.CreateDefaultContext()) * g * height
-    time2 = height / g
-    position = np.full(nv, WEIGHTS["joints"])
-    velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
-    for axis, i in axes.items():
-        length2 = height**2 if axis in "xyz" else 1.0
-        name = "tilt" if axis in ("roll", "pitch") else axis
-        position[i] = WEIGHTS["position"][name] / length2
-        velocity[i] = WEIGHTS["velocity"][name] * time2 / length2
-    end = WEIGHTS["terminal"]
-    return MpcCost(
-        position=position,
-        velocity=velocity,
-        effort=WEIGHTS["effort"] / torque**2,
-        terminal_position=end * position,
-        terminal_velocity=end * velocity,
     )
 
 

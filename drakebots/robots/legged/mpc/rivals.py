@@ -23,10 +23,9 @@ from pydrake.systems.framework import DiagramBuilder, LeafSystem
 
 from drakebots.model import Model
 from drakebots.multibody import Ground, Robot, add_soles, build_robot, touch_by_soles
-from drakebots.robots.legged.mpc.references import Way
 from drakebots.robots.legged.reference import LOADED, Reference, gravity
 from drakebots.robots.legged.whole_body import WholeBodyControl
-from drakebots.trajopt.mpc import MpcCost
+from drakebots.trajopt.mpc import MpcCost, Way
 
 TICK = 2e-3
 """Period of whole-body control [s]."""

@@ -19,6 +19,18 @@ from drakebots.core.checks import between, check, positive
 from drakebots.multibody import Robot
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
+from drakebots.trajopt.mpc.problem import MpcCost
+
+WEIGHTS = {
+    "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
+    "joints": 20.0,
+    "velocity": {"x": 2.0, "y": 2.0, "z": 2.0, "tilt": 30.0, "yaw": 30.0},
+    "joint_rates": 1.5,
+    "effort": 0.7,
+    "terminal": 0.2,
+}
+"""Weights of the cost, one set for all robots; masses, lengths and times are in units
+of the robot's mass, the height l of its centre of mass, and sqrt(l/g)."""
 
 RETURN = 0.6
 """Time in which a deviation across the way should fade to 1/e [s]."""
@@ -66,6 +78,35 @@ class Trot:
         return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
 
 
+def default_cost(robot: Robot, axes: dict[str, int], height: float) -> MpcCost:
+    """The cost of :data:`WEIGHTS` for a robot.
+
+    Args:
+        robot: on a base whose velocities are the positions' rates.
+        axes: of its base; see :class:`Way`.
+        height: of its centre of mass when it stands [m].
+    """
+    nv, plant = robot.plant.num_velocities(), robot.plant
+    g = float(np.linalg.norm(plant.gravity_field().gravity_vector())) or 9.81
+    torque = plant.CalcTotalMass(plant.CreateDefaultContext()) * g * height
+    time2 = height / g
+    position = np.full(nv, WEIGHTS["joints"])
+    velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
+    for axis, i in axes.items():
+        length2 = height**2 if axis in "xyz" else 1.0
+        name = "tilt" if axis in ("roll", "pitch") else axis
+        position[i] = WEIGHTS["position"][name] / length2
+        velocity[i] = WEIGHTS["velocity"][name] * time2 / length2
+    end = WEIGHTS["terminal"]
+    return MpcCost(
+        position=position,
+        velocity=velocity,
+        effort=WEIGHTS["effort"] / torque**2,
+        terminal_position=end * position,
+        terminal_velocity=end * velocity,
+    )
+
+
 class Way:
     """A reference; see the module.
 
@@ -79,6 +120,7 @@ class Way:
         speed: largest speed [m/s].
         turn: rate of the heading without a goal [rad/s].
         gait: clock of the feet; None for a pose.
+        rise: of the ground for each metre along x; its height is 0 under q.
 
     Attributes:
         axes: index of each coordinate of the base by name ("x", ..., "yaw").
@@ -99,10 +141,11 @@ class Way:
         speed: float = 0.0,
         turn: float = 0.0,
         gait: Trot | None = None,
+        rise: float = 0.0,
     ):
         names = ContactSystem(robot).coordinates
         self.axes = {a: names.index(name) for a, name in base_axes(robot).items()}
-        self.q, self.gait = np.array(q, float), gait
+        self.q, self.gait, self._rise = np.array(q, float), gait, rise
         self._step, self._times = step, step * np.arange(knots + 1)
         self.horizon = float(self._times[-1])
         self._plane = [self.axes[a] for a in "xy" if a in self.axes]
@@ -134,6 +177,9 @@ class Way:
         where, speed = self._path(times, after, here)
         out[:, self._plane] += where
         rates[:, self._plane] = speed
+        if self._rise:
+            out[:, self.axes["z"]] += self._rise * where[:, 0]
+            rates[:, self.axes["z"]] = self._rise * speed[:, 0]
         if "yaw" in self.axes:
             yaw = self.axes["yaw"]
             out[:, yaw] += self._turn * times
@@ -189,7 +235,9 @@ class Way:
         passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
         times = self.gait.period * np.arange(PHASES) / PHASES
         self._table = [
-            self._follow(robot, context, feet + self._steps(times, speed))
+            follow_feet(
+                robot, context, self.q, self._joints, feet + self._steps(times, speed)
+            )
             for speed in (np.zeros_like(passing), passing)
         ]
 
@@ -202,26 +250,8 @@ class Way:
         stride = gait.duty * gait.period * passing
         smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
         along = np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
+        along = along + along[..., :1] * [0, 0, self._rise]
         return along + gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
-
-    def _follow(self, robot, context, targets: np.ndarray) -> np.ndarray:
-        """Joints (n, nj) whose feet are at the targets (n, nc, 3), the base held."""
-        plant, out, q = robot.plant, [], self.q.copy()
-        for target in targets:
-            for _ in range(20):
-                plant.SetPositions(context, q)
-                miss = [(target - robot.feet_positions(context)).ravel()]
-                J = [robot.feet_jacobian(context)[:, self._joints]]
-                if robot.closure.num_rows:
-                    c, C = robot.closure.evaluate(context)
-                    miss.append(-c)
-                    J.append(C[:, self._joints])
-                # Damped: a leg without a joint sideways cannot follow all.
-                J, miss = np.vstack(J), np.concatenate(miss)
-                H = J.T @ J + 1e-6 * np.eye(J.shape[1])
-                q[self._joints] += np.linalg.solve(H, J.T @ miss)
-            out.append(q[self._joints])
-        return np.array(out)
 
     def _stepping(self, times, share) -> tuple[np.ndarray, np.ndarray]:
         """The stepping joints (n, nj) and their rates, at shares of full speed (n,)."""
@@ -231,3 +261,32 @@ class Way:
         part, share = (at - low)[:, None], share[:, None]
         a, b = (s + share * (f - s) for s, f in zip(still, fast))
         return a + part * (b - a), (b - a) * PHASES / self.gait.period
+
+
+def follow_feet(
+    robot: Robot, context, q: np.ndarray, joints: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+    """Joints (n, nj) whose feet are at targets (n, nc, 3) in the world, the base held.
+
+    Args:
+        robot: the robot.
+        context: of its plant; is overwritten.
+        q: positions that the first target is sought from (nq,).
+        joints: indices of the joints that may move (nj,).
+        targets: of the feet; they are missed where the joints do not reach [m].
+    """
+    plant, out, q = robot.plant, [], np.array(q, float)
+    for target in targets:
+        for _ in range(20):
+            plant.SetPositions(context, q)
+            miss = [(target - robot.feet_positions(context)).ravel()]
+            J = [robot.feet_jacobian(context)[:, joints]]
+            if robot.closure.num_rows:
+                c, C = robot.closure.evaluate(context)
+                miss.append(-c)
+                J.append(C[:, joints])
+            # Damped: a leg without a joint sideways cannot follow all.
+            A, b = np.vstack(J), np.concatenate(miss)
+            q[joints] += np.linalg.solve(A.T @ A + 1e-6 * np.eye(len(joints)), A.T @ b)
+        out.append(q[joints])
+    return np.array(out)
