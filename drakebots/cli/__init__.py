@@ -9,10 +9,10 @@ export, limbs, attach, design, calibrate, view, report, completion.
     drakebots view run.nc --html run.html
     drakebots report run.nc --plot run.png
 
-Exit codes: 0 done, 1 no solution (or a run that failed), 2 bad input, 130
-interrupted. With --json stdout is one JSON object, and tables go to stderr; without a
-terminal tables are lines "name: value". Numbers may have units (10Hz, 5mm, 30deg) and
-are in SI without.
+Exit codes: 0 done, 1 no solution (or a run that failed), 2 bad input, 130 and 143
+ended by Ctrl-C and SIGTERM, which keep what was reached. With --json stdout is one JSON
+object, and tables go to stderr; without a terminal tables are lines "name: value".
+Numbers may have units (10Hz, 5mm, 30deg) and are in SI without.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import logging
+import math
 import os
 import re
 import sys
@@ -28,10 +29,17 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from drakebots import __version__
-from drakebots.cli.options import check_outputs
+from drakebots.cli.options import claimed_outputs
 from drakebots.cli.output import json_alone
 from drakebots.cli.progress import warnings_on_one_line
-from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
+from drakebots.core.errors import (
+    DrakebotsError,
+    InvalidInput,
+    UnknownName,
+    one_line,
+)
+from drakebots.core.run import Command as Running
+from drakebots.core.run import ended_by
 from drakebots.robots import resolve
 
 if TYPE_CHECKING:
@@ -212,22 +220,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Drake's own chatter (a port it listens on, ...) is not for this user.
     # A filter, since the level is set anew when pydrake is imported.
     logging.getLogger("drake").addFilter(_is_error)
+    with Running() as running:
+        code = _run(sys.argv[1:] if argv is None else argv, running)
+    return running.exit_code or code
+
+
+def _run(argv: Sequence[str], running: Running) -> int:
     try:
         with warnings_on_one_line():
-            args = parse(sys.argv[1:] if argv is None else argv)
-            check_outputs(args)
-            with json_alone() if getattr(args, "json", False) else nullcontext():
+            args = parse(argv)
+            limit = getattr(args, "time_limit", None)
+            if limit is not None and limit > 0 and math.isfinite(limit):
+                running.limit(limit)
+            alone = json_alone() if getattr(args, "json", False) else nullcontext()
+            with claimed_outputs(args), alone:
                 return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("drakebots: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        print("drakebots: {}: {}".format(*ended_by(error)), file=sys.stderr)
+        return 1
     except BrokenPipeError:
         # The reader of a pipe went away; that is not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        # What is raised in C or C++ may come out as another error: a module whose
+        # import was cut short as ImportError, a callback's as RuntimeError.
+        if running.cause is None:
+            raise
+        print(f"drakebots: {running.why[1]} ({one_line(error)})", file=sys.stderr)
+        return 1
 
 
 def entry_point() -> None:

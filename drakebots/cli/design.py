@@ -16,6 +16,7 @@ from drakebots.cli.options import (
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import claimed
 from drakebots.design import (
     JOINTS,
     Design,
@@ -174,9 +175,11 @@ def write_all(
 def _design(args: argparse.Namespace) -> int:
     check_folder(args.output)
     problem = problem_of(args)
-    with progress_bar(problem.name) as bar:
-        design = design_robot(problem, progress=bar)
-    written = write_all(design, args.output, not args.no_pictures, args.fabrication)
+    folder = args.output.absolute()
+    with claimed([folder] if folder.parent.is_dir() else []):
+        with progress_bar(problem.name) as bar:
+            design = design_robot(problem, progress=bar)
+        written = write_all(design, folder, not args.no_pictures, args.fabrication)
     report = design.report()
     rows = {
         "joints": report["joints"],

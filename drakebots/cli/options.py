@@ -6,13 +6,14 @@ import argparse
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import check_output
+from drakebots.core.files import check_output, claimed
 from drakebots.core.units import dimensions, si_factor
 from drakebots.plots import check_ending
 from drakebots.robots import plot, record
@@ -318,14 +319,16 @@ def check_folder(path: Path) -> None:
         ) from None
 
 
-def check_outputs(args: argparse.Namespace) -> None:
-    """Checks that all requested files can be written, before any work.
+@contextmanager
+def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
+    """Checks that all requested files can be written, before any work, and keeps other
+    commands from writing them meanwhile.
 
     Raises:
         InvalidInput: for a picture of another ending, and for two files of one
             name.
-        FileProblem: for a file of another ending, that cannot be written, or that the
-            command reads.
+        FileProblem: for a file of another ending, that cannot be written, that the
+            command reads, or that another command is to write.
     """
     taken: dict[str, str] = {}
     for entry, path in wanted(args):
@@ -349,3 +352,9 @@ def check_outputs(args: argparse.Namespace) -> None:
     for entry, path in wanted(args):
         if entry.endings and not path.name.lower().endswith(entry.endings):
             raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")
+    claims = {Path(real) for real in taken}
+    checkpoint = getattr(args, "checkpoint", None)
+    if checkpoint is not None:
+        claims.add(check_output(checkpoint))
+    with claimed(sorted(claims)):
+        yield

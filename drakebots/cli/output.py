@@ -20,6 +20,7 @@ from rich.text import Text
 from drakebots.cli.options import wanted
 from drakebots.cli.progress import warn
 from drakebots.core.errors import DrakebotsError, DrawingProblem, printable
+from drakebots.core.run import check_stop, ended_by, saving
 from drakebots.core.units import MM_G_MS, SI, Scaling
 
 if TYPE_CHECKING:
@@ -33,23 +34,31 @@ def finish(args: argparse.Namespace, result: Result, model: Model | None = None)
     """Writes the requested files and prints a summary of the result.
 
     The result is saved before anything is drawn, and a drawing that fails is a
-    warning: the exit code is that of the computation.
+    warning: the exit code is that of the computation. Once the command is to end,
+    nothing is drawn that can be drawn later, from what is saved.
 
     Returns:
         The exit code.
     """
-    written = write_data(args, result, model)
+    with saving():
+        written = write_data(args, result, model)
     print_report(result)
+    data, undrawn = written[:1], 0
     for path, draw in drawings(args, result, model):
         try:
+            if data:
+                check_stop()
             written.append(draw())
-        except DrakebotsError as error:
-            saved = "".join(f"saved {path}; " for path in written[:1])
-            warn(f"{saved}could not draw {path}: {error}")
+        except (DrakebotsError, KeyboardInterrupt) as error:
+            why = str(error)
+            if isinstance(error, KeyboardInterrupt):
+                why, undrawn = ended_by(error)[1], 1
+            saved = "".join(f"saved {path}; " for path in data)
+            warn(f"{saved}could not draw {path}: {why}")
     notes = {} if model is None else {"notes": list(model.notes)}
     facts = report_of(result) | notes | {"files": list(map(str, written))}
     tell(args, facts, *written)
-    return exit_code(result)
+    return exit_code(result) or undrawn
 
 
 def write_data(

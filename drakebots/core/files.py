@@ -9,12 +9,15 @@ mass = top.number("mass", 1.0)
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import math
 import os
+import platform
 import stat
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +266,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Gives a temporary file to write; it takes the place of `path` at the end.
 
     Whatever ends the body early, `path` stays as it was and the temporary file
-    is removed.
+    is removed; where the process is killed, by the next that writes to `path`.
 
     Raises:
         FileProblem: when the file cannot be written.
@@ -320,12 +323,89 @@ def check_output(path: str | Path) -> Path:
         ) from error
     finally:
         _remove(probe)
+    _remove_left(target)
     return target
+
+
+@contextmanager
+def claimed(paths: Iterable[Path]) -> Iterator[None]:
+    """While it lasts, these files are this run's to write: another's claim is refused.
+
+    A claim is a lock of a hidden file beside the output, which ends with the process,
+    whatever ends it. File systems without locks know no claims.
+
+    Args:
+        paths: as :func:`check_output` returns them.
+
+    Raises:
+        FileProblem: for a file that another run has claimed.
+    """
+    with ExitStack() as claims:
+        for path in paths:
+            claims.enter_context(_claimed(path))
+        yield
+
+
+@contextmanager
+def _claimed(target: Path) -> Iterator[None]:
+    claim, file = target.with_name(f".{target.name}.claim"), None
+    while file is None:
+        file = os.open(claim, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            raise FileProblem(
+                target,
+                "is being written by another run; wait for it or name another file",
+            ) from None
+        except OSError:
+            break
+        if not _is_open(claim, file):  # the one that had it has removed it
+            os.close(file)
+            file = None
+    try:
+        yield
+    finally:
+        _remove(claim)
+        os.close(file)
+
+
+def _is_open(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _part(target: Path) -> Path:
     number = next(_part_numbers)
-    return target.with_name(f".{target.name}.part-{os.getpid()}-{number}")
+    return target.with_name(f"{_part_start(target)}{os.getpid()}-{number}")
+
+
+def _part_start(target: Path) -> str:
+    # Of a process on another host nobody here can tell whether it lives.
+    return f".{target.name}.part-{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _remove_left(target: Path) -> None:
+    """Removes temporary files of this one whose processes were killed."""
+    start = _part_start(target)
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            pid = name.removeprefix(start).partition("-")[0]
+            if name.startswith(start) and pid.isdigit() and not _lives(int(pid)):
+                _remove(target.with_name(name))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _remove(part: Path) -> None:

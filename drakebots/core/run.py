@@ -1,4 +1,5 @@
 """One loop for long work: progress, Ctrl-C, a time limit, and a verdict at the end.
+And what ends a whole command: SIGINT, SIGTERM, and the end of the time it is given.
 
 def step(k):                                # k = 1, 2, ..., 2000
     state = stepper.step(state)
@@ -15,9 +16,11 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from drakebots.core.errors import NoSolution
 
@@ -138,8 +141,8 @@ def run_steps(
                         f"stopped at the time limit of {time_limit:g} s; "
                         "raise it to go on further",
                     )
-    except KeyboardInterrupt:
-        return end(Verdict.INTERRUPTED, "interrupted; what was reached is kept")
+    except KeyboardInterrupt as error:
+        return end(*ended_by(error))
     except NoSolution as error:
         return end(Verdict.FAILED, str(error))
     return end(Verdict.SUCCESS, success or f"reached {until:g} s")
@@ -150,17 +153,24 @@ class CtrlC:
 
     Long work can thus end between two steps: an exception raised in the middle of a
     Python system's callback passes through C++ and does not always arrive as
-    KeyboardInterrupt. Outside the main thread nothing changes.
+    KeyboardInterrupt. Outside the main thread no signal is noted. In a
+    :class:`Command` it notes all that ends the command.
 
     Attributes:
-        pressed: whether Ctrl-C was pressed.
+        pressed: whether Ctrl-C was pressed, or the command is to end.
     """
 
     def __init__(self):
-        self.pressed, self._before = False, None
+        self._pressed, self._before = False, None
+
+    @property
+    def pressed(self) -> bool:
+        return self._pressed or is_ending()
 
     def __enter__(self) -> CtrlC:
-        if threading.current_thread() is threading.main_thread():
+        if _command is not None:
+            _command.begin()
+        elif threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
@@ -170,11 +180,177 @@ class CtrlC:
             self._before = None
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if Ctrl-C was pressed."""
-        if self.pressed:
+        """Raises KeyboardInterrupt if Ctrl-C was pressed, or the command is to end."""
+        check_stop()
+        if self._pressed:
             raise KeyboardInterrupt
 
     def _note(self, number, frame) -> None:
-        if self.pressed:
+        if self._pressed:
             raise KeyboardInterrupt
-        self.pressed = True
+        self._pressed = True
+
+
+# --- what ends a command ------------------------------------------------------
+
+GRACE = 3.0
+"""Time that work has to end by itself, once its command is to end [s]."""
+
+_LONGEST = 1e8
+"""Timers take no longer time than this [s]: three years."""
+
+
+class Stopped(KeyboardInterrupt):
+    """Ends a command from wherever it is; `args` are a verdict and a message."""
+
+
+def ended_by(error: KeyboardInterrupt) -> tuple[Verdict, str]:
+    """Verdict and message of work that this exception ended."""
+    if _command is not None and _command.cause is not None:
+        _command.rest()
+        return _command.why
+    if isinstance(error, Stopped):
+        return error.args
+    return Verdict.INTERRUPTED, "interrupted; what was reached is kept"
+
+
+class Command:
+    """A command, and what ends it: SIGINT, SIGTERM, and the end of its time.
+
+        with Command() as command:
+            command.limit(60)
+            ...
+            with saving():
+                result.save(path)
+        sys.exit(command.exit_code or 0)
+
+    They raise :class:`Stopped` at once until long work begins (a `CtrlC` block). Then
+    there is something to keep: they are noted, and work ends with what it has at its
+    next look. Where none comes within :data:`GRACE`, Stopped is raised after all; a
+    second signal raises it at once. So a command ends in seconds and keeps what it
+    has, provided that long work catches KeyboardInterrupt.
+
+    The signals are the process's: enter it in the main thread. In a call of C or C++
+    they wait until it returns.
+
+    Attributes:
+        cause: what ends the command, a signal's number (SIGALRM: its time); or None.
+    """
+
+    def __init__(self):
+        self.cause: int | None = None
+        self._since, self._limit = time.monotonic(), 0.0
+        self._began = self._saving = False
+        self._before: dict[int, Any] = {}
+        self._outer: Command | None = None
+
+    def __enter__(self) -> Command:
+        global _command
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+                self._before[number] = signal.signal(number, self._note)
+        self._outer, _command = _command, self
+        return self
+
+    def __exit__(self, *error) -> None:
+        global _command
+        _command = self._outer
+        if self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def exit_code(self) -> int | None:
+        """128 + the number of the signal that ended it; None where none did."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        return 128 + self.cause if self.cause in signals else None
+
+    @property
+    def why(self) -> tuple[Verdict, str]:
+        """Verdict and message of work that the cause ended."""
+        if self.cause == signal.SIGALRM:
+            return Verdict.TIME_LIMIT, (
+                f"stopped at the time limit of {self._limit:g} s; raise it to go on "
+                "further"
+            )
+        name = signal.Signals(self.cause or signal.SIGINT).name
+        return Verdict.INTERRUPTED, f"interrupted by {name}; what was reached is kept"
+
+    def limit(self, seconds: float) -> None:
+        """Limits the time of the command, from its beginning [s]."""
+        self._limit = seconds
+        if self._before and self.cause is None:
+            left = self._since + seconds - time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, min(max(left, 1e-3), _LONGEST))
+
+    def begin(self) -> None:
+        """From now on there is something to keep."""
+        self._began = True
+
+    def done(self) -> None:
+        """What there was to keep is kept."""
+        self._began = False
+
+    def check(self) -> None:
+        """Raises Stopped if the command is to end."""
+        if self.cause is not None:
+            self.rest()
+            raise Stopped(*self.why)
+
+    def rest(self) -> None:
+        """Lets the work that was told to end take the time it needs."""
+        if self._before and self.cause is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """While it lasts, only a second signal raises."""
+        before, self._saving = self._saving, True
+        try:
+            yield
+        finally:
+            self._saving = before
+
+    def _note(self, number, frame) -> None:
+        first, timer = self.cause is None, number == signal.SIGALRM
+        if first:
+            # Again and again: CasADi swallows what is raised in some of its calls.
+            signal.setitimer(signal.ITIMER_REAL, GRACE, 1.0)
+        if first or not timer:
+            self.cause = number
+        if first and self._began:
+            return
+        if self._saving and (first or timer):
+            return
+        raise Stopped(*self.why)
+
+
+_command: Command | None = None
+
+
+def is_ending() -> bool:
+    """Whether the command is to end: nothing more should begin."""
+    return _command is not None and _command.cause is not None
+
+
+def check_stop() -> None:
+    """Raises Stopped if the command is to end: for work between two stages."""
+    if _command is not None:
+        _command.check()
+
+
+@contextmanager
+def saving() -> Iterator[None]:
+    """What is done here is done whole: only a second signal ends it.
+
+    Afterwards a command has nothing to lose any more, and signals raise at once.
+    """
+    if _command is None:
+        with CtrlC() as stop:
+            yield
+        stop.check()
+        return
+    with _command.saving():
+        yield
+    _command.done()

@@ -17,7 +17,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ import xarray as xr
 
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
-from drakebots.core.files import check_output, replacing
-from drakebots.core.run import Progress, Verdict
+from drakebots.core.files import check_output, claimed, replacing
+from drakebots.core.run import Progress, Verdict, ended_by, saving
 from drakebots.results import Result, load_result, provenance
 from drakebots.robots import find_task
 from drakebots.sweeps.cases import Case, label_of, make_cases, unit_of
@@ -72,14 +72,16 @@ def sweep(
     Raises:
         UnknownName, InvalidInput: for a field, a value or a problem that is none,
             before any work.
-        FileProblem: when the folder cannot be written.
+        FileProblem: when the folder cannot be written, or another sweep writes to it.
     """
     began = time.perf_counter()
     run = find_task(problem).run
     cases = make_cases(problem, over)
     count = check_value("workers", workers or _cores(), whole(1))
-    with tempfile.TemporaryDirectory() as spare:
+    with ExitStack() as stack:
+        spare = stack.enter_context(tempfile.TemporaryDirectory())
         folder = _folder(spare if out is None else out)
+        stack.enter_context(claimed([folder / "sweep.nc"]))
         found = _found(cases, folder)
         missing = [k for k in range(len(cases)) if k not in found]
         here, stopped = scheduler is None, False
@@ -97,15 +99,17 @@ def sweep(
                     outcomes[k] = _kept(outcome, folder, cases[k])
                     done += 1
                     _report(progress, done, len(cases))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             stopped = True
+            ended_by(error)
             # A file may be there of which nobody could tell any more.
             outcomes = _found(cases, folder) | outcomes
         table = _table(problem, cases, outcomes, len(found), stopped, began)
         if out is not None:
-            table.save(folder / "sweep.nc")
-            with replacing(folder / "sweep.csv") as part:
-                table.data.drop_vars("time").to_dataframe().to_csv(part)
+            with saving():
+                table.save(folder / "sweep.nc")
+                with replacing(folder / "sweep.csv") as part:
+                    table.data.drop_vars("time").to_dataframe().to_csv(part)
     return table
 
 

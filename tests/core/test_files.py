@@ -1,6 +1,8 @@
 """Entries of files are read strictly; files are written whole or not at all."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from drakebots.core.files import (
     MAX_YAML,
     TOP,
     Fields,
+    claimed,
     parse_yaml,
     read_yaml,
     replacing,
@@ -138,3 +141,41 @@ def test_yaml_that_would_never_end(tmp_path):
     large.write_bytes(b"#" * (MAX_YAML + 1))
     with pytest.raises(FileProblem, match="larger than 1 MB"):
         read_yaml(large)
+
+
+def killed(code, path):
+    """A process that runs code with `path` and kills itself; its exit code."""
+    begin = "import os, sys\nfrom drakebots.core.files import *\n"
+    code = f"{begin}path = Path(sys.argv[1])\n{code}\n"
+    return subprocess.run([sys.executable, "-c", code, str(path)]).returncode
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "run.nc"
+    code = """
+with claimed([path]), replacing(path) as part:
+    part.write_text("half"); os.kill(os.getpid(), 9)"""
+    assert killed(code, path) == -9
+    left = [file.name for file in tmp_path.iterdir()]
+    assert len(left) == 2 and all(name.startswith(".run.nc.") for name in left)
+    other = tmp_path / f".run.nc.part-00000000-{os.getpid()}-0"
+    other.write_text("of a process on another host, which may live")
+    with claimed([path]), replacing(path) as part, replacing(path) as second:
+        # Nor is what a process that lives is writing.
+        part.write_text("one")
+        second.write_text("two")
+    assert path.read_text() == "one"
+    assert sorted(tmp_path.iterdir()) == [other, path]
+
+
+def test_two_runs_do_not_write_one_file(tmp_path):
+    path = tmp_path / "run.nc"
+    with claimed([tmp_path / "other.nc", path]):
+        code = """
+try:
+    with claimed([path]): pass
+except FileProblem as error:
+    sys.exit("another run" in str(error) and 7)"""
+        assert killed(code, path) == 7
+    assert killed("with claimed([path]): pass", path) == 0
+    assert list(tmp_path.iterdir()) == []

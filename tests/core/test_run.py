@@ -8,18 +8,24 @@ import time
 
 import pytest
 
+from drakebots.core import run as core_run
 from drakebots.core.errors import NoSolution
 from drakebots.core.run import (
+    Command,
     CtrlC,
     Stop,
+    Stopped,
     Verdict,
+    check_stop,
+    ended_by,
     failed,
     run_steps,
+    saving,
 )
 
 
-def press():
-    os.kill(os.getpid(), signal.SIGINT)
+def press(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
 
 
 def test_success_and_progress(caplog):
@@ -148,3 +154,88 @@ def test_ctrl_c_is_noted():
         assert stop.pressed
         with pytest.raises(KeyboardInterrupt):
             stop.check()
+
+
+# --- commands ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_a_signal_ends_a_command_at_once_before_its_work(number, code):
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    with Command() as command, pytest.raises(Stopped) as caught:
+        press(number)
+        time.sleep(5)
+    verdict, message = ended_by(caught.value)
+    assert verdict is Verdict.INTERRUPTED and signal.Signals(number).name in message
+    assert command.exit_code == code
+    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+
+
+def test_a_command_keeps_what_its_work_reached():
+    """SIGTERM ends a run as Ctrl-C does, and nothing begins after it but saving."""
+    saved = []
+    with Command() as command:
+        end = run_steps(
+            lambda k: press(signal.SIGTERM) if k == 3 else None, 9, stage=""
+        )
+        later = run_steps(lambda k: None, 9, stage="later")
+        with saving():
+            saved.append(end.steps)
+        with pytest.raises(Stopped):
+            check_stop()
+    assert end.verdict is later.verdict is Verdict.INTERRUPTED
+    assert (end.steps, later.steps, saved) == (3, 1, [3])
+    assert "SIGTERM" in end.message and command.exit_code == 143
+
+
+def test_work_that_does_not_look_is_ended(monkeypatch):
+    """After a while, and once; a second signal does so at once."""
+    monkeypatch.setattr(core_run, "GRACE", 0.05)
+    began = time.monotonic()
+    with Command():
+        end = run_steps(lambda k: press() or time.sleep(5), 9, stage="long")
+        time.sleep(0.1)
+    assert end.verdict is Verdict.INTERRUPTED and end.steps == 0
+    monkeypatch.setattr(core_run, "GRACE", 60.0)
+    with Command():
+        end = run_steps(lambda k: press() or press() or time.sleep(5), 9, stage="long")
+    assert end.verdict is Verdict.INTERRUPTED and time.monotonic() - began < 5
+
+
+def test_saving_is_ended_by_a_second_signal_only(monkeypatch):
+    monkeypatch.setattr(core_run, "GRACE", 0.02)
+    saved = []
+    with Command() as command:
+        with saving():
+            press(signal.SIGTERM)
+            time.sleep(0.1)
+            saved.append("whole")
+        with pytest.raises(Stopped), saving():
+            press()
+            time.sleep(5)
+    assert saved == ["whole"] and command.exit_code == 130
+
+
+def test_a_commands_time_counts_from_its_beginning(monkeypatch):
+    """A build, the work, and what comes after it."""
+    monkeypatch.setattr(core_run, "GRACE", 0.05)
+    with Command() as command:
+        time.sleep(0.1)
+        command.limit(0.15)
+        end = run_steps(lambda k: time.sleep(0.02), 1000, stage="walk")
+        assert command.exit_code is None and command.cause == signal.SIGALRM
+    assert end.verdict is Verdict.TIME_LIMIT and "0.15 s; raise it" in end.message
+    assert end.steps < 10
+    with Command() as command, pytest.raises(Stopped) as caught:
+        command.limit(0.05)
+        time.sleep(5)
+    assert ended_by(caught.value)[0] is Verdict.TIME_LIMIT
+    time.sleep(0.1)  # nothing comes after the command
+
+
+def test_saving_without_a_command():
+    with pytest.raises(KeyboardInterrupt), saving():
+        press()
+        time.sleep(0.01)

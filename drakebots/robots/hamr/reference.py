@@ -17,7 +17,14 @@ import xarray as xr
 from pydrake.math import RollPitchYaw
 from scipy.interpolate import CubicSpline
 
-from drakebots.core.checks import array, check, flag, non_negative
+from drakebots.core.checks import (
+    array,
+    check,
+    check_value,
+    flag,
+    non_negative,
+    whole,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.units import MM_G_MS
@@ -307,7 +314,8 @@ def sampled_voltages(
             range.
 
     Raises:
-        InvalidInput: for a rate too low for the plan's knots, or cycles < 1.
+        InvalidInput: for a rate too low for the plan's knots, cycles < 1, or a ramp
+            that is negative or not finite.
     """
     reference = as_reference(plan)
     fastest = 1 / np.diff(reference.time).min()
@@ -315,8 +323,9 @@ def sampled_voltages(
         raise InvalidInput(
             f"rate must be at least {fastest:.4g} Hz to play every knot, got {rate:g}"
         )
-    if cycles < 1 or ramp < 0:
-        raise InvalidInput("cycles must be >= 1 and ramp >= 0")
+    check_value("cycles", cycles, whole(1))
+    # A drive must not jump: not a number would leave the ramp out.
+    check_value("ramp", ramp, non_negative())
     length = reference.duration * (cycles if reference.periodic else 1)
     times = np.arange(round(length * rate)) / rate
     values = np.array([reference.voltages_at(t) for t in times])

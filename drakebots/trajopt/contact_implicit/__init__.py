@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Clock,
         PenaltyContinuation,
         PenaltyStage,
+        Rung,
         on_knots,
         solve_penalty_continuation,
         start_from,

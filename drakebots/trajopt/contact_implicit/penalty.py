@@ -18,9 +18,10 @@ keeps the best answer instead.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ import numpy as np
 
 from drakebots.core.checks import check_value, optional, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Verdict
+from drakebots.core.run import Verdict, ended_by
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.program import Program, load_checkpoint
+from drakebots.trajopt.program import Program, load_checkpoint, read_arrays
 from drakebots.trajopt.solvers import Solution
 
 Start = Callable[[Program], np.ndarray]
@@ -134,6 +135,54 @@ class PenaltyContinuation:
         )
 
 
+@dataclass(frozen=True)
+class Rung:
+    """Where a continuation was when its checkpoint was written.
+
+    Attributes:
+        weight: weight of the slack that was being solved with.
+        start: x that its solver started from.
+        stages: the outcomes with the weights before.
+        note: what the caller has to know of what came before `start`.
+    """
+
+    weight: float
+    start: np.ndarray = field(repr=False)
+    stages: tuple[PenaltyStage, ...] = ()
+    note: str = ""
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it is solved again from its start, and so to the same bits.
+
+        The first weight goes on from its best iterate: it takes most of the time.
+        """
+        return bool(self.stages or self.note)
+
+    def kept(self) -> dict[str, np.ndarray | str]:
+        """What a checkpoint keeps of it."""
+        facts = {"weight": self.weight, "note": self.note}
+        stages = [asdict(stage) for stage in self.stages]
+        return {"start": self.start, "rung": json.dumps(facts | {"stages": stages})}
+
+    @classmethod
+    def of(cls, resume: object) -> Rung | None:
+        """That of a checkpoint; None for one without, and for what is no file.
+
+        Raises:
+            FileProblem: for a file that is missing, damaged or not a checkpoint.
+        """
+        if not isinstance(resume, str | Path):
+            return None
+        arrays = read_arrays(resume)
+        try:
+            facts = json.loads(str(arrays["rung"]))
+            stages = tuple(PenaltyStage(**stage) for stage in facts.pop("stages"))
+            return cls(start=arrays["start"], stages=stages, **facts)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
 def start_from(resume: str | Path | None, otherwise: Start) -> Start:
     """The start at a checkpoint if there is one to resume, or else `otherwise`.
 
@@ -178,6 +227,8 @@ def solve_penalty_continuation(
     options: Callable[[Program, np.ndarray, bool], Mapping[str, Any]],
     done: Callable[[Sequence[PenaltyStage]], bool],
     clock: Clock,
+    rung: Rung | None = None,
+    note: str = "",
 ) -> PenaltyContinuation:
     """Solves with one weight after the other, each from the previous solution.
 
@@ -189,32 +240,51 @@ def solve_penalty_continuation(
         weights: the weights, in the order to use them.
         start: gives the first guess of the first program.
         solver: :func:`drakebots.trajopt.solvers.solve` with the arguments that all
-            stages share; it is called with program, x, `options` and `time_limit`.
+            stages share; it is called with program, x, `options`, `time_limit` and
+            what a checkpoint is to `keep`.
         options: gives the solver's options from a program, its start, and whether
             that start is the solution of an earlier stage.
         done: called with all stages so far; True ends the continuation.
         clock: limits the wall time and collects what the solver spent.
+        rung: where to go on; weights before its own are left out.
+        note: see :class:`Rung`.
 
     Raises:
         InvalidInput: if the time limit is over before the first solve.
     """
     problem = solution = None
     stages: list[PenaltyStage] = []
-    for weight in weights:
-        heavier, program = build(weight)
-        x = start(program) if solution is None else solution.x
-        left = clock.check_left() if solution is None else clock.left
-        if left is not None and left <= 0:
-            return PenaltyContinuation(problem, solution, tuple(stages), missed=weight)
-        chosen = options(program, x, solution is not None)
-        problem = heavier
-        solution = solver(program, x, options=chosen, time_limit=left)
-        clock.add(solution.seconds)
-        stages.append(_stage(weight, solution))
-        if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
-            break
-        if done(stages):
-            break
+    if rung is not None and rung.weight in weights:
+        weights = weights[list(weights).index(rung.weight) :]
+        stages = list(rung.stages)
+    else:
+        rung = None
+    try:
+        for weight in weights:
+            heavier, program = build(weight)
+            x = start(program) if solution is None else solution.x
+            if solution is None and rung is not None and rung.repeated:
+                x = rung.start
+            left = clock.check_left() if solution is None else clock.left
+            if left is not None and left <= 0:
+                return PenaltyContinuation(
+                    problem, solution, tuple(stages), missed=weight
+                )
+            chosen = options(program, x, bool(stages))
+            kept = Rung(weight, x, tuple(stages), note).kept()
+            solved = solver(program, x, options=chosen, time_limit=left, keep=kept)
+            problem, solution = heavier, solved
+            clock.add(solution.seconds)
+            stages.append(_stage(weight, solution))
+            if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
+                break
+            if done(stages):
+                break
+    except KeyboardInterrupt as error:
+        if solution is None:
+            raise
+        verdict, message = ended_by(error)
+        solution = replace(solution, verdict=verdict, message=message)
     return PenaltyContinuation(problem, solution, tuple(stages))
 
 

@@ -22,6 +22,7 @@ from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     PenaltyContinuation,
     PenaltyStage,
+    Rung,
     audit,
     solve_penalty_continuation,
     start_from,
@@ -185,6 +186,7 @@ def by_freedom(
         options=lambda program, x, later: dict(options) | (finish if later else {}),
         done=_settled,
         clock=clock,
+        rung=Rung.of(resume),
     )
     implicit = continuation.problem
     solution = _finished(continuation)

@@ -24,6 +24,7 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import CtrlC
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import snopt
 from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
@@ -59,8 +60,9 @@ class _Stop(Exception):
 class _Watch:
     """Sees every point a solver evaluates (SNOPT) or reaches (IPOPT)."""
 
-    def __init__(self, lowered: Lowered, monitor: Monitor | None, deadline):
+    def __init__(self, lowered: Lowered, monitor: Monitor | None, deadline, ctrl_c):
         self.lowered, self.monitor, self.deadline = lowered, monitor, deadline
+        self.ctrl_c = ctrl_c
         self.count, self.best, self.stopped, self.error = 0, None, None, None
         program = lowered.program
         self._low = program.lower / program.row_scale
@@ -81,6 +83,7 @@ class _Watch:
         self.count += 1
         if _rank(iteration) < _rank(self.best):
             self.best = iteration
+        self.ctrl_c.check()
         if self.monitor is not None and self.monitor(iteration):
             self.stopped = "User_Requested_Stop"
         elif self.deadline is not None and time.monotonic() > self.deadline:
@@ -151,10 +154,11 @@ def solve_drake(
     deadline = None if time_limit is None else began + time_limit
     settings = _settings(solver, program, options, time_limit)
     lowered = lower(program, scaled=True)
-    watch = _Watch(lowered, monitor, deadline)
+    ctrl_c = CtrlC()
+    watch = _Watch(lowered, monitor, deadline, ctrl_c)
     lowered.prog.AddVisualizationCallback(watch, lowered.x)
     built = time.monotonic() - began
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ctrl_c:
         run = _snopt if solver == "snopt" else _ipopt
         values, status, success, log = run(
             lowered, lowered.values(x0), settings, watch, Path(folder)

@@ -18,6 +18,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import CtrlC
 from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers import kkt
 
@@ -87,9 +88,9 @@ class Raw:
 class _Callback(ca.Callback):
     """Passes iterates to the monitor, which may stop the solver."""
 
-    def __init__(self, program: Program, monitor: Monitor | None):
+    def __init__(self, program: Program, monitor: Monitor | None, ctrl_c: CtrlC):
         ca.Callback.__init__(self)
-        self.program, self.monitor = program, monitor
+        self.program, self.monitor, self.ctrl_c = program, monitor, ctrl_c
         self.count, self.last, self.error = 0, None, None
         n, m = program.num_variables, program.num_rows
         self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
@@ -125,6 +126,7 @@ class _Callback(ca.Callback):
             )
             self.count += 1
             stop = bool(self.monitor(self.last)) if self.monitor else False
+            self.ctrl_c.check()
         except BaseException as error:  # raised again by solve_exact
             self.error, stop = error, True
         return [1 if stop else 0]
@@ -176,7 +178,8 @@ def _solve(
     began = time.perf_counter()
     functions = assembled or assemble(program, threads=threads)
     built = time.perf_counter() - began
-    callback = _Callback(program, monitor)
+    ctrl_c = CtrlC()
+    callback = _Callback(program, monitor, ctrl_c)
     x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
     f, g = ca.densify(functions.objective(x, p)), functions.rows(x, p)
     nlp = {"x": x, "p": p, "f": f, "g": g}
@@ -212,7 +215,9 @@ def _solve(
     if multipliers is not None:
         arguments["lam_g0"], arguments["lam_x0"] = multipliers
     try:
-        out = solver(**arguments)
+        # Raised while IPOPT runs, KeyboardInterrupt would be a warning of CasADi's.
+        with ctrl_c:
+            out = solver(**arguments)
     except KeyboardInterrupt:
         callback.error = callback.error or KeyboardInterrupt()
         out = None

@@ -8,6 +8,7 @@ print(solution.summary())
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,13 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.checks import check_value, optional, positive
-from drakebots.core.errors import NoSolution, UnknownName
-from drakebots.core.run import Progress, Verdict
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    FileProblem,
+    NoSolution,
+    UnknownName,
+)
+from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake import solve_drake
 from drakebots.trajopt.solvers.ipopt_exact import (
@@ -112,11 +118,11 @@ class Solution:
 class _Watch:
     """A solver's monitor: the best iterate, progress, time limit, checkpoint."""
 
-    def __init__(self, program, monitor, progress, most, time_limit, checkpoint):
+    def __init__(self, program, monitor, progress, most, time_limit, checkpoint, keep):
         self.program, self.monitor = program, monitor
         self.progress, self.most = progress, most
         self.deadline = None if time_limit is None else time.monotonic() + time_limit
-        self.checkpoint, self.saved = checkpoint, time.monotonic()
+        self.checkpoint, self.keep, self.saved = checkpoint, keep, time.monotonic()
         self.best: Iteration | None = None
         self.late = False
 
@@ -131,15 +137,20 @@ class _Watch:
                 self.most,
             )
         if self.checkpoint is not None and time.monotonic() - self.saved > 5.0:
-            self.save()
+            self.save(self.best.x)
         self.late = self.deadline is not None and time.monotonic() > self.deadline
         requested = self.monitor is not None and self.monitor(iteration)
         return bool(self.late or requested)
 
-    def save(self) -> None:
-        if self.checkpoint is not None and self.best is not None:
-            save_checkpoint(self.checkpoint, self.program, self.best.x)
-            self.saved = time.monotonic()
+    def save(self, x: np.ndarray) -> None:
+        """Writes the checkpoint; where that fails the solver goes on without it."""
+        if self.checkpoint is None:
+            return
+        self.saved = time.monotonic()
+        try:
+            save_checkpoint(self.checkpoint, self.program, x, **self.keep)
+        except FileProblem as error:
+            warnings.warn(f"checkpoint {error}", DrakebotsWarning, stacklevel=2)
 
 
 def _rank(iteration: Iteration | None) -> tuple[float, float]:
@@ -161,6 +172,7 @@ def solve(
     monitor: Monitor | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    keep: Mapping[str, np.ndarray | str] = MappingProxyType({}),
     multipliers: tuple[np.ndarray, np.ndarray] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Solution:
@@ -176,7 +188,9 @@ def solve(
         monitor: called at every iteration; True stops the solver.
         progress: called at every iteration with a line on it, its number and the
             largest number of iterations (0 if that is unknown, as with SNOPT).
-        checkpoint: file that keeps the best iterate while the solver runs.
+        checkpoint: file that keeps the best iterate while the solver runs. Where it
+            cannot be written, that is a warning.
+        keep: what else it is to hold, by name.
         multipliers: multipliers of an earlier solution, for "exact" only.
         tolerance: largest violation of a row or bound (scaled) of a success.
 
@@ -193,22 +207,25 @@ def solve(
     most = 0  # SNOPT reports function evaluations, whose number has no limit.
     if solver != "snopt":
         most = (DEFAULTS | dict(options or {}))["max_iter"]
-    watch = _Watch(program, monitor, progress, most, time_limit, checkpoint)
-    began = time.perf_counter()
-    interrupted = False
+    watch = _Watch(program, monitor, progress, most, time_limit, checkpoint, keep)
+    began, ended = time.perf_counter(), None
+    watch.save(x0)
     try:
+        check_stop()
         common = {"options": options, "monitor": watch}
         if solver == "exact":
             raw = solve_exact(program, x0, multipliers=multipliers, **common)
         else:
             common |= {"solver": solver, "time_limit": time_limit}
             raw = solve_drake(program, x0, **common)
-    except KeyboardInterrupt:
-        interrupted = True
+    except KeyboardInterrupt as error:
+        ended = ended_by(error)
         x = x0 if watch.best is None else watch.best.x
         raw = Raw(x, "interrupted", False, {}, {})
-    interrupted = interrupted or raw.status == "interrupted"
-    watch.save()
+    if raw.status == "interrupted":
+        ended = ended or ended_by(KeyboardInterrupt())
+    if watch.best is not None:
+        watch.save(watch.best.x)
     seconds = dict(raw.seconds) | {"total": time.perf_counter() - began}
     x = raw.x
     violation = _scaled_violation(program, x)
@@ -220,7 +237,7 @@ def solve(
         x = watch.best.x
         violation = _scaled_violation(program, x)
     m = raw.multipliers
-    verdict, message = _judge(raw, violation, watch.late, interrupted, tolerance)
+    verdict, message = _judge(raw, violation, watch.late, ended, tolerance)
     return Solution(
         program=program,
         x=_frozen(x),
@@ -246,10 +263,10 @@ def _scaled_violation(program: Program, x: np.ndarray) -> float:
     return float(worst) if np.isfinite(worst) else np.inf
 
 
-def _judge(raw: Raw, violation, late, interrupted, tolerance) -> tuple[Verdict, str]:
+def _judge(raw: Raw, violation, late, ended, tolerance) -> tuple[Verdict, str]:
     state = f"largest violation {violation:.2g} (scaled)"
-    if interrupted:
-        return Verdict.INTERRUPTED, f"interrupted; {state}"
+    if ended is not None:
+        return ended[0], f"{ended[1]}; {state}"
     if raw.success and violation <= tolerance:
         return Verdict.SUCCESS, f"{raw.status}; {state}"
     if late:

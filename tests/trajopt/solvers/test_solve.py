@@ -1,10 +1,19 @@
 """Solving: verdicts, best iterates, limits, checkpoints."""
 
+import os
+import signal
+
 import casadi as ca
 import numpy as np
 import pytest
 
-from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    FileProblem,
+    InvalidInput,
+    NoSolution,
+    UnknownName,
+)
 from drakebots.core.run import Verdict
 from drakebots.trajopt.program.block import Block
 from drakebots.trajopt.program.builder import ProgramBuilder
@@ -93,6 +102,26 @@ def test_ctrl_c_in_a_callback_returns_the_best_iterate():
     solution = solve(rosenbrock(), np.full(6, -1.0), progress=interrupt)
     assert solution.verdict is Verdict.INTERRUPTED
     assert solution.objective < rosenbrock().objective(np.full(6, -1.0))
+
+
+def test_ctrl_c_while_ipopt_runs_stops_it():
+    """CasADi makes a warning of it, unless it is only noted."""
+
+    def press(iteration):
+        if iteration.number == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    start = np.full(6, -1.0)
+    solution = solve(rosenbrock(), start, monitor=press)
+    assert solution.verdict is Verdict.INTERRUPTED and solution.iterations <= 5
+    assert solution.objective < rosenbrock().objective(start)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(tmp_path):
+    path = tmp_path / "gone" / "best.npz"
+    with pytest.warns(DrakebotsWarning, match="checkpoint .*no folder"):
+        solution = solve(rosenbrock(), np.full(6, -1.0), checkpoint=path)
+    assert solution.ok
 
 
 def test_checkpoints_are_written_and_resumed(tmp_path):

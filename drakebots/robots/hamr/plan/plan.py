@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Verdict
+from drakebots.core.run import Progress, Verdict, check_stop, is_ending
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import (
     GRAVITY,
@@ -44,6 +45,7 @@ from drakebots.trajopt.contact_implicit import (
     Clock,
     ContactImplicit,
     PenaltyStage,
+    Rung,
     audit,
     on_knots,
     plan_dataset,
@@ -85,6 +87,9 @@ BETWEEN_OPTIONS = NEAR_OPTIONS | {
 NEAR = 1e-5
 """Largest residual of a start that counts as near the answer."""
 
+_FINE = "fine"
+"""The note of stages that start from the answer with fewer knots."""
+
 CLOSED = 1e-6
 """Complementarity below which contact counts as hard [mm N]."""
 
@@ -108,19 +113,23 @@ def plan(
     gait = isinstance(problem, GaitProblem)
     clock = Clock(problem.time_limit)
     guess = first_gait(problem) if gait else simulated_jump(problem)
+    check_stop()
     clock.add({"warm start": clock.elapsed})
     solver = partial(_solve, problem.linear_solver, progress=progress)
-    start = _start(problem, guess)
-    coarse = None
+    start, rung, coarse = _start(problem, guess), Rung.of(problem.resume), None
     if gait and problem.resume is None and problem.from_run is None:
         coarse = _solve_coarse(problem, guess, solver, clock)
+    guessed = partial(packed, guess=guess)
     contact, solution = _solve_stages(
         problem,
-        _builder(problem, guess, start),
+        # A plan that goes on has the program that it had.
+        _builder(problem, guess, start if rung is None else guessed),
         start,
         partial(solver, checkpoint=problem.checkpoint),
         clock,
         coarse,
+        rung,
+        guessed,
     )
     timings = clock.timings()
     facts = {"seconds": timings["total"]}
@@ -251,11 +260,14 @@ def _solve_coarse(
     )
     clock.add(own.timings())
     solution = continuation.solution
-    return solution if solution.ok or _interrupted(solution) else None
+    return solution if solution.ok or _stopped(solution) else None
 
 
-def _interrupted(solution: Solution | None) -> bool:
-    return solution is not None and solution.verdict is Verdict.INTERRUPTED
+def _stopped(solution: Solution | None) -> bool:
+    """Whether it is the last that there is time for."""
+    if solution is None:
+        return False
+    return solution.verdict is Verdict.INTERRUPTED or is_ending()
 
 
 def _closed(stages: Sequence[PenaltyStage], lighter: bool) -> bool:
@@ -272,32 +284,47 @@ def _solve_stages(
     solver,
     clock: Clock,
     coarse: Solution | None,
+    rung: Rung | None = None,
+    guessed=None,
 ) -> tuple[ContactImplicit, Solution]:
-    """The last weight's problem and solution; failed if contact is soft."""
+    """The last weight's problem and solution; failed if contact is soft.
+
+    Where the answer with fewer knots does not help, it starts anew, as `guessed`.
+    """
     weights, options, first = problem.weights.slack, _options, start
+    note = _FINE if coarse is not None else "" if rung is None else rung.note
     if coarse is not None:
         parts = on_knots(coarse.parts, problem.knots)
-        first, options = (lambda program: program.pack(parts)), _fine_options
-        weights = weights[1:] or weights
-    if _interrupted(coarse):
-        # Only to have the iterate in the problem's own knots.
-        solver = partial(solver, monitor=lambda iteration: True)
+        first = partial(Program.pack, parts=parts)
+    if note == _FINE:
+        weights, options = weights[1:] or weights, _fine_options
+    if _stopped(coarse):
+        # The iterate in the problem's own knots, and no more.
+        contact, program = build(slack_weight=weights[0])
+        x = first(program)
+        return contact, replace(
+            coarse,
+            program=program,
+            x=x,
+            residuals=MappingProxyType(program.residuals(x)),
+            multipliers=None,
+            message=f"{coarse.message}, with {len(coarse.parts['q'])} knots",
+        )
     continuation = solve_penalty_continuation(
         build=lambda weight: build(slack_weight=weight),
         weights=weights,
         start=first,
         solver=solver,
         options=options,
-        done=lambda stages: _closed(stages, coarse is not None),
+        done=lambda stages: _closed(stages, note == _FINE),
         clock=clock,
+        rung=rung,
+        note=note,
     )
     contact, solution = continuation.problem, continuation.solution
-    if _interrupted(coarse):
-        message = f"interrupted with {len(coarse.parts['q'])} knots"
-        return contact, replace(solution, verdict=Verdict.INTERRUPTED, message=message)
     timely = clock.left is None or clock.left > 0
-    if coarse is not None and solution.verdict is Verdict.FAILED and timely:
-        return _solve_stages(problem, build, start, solver, clock, None)
+    if note == _FINE and solution.verdict is Verdict.FAILED and timely:
+        return _solve_stages(problem, build, guessed, solver, clock, None)
     worst = audit(contact, solution)["complementarity_max"]
     if solution.ok and worst >= CLOSED:
         if continuation.missed is not None:

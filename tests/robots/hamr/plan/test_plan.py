@@ -239,7 +239,7 @@ def test_an_interrupted_coarser_plan_comes_in_the_problems_knots():
 
     result = plan(GaitProblem(), progress=stop)
     assert result.verdict is Verdict.INTERRUPTED
-    assert "26 knots" in result.message
+    assert "with 26 knots" in result.message
     assert result.data.position.shape == (51, 38)
     assert np.isfinite(result.data.position.values).all()
 
@@ -256,6 +256,9 @@ def test_voltages_for_a_drive(coarse, tmp_path):
     assert len(lines) == 1 + round(2500 * reference.duration)
     with pytest.raises(InvalidInput, match="rate"):
         sampled_voltages(reference, rate=10.0)
+    for ramp in (np.nan, np.inf, -1.0):
+        with pytest.raises(InvalidInput, match="ramp"):
+            sampled_voltages(reference, rate=2500.0, ramp=ramp)
 
 
 def test_the_warm_start_is_periodic_and_straight():
