@@ -2,7 +2,7 @@
 export, limbs, attach, design, calibrate, view, report, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
-    drakebots simulate gecko --targets "65cm,0 65cm,65cm" -o run.nc
+    drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc
     drakebots plan hamr --frequency 10 --surface card -o plan.nc
     drakebots track plan.nc -o run.nc
     drakebots sweep hamr.plan --frequency 2,10 --surface card,teflon -o out/
@@ -10,9 +10,9 @@ export, limbs, attach, design, calibrate, view, report, completion.
     drakebots report run.nc --plot run.png
 
 Exit codes: 0 done, 1 no solution (or a run that failed), 2 bad input, 130 and 143
-ended by Ctrl-C and SIGTERM, which keep what was reached. With --json stdout is one JSON
-object, and tables go to stderr; without a terminal tables are lines "name: value".
-Numbers may have units (10Hz, 5mm, 30deg) and are in SI without.
+ended by Ctrl-C and SIGTERM, which keep what was reached. With --json, stdout holds one
+JSON object, and tables go to stderr. In a pipe or a file, tables are lines "name:
+value". Numbers may have units (10Hz, 5mm, 30deg); those without are in SI.
 """
 
 from __future__ import annotations

@@ -132,6 +132,9 @@ def points(text: str, what: str) -> tuple[tuple[float, float], ...]:
 
 # --- models -----------------------------------------------------------------
 
+MODEL_OPTIONS = ("feet", "actuate", "effort", "package", "strict", "free_base", "up")
+"""Options of :func:`model_argument` that mean nothing for a result."""
+
 
 def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> None:
     """Adds a model, and how it is to be loaded.

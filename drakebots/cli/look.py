@@ -8,6 +8,7 @@ from drakebots import view
 from drakebots.cli import complete
 from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import (
+    MODEL_OPTIONS,
     find_input,
     is_lattice,
     load_model,
@@ -99,9 +100,7 @@ def _view(args: argparse.Namespace) -> int:
     if args.seconds is not None and not args.seconds > 0:
         raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
     if names_result(args.what):
-        about_models = ("feet", "actuate", "effort", "package", "strict")
-        about_models += ("free_base", "up")
-        refuse(args, about_models, "a result; it is for a model")
+        refuse(args, MODEL_OPTIONS, "a result; it is for a model")
         result = stored(args.what)
         playback = {"slow": args.slow, "port": args.port, "colour": args.colour}
         scene = drawn(record, result, **playback)

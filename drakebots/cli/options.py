@@ -86,10 +86,12 @@ def quantity(flag: str, text: str) -> Callable[[str], float]:
         if unit is None:
             return value
         if not known:
-            raise InvalidInput(f"{flag}: {word!r} has no unit; write a number alone")
+            raise InvalidInput(
+                f"{flag}: takes no unit, got {word!r}; write the number alone"
+            )
         if not any(_measures(unit, other) for other in known):
             raise InvalidInput(
-                f"{flag}: {unit!r} is no unit of it; use one of {' or '.join(known)}"
+                f"{flag}: {unit!r} is no unit for it; use {' or '.join(known)}"
             )
         return value * si_factor(unit)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from drakebots.cli.command import Command, Variant, kind_forms, robot_forms
 from drakebots.cli.inputs import (
+    MODEL_OPTIONS,
     angle,
     find_input,
     joint_position,
@@ -206,8 +207,12 @@ def _goal(text: str) -> dict[str, Any]:
 def _torque(text: str) -> float | dict[str, float]:
     """Limits of all inputs, or by actuator."""
     if "=" in text:
-        return named_numbers(text, "--torque", number)
-    return number(text, "--torque")
+        return named_numbers(text, "--torque", _effort)
+    return _effort(text, "--torque")
+
+
+def _effort(text: str, what: str) -> float:
+    return quantity(what, "[N m, N]")(text)
 
 
 PLAN = Command(
@@ -279,7 +284,6 @@ REFINE = Command(
     find=lambda word: _check(word, "refine"),
 )
 
-_ABOUT_MODELS = ("feet", "actuate", "effort", "package", "strict", "free_base", "up")
 _OF_MODELS = ("mjcf", "urdf", "time_step", "friction")
 
 
@@ -289,13 +293,13 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
     output_argument(
         parser,
         "--mcap",
-        write=lambda result, path, model: write_mcap(result, path, model),
+        write=write_mcap,
         help="a log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin",
     )
     output_argument(
         parser,
         "--vtu",
-        write=lambda result, path, model: write_vtu(result, path, model),
+        write=write_vtu,
         help="the skin for ParaView (.pvd), and a folder of .vtu files beside it",
     )
 
@@ -335,7 +339,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _export(args: argparse.Namespace) -> int:
     if names_result(args.what):
-        refuse(args, (*_OF_MODELS, *_ABOUT_MODELS), "a result; it is for a model")
+        refuse(args, (*_OF_MODELS, *MODEL_OPTIONS), "a result; it is for a model")
         written = export_result(args, stored(args.what))
         return tell(args, {"files": list(map(str, written))}, *written)
     find_model(args.what)

@@ -75,9 +75,9 @@ def test_numbers_have_units(text, word, value):
 @pytest.mark.parametrize(
     ("text", "word", "why"),
     [
-        ("stride frequency [Hz]", "10mm", "'mm' is no unit of it; use one of Hz"),
+        ("stride frequency [Hz]", "10mm", "'mm' is no unit for it; use Hz"),
         ("rate [rad/s]", "2Hz", "'Hz' is no unit"),
-        ("friction", "0.6m", "has no unit"),
+        ("friction", "0.6m", "takes no unit"),
         ("friction", "a lot", "is no number"),
         ("time [s]", "1.2.3", "is no number"),
         ("voltage [V]", "3A", "'A' is no unit"),

@@ -200,7 +200,7 @@ def test_options_make_a_problem_of_hamr(words, fields, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--turn", "30grad"], "--turn: 'grad' is no unit of it; use one of rad"),
+        (["--turn", "30grad"], "--turn: 'grad' is no unit for it; use rad"),
         (["--turn", "left"], "--turn: 'left' is no number"),
         (["--goal", "1"], "x,y,yaw"),
         (["--goal", "1,2,3,4"], "x,y,yaw"),

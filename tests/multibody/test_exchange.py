@@ -127,6 +127,25 @@ def test_a_urdf_has_all_that_urdf_can_say(tmp_path):
     assert peer.body_mass.sum() == pytest.approx(model.summary.mass, rel=1e-6)
 
 
+BASE = """<robot name="base"><link name="root"/>
+<link name="trunk"><inertial><mass value="2"/><inertia ixx="0.01" iyy="0.02" izz="0.02"
+ ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="fix" type="fixed"><parent link="root"/><child link="trunk"/>
+<origin xyz="0.1 0 0.2" rpy="0.3 0 0"/></joint></robot>"""
+
+
+def test_a_free_base_without_mass_stays_free(tmp_path):
+    """What is welded to it carries it; nothing else is, it is refused."""
+    (tmp_path / "base.urdf").write_text(BASE)
+    model = load(tmp_path / "base.urdf")
+    throw = bench.make_throw(model)
+    path = write_mjcf(model, tmp_path / "base.xml", time_step=bench.STEP)
+    theirs = bench.mujoco_flight(path, throw, 0.1)["trunk"]
+    ours = bench.drake_flight(model, throw, 0.1)["trunk"]
+    np.testing.assert_allclose(theirs, ours, atol=1e-7)
+    assert np.ptp(ours[:, 2]) > 0.01
+
+
 def test_what_is_refused(tmp_path):
     with pytest.raises(FileProblem, match=r"needs the ending \.xml"):
         write_mjcf("brick", tmp_path / "brick.urdf")

@@ -10,15 +10,17 @@ and springs, rotors, motors, shapes, friction, which bodies do not collide. The 
   (see :mod:`drakebots.multibody.exchange.parts`). A bushing that bridges a loop gets
   three hinges of its own: they carry a share of the second body's mass, and a `weld`
   makes it one with the rest of that body.
-* Bodies without mass, which MuJoCo refuses, are left out: their joint moves to the next
-  body, which may have several in MuJoCo.
+* MuJoCo refuses moving bodies without mass, unless one with mass is welded to them.
+  Those that only carry another body are left out: their joint moves to that body, which
+  may have several in MuJoCo.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
@@ -174,16 +176,20 @@ class _Writer:
             self.mounts.append(gimbal)
 
     def _find_merged(self) -> set[int]:
-        """Parts without mass that carry one other: their joints move there."""
+        """Parts without mass that only carry another: their joints move there."""
         model, plant = self.robot.model, self.robot.plant
         used = {find_body(plant, p.body).index() for p in (*model.feet, *model.points)}
         for loop in model.loops:
             used |= {find_body(plant, b).index() for b in (loop.body_A, loop.body_B)}
+        for spring in spring_dampers(self.robot):
+            used |= {spring.bodyA().index(), spring.bodyB().index()}
+        for mount in self.mounts:
+            used |= {mount.a.body.index(), mount.c.body.index()}
         return {
             id(part)
             for part in self.parts[1:]
             if not part.body.default_mass()
-            and (part.steps or part.is_free)
+            and part.steps
             and not part.forms
             and len(part.children) == 1
             and part.body.index() not in used
@@ -193,29 +199,29 @@ class _Writer:
 
     def document(self, ground: float | None) -> ET.Element:
         robot, root = self.robot, ET.Element("mujoco", model=self.robot.model.name)
-        _child(root, "compiler", angle="radian", autolimits="true")
+        SubElement(root, "compiler", angle="radian", autolimits="true")
         gravity = robot.plant.gravity_field().gravity_vector()
         option = {"timestep": num(self.time_step), "gravity": vec(gravity)}
-        _child(root, "option", **option, integrator="implicitfast", solver="Newton")
-        default = _child(root, "default")
+        SubElement(root, "option", **option, integrator="implicitfast", solver="Newton")
+        default = SubElement(root, "default")
         stiff = f"{num(2 * self.time_step)} 1"
         # At 10 steps and less the corners of boxes chatter; at 20 a beetle rests on
         # 16 of them, 6 um deep at steps of 0.1 ms.
-        _child(default, "geom", solref=f"{num(20 * self.time_step)} 1")
+        SubElement(default, "geom", solref=f"{num(20 * self.time_step)} 1")
         solid = "0.9999 0.9999 0.001 0.5 2"
-        _child(default, "equality", solref=stiff, solimp=solid)
-        _child(default, "joint", solreflimit=stiff)
-        drawn = _child(default, "default", **{"class": "visual"})
-        _child(drawn, "geom", contype="0", conaffinity="0", group="2", mass="0")
-        touching = _child(default, "default", **{"class": "collision"})
-        _child(touching, "geom", group="3", condim="3")
-        self.asset = _child(root, "asset")
+        SubElement(default, "equality", solref=stiff, solimp=solid)
+        SubElement(default, "joint", solreflimit=stiff)
+        drawn = SubElement(default, "default", **{"class": "visual"})
+        SubElement(drawn, "geom", contype="0", conaffinity="0", group="2", mass="0")
+        touching = SubElement(default, "default", **{"class": "collision"})
+        SubElement(touching, "geom", group="3", condim="3")
+        self.asset = SubElement(root, "asset")
         self.meshes: dict[tuple, str] = {}
-        world = _child(root, "worldbody")
+        world = SubElement(root, "worldbody")
         if ground is not None:
             plane = {"type": "plane", "size": "0 0 1", "condim": "3"}
             plane |= {"friction": f"{num(ground)} 0.005 0.0001", "priority": "1"}
-            _child(world, "geom", name="ground", **plane)
+            SubElement(world, "geom", name="ground", **plane)
         self._forms(world, self.parts[0])
         self.elements[id(self.parts[0])] = world
         for part in self.parts[0].children:
@@ -233,11 +239,11 @@ class _Writer:
         ):
             if len(element):
                 root.append(element)
-        key = _child(root, "keyframe")
+        key = SubElement(root, "keyframe")
         # Positions are in the order of the joints in the file.
         names = [e.get("name") for e in world.iter() if e.tag.endswith("joint")]
         home = [x for name in names for x in self.key[str(name)]]
-        _child(key, "key", name="home", qpos=vec(home))
+        SubElement(key, "key", name="home", qpos=vec(home))
         if not len(self.asset):
             root.remove(self.asset)
         return root
@@ -265,15 +271,20 @@ class _Writer:
         own = [_Hinges(h.steps, X_BP @ h.X_BM) for h in before]
         gimbal = self.joint_bushing.get(id(part))
         if gimbal is not None:
-            own.append(_Hinges(gimbal.steps(part.joint.name()), gimbal.X_C))
+            turns = zip(gimbal.steps(part.joint.name()), part.steps)
+            both = [
+                replace(b, damping=b.damping + j.damping, start=j.start)
+                for b, j in turns
+            ]
+            own.append(_Hinges(both, gimbal.X_C))
         elif part.steps:
             own.append(_Hinges(part.steps, part.X_BM))
         if id(part) in self.merged:
             return self._body(parent, part.children[0], own, X_GB)
-        body = _child(parent, "body", name=part.name, **_pose(X_GB))
+        body = SubElement(parent, "body", name=part.name, **_pose(X_GB))
         self.elements[id(part)] = body
         if part.is_free:
-            _child(body, "freejoint", name=part.joint.name())
+            SubElement(body, "freejoint", name=part.joint.name())
             X_WB = part.X_PF
             wxyz = X_WB.rotation().ToQuaternion().wxyz()
             self.key[part.joint.name()] = [*X_WB.translation(), *wxyz]
@@ -291,8 +302,8 @@ class _Writer:
         is_ball = [s.name.rpartition("_")[2] for s in steps] == ["qz", "qy", "qx"]
         if is_ball and not any(s.stiffness or s.damping for s in steps):
             name = steps[0].name.rpartition("_")[0]
-            _child(body, "joint", type="ball", name=name, pos=vec(p))
-            rpy = [self._default(s) for s in reversed(steps)]
+            SubElement(body, "joint", type="ball", name=name, pos=vec(p))
+            rpy = [s.start for s in reversed(steps)]
             self.key[name] = [*RollPitchYaw(rpy).ToQuaternion().wxyz()]
             return
         for step in steps:
@@ -307,7 +318,7 @@ class _Writer:
                 more["damping"] = num(step.damping)
             if step.armature:
                 more["armature"] = num(step.armature)
-            _child(
+            SubElement(
                 body,
                 "joint",
                 name=step.name,
@@ -316,23 +327,13 @@ class _Writer:
                 axis=vec(R @ step.axis),
                 **more,
             )
-            self.key[step.name] = [self._default(step)]
-
-    def _default(self, step: Step) -> float:
-        """Drake's default position of a step; 0 where it is none of Drake's."""
-        plant, name = self.robot.plant, step.name
-        for joint in (name, name.rpartition("_")[0]):
-            if plant.HasJointNamed(joint):
-                return float(
-                    plant.GetJointByName(joint).default_positions()[step.index]
-                )
-        return 0.0
+            self.key[step.name] = [step.start]
 
     def _inertia(self, body, part: Part, share: float, X_BF, moves) -> None:
         """The share of the part's inertia in a frame F of it."""
         mass, p_BC, I_C = part.inertia()
         if not mass:
-            if moves:
+            if moves and not _welded_mass(part):
                 raise InvalidInput(
                     f"body {part.name!r} moves and has no mass, which MuJoCo refuses; "
                     "give it some"
@@ -341,7 +342,7 @@ class _Writer:
         R_FB = X_BF.rotation().matrix().T
         moments, axes = principal_inertia(R_FB @ I_C @ R_FB.T)
         quaternion = RotationMatrix(axes).ToQuaternion().wxyz()
-        _child(
+        SubElement(
             body,
             "inertial",
             pos=vec(X_BF.inverse() @ p_BC),
@@ -358,7 +359,7 @@ class _Writer:
             named.append((point, point.name + end))
         for point, name in named:
             element = self.elements[id(self._part(point.body))]
-            _child(element, "site", name=name, pos=vec(point.p_BF))
+            SubElement(element, "site", name=name, pos=vec(point.p_BF))
 
     # --- shapes -------------------------------------------------------------
 
@@ -375,7 +376,7 @@ class _Writer:
                 more["mesh"] = self._mesh(form, size)
             else:
                 more["size"] = vec(size)
-            _child(body, "geom", **more, **_pose(form.X_BG))
+            SubElement(body, "geom", **more, **_pose(form.X_BG))
 
     def _mesh(self, form: Form, scale) -> str:
         key = (form.mesh, tuple(scale))
@@ -385,20 +386,20 @@ class _Writer:
             self.meshes[key] = f"{name}_{number}" if number else name
             # A shell: a drawn mesh may be open, and bodies have their own inertia.
             mesh = {"name": self.meshes[key], "file": form.mesh, "inertia": "shell"}
-            _child(self.asset, "mesh", **mesh, scale=vec(scale))
+            SubElement(self.asset, "mesh", **mesh, scale=vec(scale))
         return self.meshes[key]
 
     def _contact(self) -> ET.Element:
         """Pairs of bodies whose shapes Drake does not let touch."""
         contact = ET.Element("contact")
         for one, other in filtered_pairs(self.robot, self.parts):
-            _child(contact, "exclude", body1=one.name, body2=other.name)
+            SubElement(contact, "exclude", body1=one.name, body2=other.name)
         return contact
 
     # --- loops, bushings, springs, motors -----------------------------------
 
     def _site(self, part: Part, name: str, X_BS: RigidTransform) -> str:
-        _child(self.elements[id(part)], "site", name=name, group="4", **_pose(X_BS))
+        SubElement(self.elements[id(part)], "site", name=name, group="4", **_pose(X_BS))
         return name
 
     def _part(self, body: str) -> Part:
@@ -406,18 +407,18 @@ class _Writer:
 
     def _loops(self) -> None:
         balls = self.robot.model.balls(self.robot.plant)
-        bridged = [
-            (m.a, m.c, m.X_A.translation(), m.X_C.translation()) for m in self.mounts
-        ]
         for number, (loop, p_AP, p_BQ) in enumerate(balls):
             a, b = self._part(loop.body_A), self._part(loop.body_B)
             if any(
-                {a, b} == {c, d} and np.allclose(p_AP if a is c else p_BQ, p, atol=SAME)
-                for c, d, p, _ in bridged
+                {a, b} == {m.a, m.c}
+                and np.allclose(
+                    p_AP if a is m.a else p_BQ, m.X_A.translation(), atol=SAME
+                )
+                for m in self.mounts
             ):
                 continue  # Its bushing's weld closes it.
             name = f"{loop.name}_{number}"
-            _child(
+            SubElement(
                 self.equality,
                 "connect",
                 name=name,
@@ -427,23 +428,20 @@ class _Writer:
 
     def _mount(self, mount: _Gimbal) -> None:
         name = f"{mount.name}_mount"
-        body = _child(self.elements[id(mount.a)], "body", name=name, **_pose(mount.X_A))
-        for step in mount.steps(mount.name):
-            self.key[step.name] = [0.0]
-            spring = {"stiffness": num(step.stiffness), "damping": num(step.damping)}
-            axis = {"name": step.name, "type": "hinge", "axis": vec(step.axis)}
-            _child(body, "joint", **axis, **spring)
+        a = self.elements[id(mount.a)]
+        body = SubElement(a, "body", name=name, **_pose(mount.X_A))
+        self._joints(body, _Hinges(mount.steps(mount.name), RigidTransform()))
         self._inertia(body, mount.c, self.share[id(mount.c)], mount.X_C, True)
-        _child(body, "site", name=name, group="4")
+        SubElement(body, "site", name=name, group="4")
         other = self._site(mount.c, f"{name}_on_{mount.c.name}", mount.X_C)
-        _child(self.equality, "weld", name=mount.name, site1=name, site2=other)
+        SubElement(self.equality, "weld", name=mount.name, site1=name, site2=other)
 
     def _tendons(self) -> ET.Element:
         tendons = ET.Element("tendon")
         for number, spring in enumerate(spring_dampers(self.robot)):
             name = f"spring_{number}"
             ends = (spring.bodyA(), spring.p_AP()), (spring.bodyB(), spring.p_BQ())
-            tendon = _child(
+            tendon = SubElement(
                 tendons,
                 "spatial",
                 name=name,
@@ -454,7 +452,7 @@ class _Writer:
             for end, (body, p) in zip("AB", ends):
                 part = self.by_body[int(body.index())]
                 site = self._site(part, f"{name}_{end}", RigidTransform(p))
-                _child(tendon, "site", site=site)
+                SubElement(tendon, "site", site=site)
         return tendons
 
     def _actuators(self) -> ET.Element:
@@ -469,10 +467,16 @@ class _Writer:
             if actuator.has_controller():
                 gains = actuator.get_controller_gains()
                 more |= {"kp": num(gains.p), "kv": num(gains.d)}
-                _child(found, "position", **more)
+                SubElement(found, "position", **more)
             else:
-                _child(found, "motor", **more)
+                SubElement(found, "motor", **more)
         return found
+
+
+def _welded_mass(part: Part) -> float:
+    """Mass of the bodies that are welded to a part, directly or by others [kg]."""
+    welded = [child for child in part.children if not child.steps]
+    return sum(child.inertia()[0] + _welded_mass(child) for child in welded)
 
 
 def _near(A: RigidTransform, B: RigidTransform) -> bool:
@@ -486,7 +490,3 @@ def _pose(pose: RigidTransform) -> dict[str, str]:
     if not pose.rotation().IsExactlyIdentity():
         found["quat"] = vec(pose.rotation().ToQuaternion().wxyz())
     return found
-
-
-def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
-    return ET.SubElement(parent, tag, attributes)

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +75,7 @@ class Step:
         damping: [N m s/rad, N s/m].
         stiffness, rest: spring [N m/rad, N/m] about a position [rad, m].
         armature: reflected inertia of the rotor [kg m^2, kg].
+        start: Drake's default position [rad, m].
     """
 
     name: str
@@ -87,6 +87,7 @@ class Step:
     stiffness: float = 0.0
     rest: float = 0.0
     armature: float = 0.0
+    start: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -205,10 +206,10 @@ def _steps(joint, springs, armature: float) -> list[Step]:
         chain = _CHAINS[kind]
     else:
         raise InvalidInput(
-            f"joint {name!r} of type {kind!r} cannot be written; use joints of one "
-            f"degree of freedom, or {', '.join(_CHAINS)}"
+            f"joint {name!r} of type {kind!r} cannot be written; use one of revolute, "
+            f"prismatic, {', '.join(_CHAINS)}"
         )
-    damping = np.resize(joint.default_damping_vector(), len(chain))
+    damping, start = joint.default_damping_vector(), joint.default_positions()
     lower, upper = joint.position_lower_limits(), joint.position_upper_limits()
     stiffness, rest = springs.get(int(joint.index()), (0.0, 0.0))
     return [
@@ -218,10 +219,11 @@ def _steps(joint, springs, armature: float) -> list[Step]:
             np.array(axis),
             i,
             (lower[i], upper[i]),
-            float(damping[i]),
+            damping[i],
             stiffness,
             rest,
             armature,
+            start[i],
         )
         for suffix, slides, axis, i in chain
     ]
@@ -344,17 +346,15 @@ def filtered_pairs(robot: Robot, parts: Sequence[Part]) -> list[tuple[Part, Part
     """Pairs of bodies with collision shapes that Drake does not let touch."""
     inspector = robot.scene_graph.model_inspector()
     solid = [
-        (part, robot.plant.GetCollisionGeometriesForBody(part.body))
+        (part, shapes)
         for part in parts[1:]
+        if (shapes := robot.plant.GetCollisionGeometriesForBody(part.body))
     ]
     return [
         (one, other)
-        for (one, first), (other, second) in combinations(filter(_second, solid), 2)
+        for (one, first), (other, second) in combinations(solid, 2)
         if all(inspector.CollisionFiltered(a, b) for a in first for b in second)
     ]
-
-
-_second = itemgetter(1)
 
 
 def num(value: float) -> str:

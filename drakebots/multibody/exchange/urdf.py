@@ -15,6 +15,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 import yaml
@@ -87,8 +88,9 @@ class _Writer:
         self.by_body = {int(part.body.index()): part for part in parts}
         self.root = ET.Element("robot", name=robot.model.name)
         # A link's frame L is that of its joint, or the body's own.
-        self.X_BL = {
-            id(part): part.X_BM if part.steps else RigidTransform() for part in parts
+        self.X_LB = {
+            id(part): part.X_BM.inverse() if part.steps else RigidTransform()
+            for part in parts
         }
         self.frames = 0
 
@@ -102,7 +104,7 @@ class _Writer:
             "fusestatic": "false",
         }
         settings |= {"boundmass": "1e-12", "boundinertia": "1e-14"}
-        _child(_child(self.root, "mujoco"), "compiler", **settings)
+        SubElement(SubElement(self.root, "mujoco"), "compiler", **settings)
         free = [part for part in world.children if part.is_free]
         has_world = world.forms or len(world.children) > len(free)
         if len(free) + bool(has_world) > 1:
@@ -142,7 +144,7 @@ class _Writer:
             )
             for key in ("free_length", "stiffness", "damping"):
                 name = f"drake:linear_spring_damper_{key}"
-                _child(element, name, value=num(getattr(spring, key)()))
+                SubElement(element, name, value=num(getattr(spring, key)()))
         return self.root
 
     def description(self) -> dict[str, dict[str, Any]]:
@@ -178,95 +180,95 @@ class _Writer:
     def _link_of(self, body: str) -> RigidTransform:
         """X_LB of a body by name."""
         part = self._part(find_body(self.robot.plant, body))
-        return self.X_BL[id(part)].inverse()
+        return self.X_LB[id(part)]
 
     def _part(self, body) -> Part:
         return self.by_body[int(body.index())]
 
     def _in_link(self, part: Part, frame) -> RigidTransform:
-        return self.X_BL[id(part)].inverse() @ frame.GetFixedPoseInBodyFrame()
+        return self.X_LB[id(part)] @ frame.GetFixedPoseInBodyFrame()
 
     # --- links and joints ---------------------------------------------------
 
     def _link(self, part: Part) -> None:
-        link = _child(self.root, "link", name=part.name)
-        X_LB = self.X_BL[id(part)].inverse()
+        link = SubElement(self.root, "link", name=part.name)
+        X_LB = self.X_LB[id(part)]
         mass, p_BC, I_C = part.inertia()
         if mass and part.parent is not None:
-            inertial = _child(link, "inertial")
+            inertial = SubElement(link, "inertial")
             _origin(inertial, X_LB @ RigidTransform(p_BC))
-            _child(inertial, "mass", value=num(mass))
+            SubElement(inertial, "mass", value=num(mass))
             R = X_LB.rotation().matrix()
             moments = R @ I_C @ R.T
             entries = ("xx", 0, 0), ("xy", 0, 1), ("xz", 0, 2)
             entries += ("yy", 1, 1), ("yz", 1, 2), ("zz", 2, 2)
             names = {f"i{name}": num(moments[i, j]) for name, i, j in entries}
-            _child(inertial, "inertia", **names)
+            SubElement(inertial, "inertia", **names)
         for form in part.forms:
             self._form(link, form, X_LB @ form.X_BG)
 
     def _form(self, link: ET.Element, form: Form, X_LG: RigidTransform) -> None:
         kind, size = sizes(form.shape)
         role = "collision" if form.rgba is None else "visual"
-        element = _child(link, role, name=form.name)
+        element = SubElement(link, role, name=form.name)
         _origin(element, X_LG)
-        geometry = _child(element, "geometry")
+        geometry = SubElement(element, "geometry")
         if kind == "box":
-            _child(geometry, "box", size=vec(2 * np.array(size)))
+            SubElement(geometry, "box", size=vec(2 * np.array(size)))
         elif kind == "sphere":
-            _child(geometry, "sphere", radius=num(size[0]))
+            SubElement(geometry, "sphere", radius=num(size[0]))
         elif kind in ("cylinder", "capsule"):
             length = num(2 * size[1])
-            _child(geometry, kind, radius=num(size[0]), length=length)
+            SubElement(geometry, kind, radius=num(size[0]), length=length)
         elif kind in ("ellipsoid", "mesh"):
             file = form.mesh or copy_sphere(self.path)
-            _child(geometry, "mesh", filename=file, scale=vec(size))
+            SubElement(geometry, "mesh", filename=file, scale=vec(size))
         else:
             raise InvalidInput(f"shape {form.name!r}: URDF has no {kind}; use a box")
         if form.rgba is None:
-            contact = _child(element, "drake:proximity_properties")
+            contact = SubElement(element, "drake:proximity_properties")
             for name in ("drake:mu_dynamic", "drake:mu_static"):
-                _child(contact, name, value=num(form.friction))
+                SubElement(contact, name, value=num(form.friction))
         else:
-            material = _child(element, "material", name=f"{form.name}_colour")
-            _child(material, "color", rgba=vec(form.rgba))
+            material = SubElement(element, "material", name=f"{form.name}_colour")
+            SubElement(material, "color", rgba=vec(form.rgba))
 
     def _joints(self, part: Part) -> None:
         """The chain of joints from a part's parent to its link."""
-        X_LF = self.X_BL[id(part.parent)].inverse() @ part.X_PF
+        X_LF = self.X_LB[id(part.parent)] @ part.X_PF
         parent = part.parent.name
         if not part.steps:
-            X = self.X_BL[id(part.parent)].inverse() @ part.X_PB
+            X = self.X_LB[id(part.parent)] @ part.X_PB
             self._joint(part.joint.name(), "fixed", parent, part.name, X)
             return
         *between, last = part.steps
         for step in (*between, last):
             child = part.name if step is last else f"{part.name}_{step.name}"
             if step is not last:
-                _child(self.root, "link", name=child)
+                SubElement(self.root, "link", name=child)
             kind = "prismatic" if step.slides else "revolute"
             lower, upper = step.limits
             if not step.slides and not np.isfinite(step.limits).any():
                 kind = "continuous"
             joint = self._joint(step.name, kind, parent, child, X_LF)
-            _child(joint, "axis", xyz=vec(step.axis))
-            _child(joint, "dynamics", damping=num(step.damping), friction="0.0")
+            SubElement(joint, "axis", xyz=vec(step.axis))
+            SubElement(joint, "dynamics", damping=num(step.damping), friction="0.0")
             velocity = part.joint.velocity_upper_limits()[step.index]
             limit = {"effort": num(self._effort(part.joint))}
             limit["velocity"] = num(min(velocity, _UNLIMITED))
             if kind != "continuous":
                 limit |= {"lower": num(max(lower, -_UNLIMITED))}
                 limit |= {"upper": num(min(upper, _UNLIMITED))}
-            _child(joint, "limit", **limit)
+            SubElement(joint, "limit", **limit)
             if step.stiffness:
                 self._spring(step, parent, X_LF, child)
             parent, X_LF = child, RigidTransform()
 
     def _joint(self, name, kind, parent, child, X) -> ET.Element:
-        joint = _child(self.root, "joint", name=name, type=kind)
+        joint = SubElement(self.root, "joint", name=name, type=kind)
         _origin(joint, X)
-        _child(joint, "parent", link=parent)
-        _child(joint, "child", link=child)
+        SubElement(joint, "parent", link=parent)
+        SubElement(joint, "child", link=child)
         return joint
 
     def _effort(self, joint) -> float:
@@ -283,25 +285,25 @@ class _Writer:
         for index in plant.GetJointActuatorIndices():
             actuator = plant.get_joint_actuator(index)
             name = actuator.name()
-            element = _child(self.root, "transmission", name=f"{name}_transmission")
+            element = SubElement(self.root, "transmission", name=f"{name}_transmission")
             kind = "transmission_interface/SimpleTransmission"
-            _child(element, "type").text = kind
-            joint = _child(element, "joint", name=actuator.joint().name())
+            SubElement(element, "type").text = kind
+            joint = SubElement(element, "joint", name=actuator.joint().name())
             interface = "hardware_interface/EffortJointInterface"
-            _child(joint, "hardwareInterface").text = interface
-            motor = _child(element, "actuator", name=name)
-            _child(motor, "mechanicalReduction").text = "1"
+            SubElement(joint, "hardwareInterface").text = interface
+            motor = SubElement(element, "actuator", name=name)
+            SubElement(motor, "mechanicalReduction").text = "1"
             ratio, inertia = (
                 actuator.default_gear_ratio(),
                 actuator.default_rotor_inertia(),
             )
             if inertia:
-                _child(motor, "drake:gear_ratio", value=num(ratio))
-                _child(motor, "drake:rotor_inertia", value=num(inertia))
+                SubElement(motor, "drake:gear_ratio", value=num(ratio))
+                SubElement(motor, "drake:rotor_inertia", value=num(inertia))
             if actuator.has_controller():
                 gains = actuator.get_controller_gains()
                 pd = {"p": num(gains.p), "d": num(gains.d)}
-                _child(motor, "drake:controller_gains", **pd)
+                SubElement(motor, "drake:controller_gains", **pd)
 
     # --- Drake's extension --------------------------------------------------
 
@@ -310,20 +312,20 @@ class _Writer:
         for one, other in filtered_pairs(self.robot, self.parts):
             for part in (one, other):
                 if part.name not in groups:
-                    group = _child(
+                    group = SubElement(
                         self.root, "drake:collision_filter_group", name=part.name
                     )
-                    _child(group, "drake:member", link=part.name)
+                    SubElement(group, "drake:member", link=part.name)
                     groups[part.name] = group
             ignored = "drake:ignored_collision_filter_group"
-            _child(groups[one.name], ignored, name=other.name)
+            SubElement(groups[one.name], ignored, name=other.name)
 
     def _between(self, tag: str, a: Part, p_AP, b: Part, p_BQ) -> ET.Element:
-        element = _child(self.root, f"drake:{tag}")
+        element = SubElement(self.root, f"drake:{tag}")
         for end, part, point, p in (("A", a, "AP", p_AP), ("B", b, "BQ", p_BQ)):
-            in_link = self.X_BL[id(part)].inverse() @ np.asarray(p)
-            _child(element, f"drake:{tag}_body_{end}", name=part.name)
-            _child(element, f"drake:{tag}_p_{point}", value=vec(in_link))
+            in_link = self.X_LB[id(part)] @ np.asarray(p)
+            SubElement(element, f"drake:{tag}_body_{end}", name=part.name)
+            SubElement(element, f"drake:{tag}_p_{point}", value=vec(in_link))
         return element
 
     def _frame(self, link: str, X: RigidTransform) -> str:
@@ -331,7 +333,7 @@ class _Writer:
         name = f"{link}_frame_{self.frames}"
         rpy = vec(RollPitchYaw(X.rotation()).vector())
         where = {"link": link, "xyz": vec(X.translation()), "rpy": rpy}
-        _child(self.root, "frame", name=name, **where)
+        SubElement(self.root, "frame", name=name, **where)
         return name
 
     def _spring(self, step: Step, parent: str, X_PF: RigidTransform, child: str):
@@ -353,19 +355,15 @@ class _Writer:
 
     def _bushing(self, A: str, C: str, torque, torque_damping, force, force_damping):
         tag = "drake:bushing_"
-        element = _child(self.root, "drake:linear_bushing_rpy")
-        _child(element, f"{tag}frameA", name=A)
-        _child(element, f"{tag}frameC", name=C)
-        _child(element, f"{tag}torque_stiffness", value=vec(torque))
-        _child(element, f"{tag}torque_damping", value=vec(torque_damping))
-        _child(element, f"{tag}force_stiffness", value=vec(force))
-        _child(element, f"{tag}force_damping", value=vec(force_damping))
+        element = SubElement(self.root, "drake:linear_bushing_rpy")
+        SubElement(element, f"{tag}frameA", name=A)
+        SubElement(element, f"{tag}frameC", name=C)
+        SubElement(element, f"{tag}torque_stiffness", value=vec(torque))
+        SubElement(element, f"{tag}torque_damping", value=vec(torque_damping))
+        SubElement(element, f"{tag}force_stiffness", value=vec(force))
+        SubElement(element, f"{tag}force_damping", value=vec(force_damping))
 
 
 def _origin(parent: ET.Element, X: RigidTransform) -> None:
     rpy = vec(RollPitchYaw(X.rotation()).vector())
-    _child(parent, "origin", xyz=vec(X.translation()), rpy=rpy)
-
-
-def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
-    return ET.SubElement(parent, tag, attributes)
+    SubElement(parent, "origin", xyz=vec(X.translation()), rpy=rpy)

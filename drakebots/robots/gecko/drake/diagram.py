@@ -9,8 +9,10 @@
           └───│ camera │◀───────────────────────────────────────────────────────┘
               └────────┘
 
-With a constant gait, a constant q replaces generator and camera. The wall is the
-world's xy plane; on an incline gravity is tilted instead, with +x uphill.
+q holds the gait's parameters, alpha_ref the desired bending of the limbs, x_d the
+desired state of their joints. With a constant gait, a constant q replaces generator and
+camera. The wall is the world's xy plane; on an incline gravity is tilted instead, with
++x uphill.
 """
 
 from __future__ import annotations

@@ -128,7 +128,8 @@ class AngleLoop(Sampled):
     Against wind-up the integral stands still while the output is saturated and the
     error would drive it further.
 
-    Ports: inputs `alpha_ref`, `alpha` (n) [rad]; output `p_ref` (n) [Pa].
+    Ports: inputs `desired_bending` alpha_ref, `bending` alpha (n) [rad]; output
+    `desired_pressure` p_ref (n) [Pa].
 
     Args:
         size: number n of limbs.
@@ -171,7 +172,8 @@ class PressureLoop(Sampled):
 
     The derivative is that of the pressure, so that a step of p_ref gives no kick.
 
-    Ports: inputs `p_ref`, `p` (n) [Pa]; output `u` (n). Arguments as above.
+    Ports: inputs `desired_pressure` p_ref, `pressure` p (n) [Pa]; output `valve` u (n).
+    Arguments are those of :class:`AngleLoop`.
     """
 
     def __init__(self, size, curve, gains, period=None):
@@ -200,8 +202,8 @@ class PressureLoop(Sampled):
 class Chambers(Sampled):
     """dp/dt = (u p_max - p)/rise, exact between samples; |u| <= 1.
 
-    Ports: input `u` (n); outputs `p` (n) [Pa] and `alpha` (n) [rad], the angles that
-    the pressures give free limbs.
+    Ports: input `valve` u (n); outputs `pressure` p (n) [Pa] and `bending` (n) [rad],
+    the angles that the pressures give free limbs.
 
     Args:
         size: number n of limbs.

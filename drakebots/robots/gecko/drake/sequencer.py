@@ -68,9 +68,9 @@ class GaitSequencer(Sampled):
                               └───────────────┘──▶ gait (4) phase, q1 signed, q2,
                                                    half cycles
 
-    The input q holds q1 > 0 [rad], q2, and whether to walk (> 0.5). It is read at the
-    beginning of the free phase, so its source has the fix phase to decide. While the
-    robot does not walk, all feet are fixed.
+    `gait_parameters` holds q1 > 0 [rad], q2, and whether to walk (> 0.5). It is read
+    at the beginning of the free phase, so its source has the fix phase to decide.
+    While the robot does not walk, all feet are fixed.
 
     Args:
         start: reference angles at first (5,) [rad].
