@@ -132,11 +132,10 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
         text = getattr(args, f"of_{name}")
         if text is not None:
             values = _values(text, option(name), kind, help_text)
-            base, over = (
-                (base | {name: values[0]}, over)
-                if len(values) == 1
-                else (base, over | {name: values})
-            )
+            if len(values) == 1:
+                base = base | {name: values[0]}
+            else:
+                over[name] = values
     if not over:
         raise InvalidInput("give a field several values, e.g. --frequency 2,10,30")
     first = {name: values[0] for name, values in over.items()}

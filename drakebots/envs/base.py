@@ -13,10 +13,9 @@ Observations are in SI and clipped to the bounds of their quantities, so that
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -46,7 +45,7 @@ except ModuleNotFoundError:
         "environments need gymnasium; pip install 'drakebots[gym]'"
     ) from None
 
-pyplot_image = late("matplotlib.image")
+agg = late("matplotlib.backends.backend_agg")
 
 WIDTH, HEIGHT = 480, 360
 """Of pictures [pixels]."""
@@ -85,7 +84,7 @@ class Outcome:
     info: Mapping[str, Any]
 
 
-class RobotEnv(gymnasium.Env):
+class RobotEnv(gymnasium.Env, ABC):
     """An environment of quantities in SI. Equal seeds and actions give equal episodes.
 
     Args:
@@ -108,7 +107,7 @@ class RobotEnv(gymnasium.Env):
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": max(1, round(1 / self.period))}
         low, high = _bounds(self.observed)
-        # Bounds that are rounded to float32 outwards hold what was clipped in float64.
+        # Observations are clipped as float32 too, so none is beyond the space.
         self._low, self._high = low.astype(np.float32), high.astype(np.float32)
         self.observation_space = gymnasium.spaces.Box(
             self._low, self._high, dtype=np.float32
@@ -150,7 +149,7 @@ class RobotEnv(gymnasium.Env):
         try:
             outcome = self.act(values)
             self._seen = self._clipped()
-        except (NoSolution, RuntimeError) as error:  # RuntimeError: Drake's
+        except (NoSolution, RuntimeError, SystemExit) as error:  # the last two: Drake's
             return self._seen.copy(), 0.0, True, False, {"failed": one_line(error)}
         seen = self._seen.copy()
         info = dict(outcome.info)
@@ -203,12 +202,11 @@ def _bounds(quantities) -> tuple[np.ndarray, np.ndarray]:
 
 def figure_picture(figure: Figure) -> np.ndarray:
     """A figure of matplotlib, of any size in inches, as a picture."""
+    figure.set_dpi(100)
     figure.set_size_inches(WIDTH / 100, HEIGHT / 100)
-    file = BytesIO()
-    figure.savefig(file, format="png", dpi=100)
-    file.seek(0)
-    pixels = pyplot_image.imread(file)[..., :3]
-    return np.ascontiguousarray(np.round(255 * pixels).astype(np.uint8))
+    canvas = agg.FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
 
 
 class Camera:

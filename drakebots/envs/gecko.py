@@ -31,9 +31,8 @@ class GeckoEnv(RobotEnv):
 
     observed = (
         Quantity("target", 2, "m", -5.0, 5.0),  # ahead of the front end, and left
-        Quantity(
-            "sign", 1, "1", -1.0, 1.0
-        ),  # +1: front right, rear left stay fixed next
+        # +1: front right and rear left stay fixed in the next step
+        Quantity("sign", 1, "1", -1.0, 1.0),
         Quantity("angle", 5, "rad", -2.0, 2.0),  # of the limbs FL, FR, torso, RL, RR
         Quantity("length", 5, "m", 0.0, 0.5),  # of the limbs
     )
@@ -55,10 +54,8 @@ class GeckoEnv(RobotEnv):
 
     def start(self, random):
         alpha = gait_law(-np.radians(50), 0.0, leg_bend=self.robot.leg_bend)
-        self.pose, self.sign = (
-            pose_at(self.robot, alpha, random.uniform(-np.pi, np.pi)),
-            1,
-        )
+        self.pose = pose_at(self.robot, alpha, random.uniform(-np.pi, np.pi))
+        self.sign = 1
         angle, distance = random.uniform(-np.pi, np.pi), random.uniform(NEAR, FAR)
         self.target = distance * np.array([np.cos(angle), np.sin(angle)])
         self.path = [self.pose.position]

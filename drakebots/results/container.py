@@ -13,9 +13,9 @@ against malice. HDF5 ignores what follows its data. Measured with one file of
 each layout: h5netcdf, netCDF4-python (HDF5 2.2), ncdump 4.9.0 and h5dump
 (HDF5 1.10.8) read both a trailing block and a leading one (HDF5's "user
 block"); `xarray.open_dataset(path)` without an `engine` recognizes only the
-trailing one. A tool that rewrites the file drops the block. Such a file is read
-where it is as long as HDF5's superblock says, with a note: what is in it is the
-tool's word. A block that does not fit what is before it is refused.
+trailing one. A tool that rewrites the file drops the block. Such a file is read,
+with a warning, if it is as long as HDF5's superblock says: nothing shows whether
+its numbers are the run's. A block that does not fit what is before it is refused.
 
 Numbers are stored exactly. Text in arrays is stored as UTF-8 characters, short
 ASCII attributes as fixed-length characters: the oldest forms, which every

@@ -36,6 +36,9 @@ from drakebots.sweeps.workers import Job, Outcome, run_here, run_on_cluster
 
 KIND = "sweep"
 
+OWN = ("verdict", "message", "file", "wall_time", "processor_time", "time")
+"""Arrays that every table has; a field or a metric cannot have their names."""
+
 
 def sweep(
     problem: Any,
@@ -77,7 +80,7 @@ def sweep(
     began = time.perf_counter()
     run = find_task(problem).run
     cases = make_cases(problem, over)
-    count = check_value("workers", workers or _cores(), whole(1))
+    count = check_value("workers", _cores() if workers is None else workers, whole(1))
     with ExitStack() as stack:
         spare = stack.enter_context(tempfile.TemporaryDirectory())
         folder = _folder(spare if out is None else out)
@@ -230,7 +233,7 @@ def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):
         "processor_time": ([row.cpu for row in rows], {"units": "s"}),
     }
     for name, values in _metrics(rows):
-        taken = name in dims or name in columns or name == "time"
+        taken = name in dims or name in OWN
         if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) and not taken:
             texts = isinstance(values[0], str)
             # Metrics say their unit in their name: stride_mm.
@@ -265,9 +268,9 @@ def _coordinate(problem: Any, name: str, values: list) -> tuple:
 
 
 def _plain_name(field: str) -> str:
-    """The dimension of a field: "weights.near" as weights_near; `time` is taken."""
+    """The dimension of a field: weights_near of "weights.near", time_ of "time"."""
     name = field.replace(".", "_")
-    return f"{name}_" if name == "time" else name
+    return f"{name}_" if name in OWN else name
 
 
 def case_rows(table: Result, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:

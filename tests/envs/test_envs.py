@@ -91,6 +91,8 @@ def test_bad_input(made):
         drakebots.envs.GeckoEnv(render_mode="human")
     with pytest.raises(InvalidInput, match="epsilon must be > 0 m"):
         drakebots.envs.GeckoEnv(epsilon=-1)
+    with pytest.raises(TypeError, match="abstract"):
+        drakebots.envs.RobotEnv()
     env = drakebots.envs.GeckoEnv()
     with pytest.raises(InvalidInput, match="reset"):
         env.step(np.zeros(2))
@@ -103,12 +105,14 @@ def test_bad_input(made):
             env.step(action)
 
 
-def test_a_simulation_that_fails_ends_the_episode(monkeypatch):
+# A failed assertion of Drake is a SystemExit in Python.
+@pytest.mark.parametrize("error", [NoSolution, RuntimeError, SystemExit])
+def test_a_simulation_that_fails_ends_the_episode(error, monkeypatch):
     env = drakebots.envs.GeckoEnv()
     first, _ = env.reset(seed=0)
 
     def fails(values):
-        raise NoSolution("no pose")
+        raise error("no pose")
 
     monkeypatch.setattr(env, "act", fails)
     seen, reward, terminated, truncated, info = env.step(np.zeros(2))

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import gc
 import resource
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,9 @@ from drakebots.fem.solver.mumps import MumpsSolver
 from drakebots.fem.solver.sparse import make_solver
 
 needs_mkl = pytest.mark.skipif(threads.find_mkl() is None, reason="no MKL")
-needs_mumps = pytest.mark.skipif(mumps.find_mumps() is None, reason="no MUMPS 5.8")
+# A newer CasADi whose MUMPS is not known here is a failure, and no reason to skip.
+CASADI = tuple(map(int, metadata.version("casadi").split(".")[:2]))
+needs_mumps = pytest.mark.skipif(CASADI < (3, 8), reason="no MUMPS 5.8 before 3.8")
 PARDISO = pytest.param("pardiso", marks=needs_mkl)
 MUMPS = pytest.param("mumps", marks=needs_mumps)
 NAMES = [PARDISO, MUMPS, "scipy"]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -14,23 +10,15 @@ import pytest
 from drakebots import load_result
 from drakebots.core.errors import InvalidInput
 from drakebots.sweeps import sweep
-from tests.helpers.waiting import Waiting, runs
+from tests.helpers.waiting import Killer, Waiting, runs
 
 distributed = pytest.importorskip("distributed")
 
 
 @pytest.mark.long
 def test_one_of_two_workers_is_killed_and_nothing_is_lost(tmp_path):
-    log, killed, roots = tmp_path / "log", [], range(1, 9)
-
-    def kill_one():
-        deadline = time.time() + 60
-        while len(runs(log)) < 3 and time.time() < deadline:
-            time.sleep(0.02)
-        killed.append(runs(log)[2])
-        os.kill(killed[0][1], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one, daemon=True)
+    log, roots = tmp_path / "log", range(1, 9)
+    killer = Killer(log)
     with distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
@@ -53,7 +41,8 @@ def test_one_of_two_workers_is_killed_and_nothing_is_lost(tmp_path):
                 scheduler=client,
             )
     killer.join()
-    assert killed[0][0] in [root for root, pid in runs(log) if pid != killed[0][1]]
+    root, killed = killer.killed
+    assert root in [again for again, pid in runs(log) if pid != killed]
     assert again.metrics["computed"] == 2  # the new one, and the one that raised
     assert table.data.verdict.sel(root=2) == "error"
     assert "two is too much" in table.data.message.sel(root=2).item()

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 
@@ -19,7 +18,7 @@ from drakebots import load_result, plot
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.sweeps import case_rows, plot_sweep, shown_metrics, sweep
 from tests.helpers.scripts import load_script
-from tests.helpers.waiting import Waiting, runs
+from tests.helpers.waiting import Killer, Waiting, runs
 
 ROOTS = (1, 2, 3, 4)
 
@@ -112,16 +111,8 @@ def test_other_ends_of_a_case(tmp_path, mode, verdict, words, tries):
 @pytest.mark.long
 def test_a_killed_process_loses_nothing(tmp_path):
     """One of two is killed in the middle of a case: that case alone runs twice."""
-    log, killed = tmp_path / "log", []
-
-    def kill_one():
-        deadline = time.time() + 60
-        while len(runs(log)) < 3 and time.time() < deadline:
-            time.sleep(0.02)
-        killed.append(runs(log)[2])
-        os.kill(killed[0][1], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one, daemon=True)
+    log = tmp_path / "log"
+    killer = Killer(log)
     killer.start()
     roots = range(1, 9)
     problem = Waiting(seconds=0.3, log=str(log))
@@ -130,7 +121,7 @@ def test_a_killed_process_loses_nothing(tmp_path):
     assert table.ok
     np.testing.assert_array_equal(table.data.square, np.square(roots))
     count = Counter(root for root, _ in runs(log))
-    assert count == {float(r): 1 + (r == killed[0][0]) for r in roots}
+    assert count == {float(r): 1 + (r == killer.killed[0]) for r in roots}
     assert len({pid for _, pid in runs(log)}) == 3
 
 
@@ -199,8 +190,9 @@ def test_picture(swept, tmp_path):
 def test_bad_input(tmp_path):
     with pytest.raises(InvalidInput, match="no problem of a registered robot"):
         sweep(1.0, {"real": (1,)})
-    with pytest.raises(InvalidInput, match="workers must be a whole number"):
-        sweep(Waiting(), {"root": (1,)}, workers=-1)
+    for workers in (-1, 0):
+        with pytest.raises(InvalidInput, match="workers must be a whole number"):
+            sweep(Waiting(), {"root": (1,)}, workers=workers)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileProblem, match="cannot be made a folder"):
         sweep(Waiting(), {"root": (1,)}, out=tmp_path / "file")

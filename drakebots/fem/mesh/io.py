@@ -1,6 +1,6 @@
 """Reads and writes tet meshes (.vtk, .vtu, .msh, .mesh).
 
-meshio does it, and only :func:`_meshio_read` and :func:`_meshio_write` know: its last
+meshio does it, called by :func:`_meshio_read` and :func:`_meshio_write` alone: its last
 release is of January 2024, so it may have to be replaced one day.
 """
 
@@ -83,7 +83,7 @@ def write_mesh(path: str | Path, mesh: TetMesh, *, small: bool = False) -> None:
     if small:
         vertices, tets = vertices.astype(np.float32), tets.astype(np.int32)
     with replacing(path) as part:
-        _meshio_write(part, vertices, tets, data, FORMATS[suffix], options)
+        _meshio_write(part, vertices, tets, FORMATS[suffix], cell_data=data, **options)
 
 
 def _meshio_read(path):
@@ -98,9 +98,10 @@ def _meshio_read(path):
     return data.points, [(b.type, b.data) for b in data.cells], data.cell_data
 
 
-def _meshio_write(path, vertices, tets, cell_data, form, options):
-    blocks = {name: [values] for name, values in cell_data.items()}
-    mesh = meshio.Mesh(vertices, [("tetra", tets)], cell_data=blocks)
+def _meshio_write(path, points, cells, form, *, cell_data=(), point_data=(), **options):
+    kind = "tetra" if cells.shape[1] == 4 else "triangle"
+    blocks = {name: [values] for name, values in dict(cell_data).items()}
+    mesh = meshio.Mesh(points, [(kind, cells)], dict(point_data), blocks)
     meshio.write(path, mesh, file_format=form, **options)
 
 
@@ -112,10 +113,8 @@ def write_cells(
     Raises:
         FileProblem: for a file that cannot be written.
     """
-    kind = "tetra" if cells.shape[1] == 4 else "triangle"
-    out = meshio.Mesh(points, [(kind, cells)], point_data=dict(values))
     with replacing(path) as part:
-        meshio.write(part, out, file_format="vtu")
+        _meshio_write(part, points, cells, "vtu", point_data=values)
 
 
 def _check_suffix(path):

@@ -63,7 +63,11 @@ class SparseSolver(ABC):
 
     @abstractmethod
     def reduce(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The state for `expand`, and b_c - A_ci A_ii^-1 b_i (k,) or (k, r)."""
+        """The state for `expand`, and b_c - A_ci A_ii^-1 b_i (k,) or (k, r).
+
+        Args:
+            b: right-hand side (n,), or r of them (n, r).
+        """
 
     @abstractmethod
     def expand(self, state: np.ndarray, x_kept: np.ndarray) -> np.ndarray:

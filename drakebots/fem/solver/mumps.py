@@ -121,7 +121,7 @@ _one_at_a_time = threading.RLock()
 lock may take it again: garbage is collected anywhere, solvers included."""
 
 
-@functools.lru_cache(maxsize=1)
+@functools.cache
 def find_mumps() -> ctypes.CDLL | None:
     """The MUMPS that CasADi carries, or None where there is none of release 5.8."""
     folder = _casadi()
@@ -240,8 +240,9 @@ class MumpsSolver(SparseSolver):
     repeats its first half.
 
     Definite matrices are factored as LDL' without pivoting, and refused where a pivot
-    is negative or no more than rounding; indefinite ones where a pivot is zero. MUMPS
-    has one thread but for its BLAS, whose fronts are small: more seldom help.
+    is negative or no more than rounding; indefinite ones where a pivot is zero. Only
+    the BLAS within MUMPS uses `threads`; its matrices are small, and more than one
+    thread seldom helps.
     """
 
     name = "mumps"

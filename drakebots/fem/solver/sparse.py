@@ -94,7 +94,7 @@ def make_solver(
         name: "pardiso" (MKL, x86-64), "mumps" (CasADi's), "scipy" (everywhere), or
             "auto": the first of these that is installed.
         definite: whether the matrices are positive definite; PARDISO and MUMPS then
-            pivot no more and refuse others. Otherwise they use LDL' with pivots.
+            do not pivot, and refuse a matrix that is not. Otherwise they pivot.
         threads: number of threads of MKL, or of MUMPS's BLAS; their own choice by
             default.
         precision: "double", or "single": PARDISO factors in float32, in about half

@@ -68,6 +68,9 @@ class Log:
 class Controller(LeafSystem):
     """Plans every period; commands at the servo rate.
 
+    Derived classes define `replan` and `command`. It is no ABC, for Drake's systems
+    have a metaclass of their own.
+
     Args:
         robot: the model that the controller knows, in SI.
         period: between two plans [s].
