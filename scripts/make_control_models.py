@@ -197,6 +197,7 @@ def monopod() -> dict[str, str]:
     given = Parameters(package_root() / "monopod")
     b, masses, size = map(given.table, ("body", "links", "lengths"))
     motor, standing = given.table("motor"), given.table("standing")
+    low, high = given.array("range")
     model = SdfModel("monopod")
     nothing = 0.0, np.zeros(3), np.zeros((3, 3))
     for name, kind, axis, parent, child in (
@@ -218,7 +219,7 @@ def monopod() -> dict[str, str]:
         ("thigh", "hip", []),
         ("shank", "knee", [foot, foot_seen]),
     ):
-        length, width = size[name], 0.03
+        length, width = size[name], size["width"]
         part = box(masses[name], (width, width, length), -length / 2 * Z)
         link(model, name, part, at, parent, rod(length, width / 2, _GREY), *more)
         model.joints[joint] = SdfJoint(
@@ -228,7 +229,7 @@ def monopod() -> dict[str, str]:
             name,
             Y,
             damping=given.number("damping"),
-            limit={"lower": -2.7, "upper": 2.7, "effort": motor["torque"]},
+            limit={"lower": low, "upper": high, "effort": motor["torque"]},
             actuated=True,
             rotor_inertia=motor["inertia"],
         )
@@ -253,6 +254,7 @@ def minitaur() -> dict[str, str]:
     b, motor, upper, lower = map(given.table, ("body", "motor", "upper", "lower"))
     width, radius = given.number("thickness"), given.number("foot_radius")
     damping, bent = given.number("damping"), given.number("standing")
+    least, most = given.array("range")
     L, a = lower["length"], upper["length"]
     fold = np.arcsin(a / L)  # of a lower link from vertical, with level upper links
     model = SdfModel("minitaur")
@@ -302,7 +304,7 @@ def minitaur() -> dict[str, str]:
                 top,
                 Y,
                 damping=damping,
-                limit={"lower": -3.0, "upper": 3.0, "effort": motor["torque"]},
+                limit={"lower": least, "upper": most, "effort": motor["torque"]},
                 actuated=True,
             )
             model.joints[f"{leg}_{name}_knee"] = SdfJoint(
