@@ -169,13 +169,19 @@ def _folders(result: Result, path: Path) -> list[Path]:
 
 
 def _model_by_name(result: Result) -> Model:
-    """The model of a result that was written before results kept their models."""
-    if result.model in available_models():
+    """The model of a result that does not keep it: an old one, or of a robot outside.
+
+    A file that it names goes before a model of ours that happens to have its name.
+    """
+    files = map(Path, result.provenance.get("files", {}))
+    files = [path for path in files if path.name.lower().endswith(ENDINGS)]
+    for path in files:
+        for place in result.places(path):
+            if place.is_file():
+                return load(place)
+    ours = not files or any(path.parent.name == result.model for path in files)
+    if ours and result.model in available_models():
         return load(result.model)
-    files = list(result.provenance.get("files", {}))
-    for place in result.places(files[0]) if files else ():
-        if place.is_file():
-            return load(place)
     raise UnknownName("model", result.model, available_models())
 
 

@@ -20,8 +20,8 @@ from drakebots import Ground, Result, build_robot, load
 from drakebots.cli import main
 from drakebots.core.checks import check, non_negative
 from drakebots.core.run import Progress
+from drakebots.model import model_provenance
 from drakebots.multibody import advance, trajectory_dataset
-from drakebots.results import provenance
 from drakebots.robots import Kind, Robot, Task, register
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 
@@ -102,7 +102,7 @@ def _run(what: str, problem: Setting, target, start, duration, progress) -> Resu
         residuals={},
         timings={"simulate": end.wall},
         metrics={"apex_m": float(feet.max()) - FOOT},
-        provenance=provenance(MODEL, options),
+        provenance=model_provenance(robot.model, options),
     )
 
 

@@ -16,7 +16,7 @@ from drakebots.core.errors import DrakebotsWarning, InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS
 from drakebots.model import Model, load, model_of, model_provenance
 from drakebots.model.stored import absolute_files
-from drakebots.results import Result, load_result
+from drakebots.results import Result, load_result, provenance
 from tests.helpers.model_files import write
 from tests.helpers.old_urdf_samples import TINY
 
@@ -196,6 +196,18 @@ def test_a_result_without_a_kept_model(arm, tmp_path):
     arm.unlink()
     with pytest.raises(UnknownName, match="arm"):
         model_of(result)
+
+
+def test_a_model_with_the_name_of_one_of_ours_is_not_ours(arm):
+    """A robot from outside, whose result only names its file."""
+    mine = arm.parent / "monopod.urdf"
+    arm.rename(mine)
+    result = _result_of(load(mine))
+    given = {**_fields(result), "model": "monopod", "provenance": provenance(mine, {})}
+    assert _same(model_of(Result(**given)), load(mine))
+    mine.unlink()
+    with pytest.raises(UnknownName, match="monopod"):
+        model_of(Result(**given))
 
 
 def test_a_damaged_record_is_refused_by_name(arm):
