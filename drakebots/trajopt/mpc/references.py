@@ -2,8 +2,9 @@
 
 A reference is called as (t, q, v) -> (q_ref, v_ref) and answers for knots at t, t + h,
 ... (trajopt.mpc). The base is asked to go on from where it is measured, so that a push
-leaves no debt to catch up with: along its way at its speed, across it back to the line
-within RETURN, at the height, tilt and heading of the standing pose. The joints are
+leaves no debt to catch up with: along its way at its speed, and where it has a goal,
+back across to its line within RETURN; at the height, tilt and heading of the standing
+pose, but for a turn that is asked for. The joints are
 those of the standing pose or, with a gait, of feet that step on the spot or along the
 way by a clock. Where feet come down is the controller's choice: the clock only bends
 the joints' reference, whose weight is small.
@@ -187,9 +188,10 @@ class Way:
             out[:, yaw] += 2 * np.pi * np.round((q[yaw] - out[0, yaw]) / (2 * np.pi))
             rates[:, yaw] = self._turn
         if self.gait is not None:
-            full = max(self._speed, 1e-9)
-            share = np.linalg.norm(speed, axis=1) / full if self._speed else 0.0
-            joints, moving = self._stepping(times, np.broadcast_to(share, times.shape))
+            share = np.ones(len(times))
+            if self._speed:
+                share = np.linalg.norm(speed, axis=1) / self._speed
+            joints, moving = self._stepping(times, share)
             out[:, self._joints], rates[:, self._joints] = joints, moving
         return out, rates
 
@@ -217,7 +219,7 @@ class Way:
     # --- the clock ---
 
     def _tables(self, robot: Robot) -> None:
-        """Joints by phase for steps on the spot, and for steps at full speed."""
+        """Joints by phase for steps on the spot, and at full speed and turn."""
         plant, base = robot.plant, set(self.axes.values())
         self._joints = np.array([i for i in range(len(self.q)) if i not in base])
         context = plant.CreateDefaultContext()
