@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.multibody.base import EULER_JOINTS, attach_base, root_bodies
+    from drakebots.multibody.base import (
+        EULER_JOINTS,
+        attach_base,
+        base_body,
+        floats,
+        root_bodies,
+    )
     from drakebots.multibody.extent import Cover, covers, lowest_points
     from drakebots.multibody.foot_contacts import add_foot_contacts
     from drakebots.multibody.kinematics import ClosedChain

@@ -17,11 +17,13 @@ from pydrake.multibody.tree import (
     BodyIndex,
     PrismaticJoint,
     RevoluteJoint,
+    RigidBody,
     RpyFloatingJoint,
     SpatialInertia,
 )
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model import Model
 
 BASES = ("quaternion", "rpy", "euler", "fixed")
 EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
@@ -36,6 +38,33 @@ def root_bodies(plant: MultibodyPlant) -> list:
     }
     bodies = (plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies()))
     return [body for body in bodies if body.index() not in held]
+
+
+def floats(model: Model) -> bool:
+    """Whether a model has a free base; others move on joints of their own."""
+    probe = MultibodyPlant(0.0)
+    model.add_to(probe, close_loops=False)
+    return bool(root_bodies(probe))
+
+
+def base_body(plant: MultibodyPlant) -> RigidBody:
+    """The body whose pose stands for the robot: the root of the first tree."""
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    for joint in joints:
+        if "floating" in joint.type_name():
+            return joint.child_body()
+    # Joints come in any order: search outward from the world for the first body
+    # with mass.
+    below: dict = {}
+    for joint in joints:
+        below.setdefault(joint.parent_body().index(), []).append(joint.child_body())
+    level = [plant.world_body()]
+    while level:
+        level = [child for body in level for child in below.get(body.index(), [])]
+        for body in level:
+            if body.default_mass() > 0:
+                return body
+    return plant.world_body()
 
 
 def attach_base(plant: MultibodyPlant, base: str) -> None:

@@ -11,6 +11,7 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.multibody.base import base_body
 from drakebots.multibody.plant import Robot
 
 
@@ -91,7 +92,7 @@ def trajectory_dataset(
     plant, unit = robot.plant, robot.scaling
     context = plant.CreateDefaultContext()
     nq, count, feet = plant.num_positions(), len(times), len(robot.model.feet)
-    base = _base_body(plant)
+    base = base_body(plant)
     base_position, base_rpy = np.zeros((count, 3)), np.zeros((count, 3))
     foot_position, foot_velocity, foot_force = np.zeros((3, count, feet, 3))
     loop_gap = np.zeros((count, len(robot.closure.loops)))
@@ -152,23 +153,3 @@ def _coordinates(robot: Robot, times: np.ndarray) -> dict:
     if robot.closure.loops:
         coordinates["loop"] = [loop.name for loop in robot.closure.loops]
     return coordinates
-
-
-def _base_body(plant):
-    """The body whose pose stands for the robot: the root of the first tree."""
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-    for joint in joints:
-        if "floating" in joint.type_name():
-            return joint.child_body()
-    # Joints come in any order: search outward from the world for the first body
-    # with mass.
-    below: dict = {}
-    for joint in joints:
-        below.setdefault(joint.parent_body().index(), []).append(joint.child_body())
-    level = [plant.world_body()]
-    while level:
-        level = [child for body in level for child in below.get(body.index(), [])]
-        for body in level:
-            if body.default_mass() > 0:
-                return body
-    return plant.world_body()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import xarray as xr
-from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.checks import (
     check,
@@ -33,7 +32,7 @@ from drakebots.model import Model, model_of, model_provenance
 from drakebots.multibody import (
     Robot,
     build_robot,
-    root_bodies,
+    floats,
     soles_jacobian,
     trajectory_dataset,
 )
@@ -175,7 +174,7 @@ class _Run:
 
     def __init__(self, problem: Tracking, model: Model):
         self.problem, self.model = problem, model
-        base = "euler" if _floats(model) else "fixed"
+        base = "euler" if floats(model) else "fixed"
         own = build_robot(model, base=base, time_step=0)
         self.plan = plan = reference(problem.plan, own)
         self.friction = problem.friction
@@ -429,10 +428,3 @@ def _strides(time: np.ndarray, x: np.ndarray, plan: Reference) -> dict:
         "stride_m_per_cycle": mean,
         "stride_share": mean / planned if planned else 0.0,
     }
-
-
-def _floats(model: Model) -> bool:
-    """Whether a model has a free base; others move on joints of their own."""
-    probe = MultibodyPlant(0.0)
-    model.add_to(probe, close_loops=False)
-    return bool(root_bodies(probe))

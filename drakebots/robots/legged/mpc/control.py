@@ -14,7 +14,7 @@ reference ──▶┌────────────┐ actuation ┌─�
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import xarray as xr
@@ -22,10 +22,7 @@ from pydrake.common.value import Value
 from pydrake.geometry import Box
 from pydrake.math import RigidTransform
 from pydrake.multibody.math import SpatialForce
-from pydrake.multibody.plant import (
-    ExternallyAppliedSpatialForce,
-    MultibodyPlant,
-)
+from pydrake.multibody.plant import ExternallyAppliedSpatialForce, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, SpatialInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder, LeafSystem
@@ -39,8 +36,9 @@ from drakebots.multibody import (
     Robot,
     add_soles,
     advance,
+    base_body,
     build_robot,
-    root_bodies,
+    floats,
     touch_by_soles,
     trajectory_dataset,
 )
@@ -60,16 +58,14 @@ from drakebots.trajopt.mpc import (
 )
 
 FALLEN_TILT = np.pi / 3
-"""A robot whose base tilts further from its standing pose has fallen [rad];"""
+"""A robot whose base tilts further from upright has fallen [rad]."""
 
 FALLEN_HEIGHT = 0.5
-"""and so has one whose base is lower than this share of its standing height."""
+"""A robot whose base is lower than this share of its standing height has fallen."""
 
 STIFFNESS = 10.0
-"""Of the sampling controller's servos, as those that hold a posture have it."""
-
-BARRIER = 1e-2
-"""Relaxation of contact: gap times force by the weight times g h^2, h the step."""
+"""Of the sampling controller's servos [m g l per leg and radian]; see
+:func:`~drakebots.multibody.posture.servos`."""
 
 FRICTION = 0.8
 """Share of the friction coefficient that may be used, as in whole-body control."""
@@ -77,16 +73,15 @@ FRICTION = 0.8
 SLIP = 0.03
 """Speed below which friction is regularised [sqrt(g l)]."""
 
-STEP_SIZES = ("start", "end", "height")
-
 HORIZON_PERIOD = 0.1
-"""Period of the stored horizons [s]."""
+"""Period of the stored horizons, about [s]."""
 
 
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
     """Simulates a robot under a controller; returns what was reached even if cut short.
 
-    The result is a success if the run reached its end and the robot is upright there.
+    The result is a success if the run reached its end and the robot did not fall; one
+    that starts on its side has to be upright in the end.
 
     Args:
         problem: what to do, and what happens.
@@ -104,7 +99,6 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
-        stop=run.note,
     )
     data = run.dataset()
     metrics = run.metrics(data)
@@ -130,30 +124,24 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
     )
 
 
-@dataclass(frozen=True)
-class _Horizon:
-    """A stored plan: its time [s], the ways of base and feet (n, 1 + nc, 3) [m]."""
-
-    time: float
-    ways: np.ndarray
-
-
 class _Run:
     """The diagram of a problem, its start, and what came of it."""
 
     def __init__(self, problem: Control):
         self.problem, self.model = problem, _loaded(problem)
-        self.base = "euler" if _floats(self.model) else "quaternion"
+        self.base = "euler" if floats(self.model) else "quaternion"
         own = build_robot(self.model, base=self.base, time_step=0)
         if not own.plant.num_actuators():
             raise InvalidInput(
                 f"{self.model.name} has no actuators to control; --actuate all adds "
                 "them"
             )
-        posture = find_posture(self.model)
-        self.own, self.posture = own, posture
+        self.own, self.posture = own, find_posture(self.model)
         self.context = own.plant.CreateDefaultContext()
-        standing = _standing(own, self.context, posture)
+        standing = self._standing()
+        self._stood = own.plant.EvalBodyPoseInWorld(
+            self.context, base_body(own.plant)
+        ).translation()[2]
         com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
         feet = own.feet_positions(self.context)
         self.height = float(com[2] - feet[:, 2].min())
@@ -176,19 +164,14 @@ class _Run:
         builder.Connect(
             self.controller.get_output_port(), plant.get_actuation_input_port()
         )
-        self._body = _base_body(plant)
-        pushes = builder.AddSystem(_Pushes(problem.pushes, self._body))
+        pushes = builder.AddSystem(_Pushes(problem.pushes, base_body(plant)))
         builder.Connect(
             pushes.get_output_port(), plant.get_applied_spatial_force_input_port()
         )
-        log = {
-            "publish_period": problem.log_period,
-            "builder": builder,
-        }
+        log = {"publish_period": problem.log_period, "builder": builder}
         self._states = LogVectorOutput(plant.get_state_output_port(), **log)
         self._efforts = LogVectorOutput(plant.get_net_actuation_output_port(), **log)
         self.simulator = Simulator(builder.Build())
-        self._horizons: list[_Horizon] = []
         self._start(standing)
 
     # --- building ---
@@ -258,7 +241,6 @@ class _Run:
                 seed=problem.seed,
                 build=self._shapes(ground),
             )
-        weight = self.model.summary.mass * gravity(own)
         posed = MpcProblem(
             own,
             cost=cost,
@@ -266,7 +248,6 @@ class _Run:
             friction=FRICTION * problem.friction,
             step=problem.step,
             knots=problem.knots,
-            barrier=BARRIER * weight * gravity(own) * problem.step**2,
             slip=SLIP * np.sqrt(gravity(own) * self.height),
             iterations=problem.iterations,
             period=problem.period,
@@ -290,24 +271,28 @@ class _Run:
         plant.SetPositions(context, q)
         self.simulator.Initialize()
 
-    # --- running ---
+    def _standing(self) -> np.ndarray:
+        """Positions (nq,) of the posture, which is left in the context."""
+        plant, context = self.own.plant, self.context
+        q = plant.GetPositions(context)
+        for name, value in self.posture.joints.items():
+            q[plant.GetJointByName(name).position_start()] = value
+        plant.SetPositions(context, q)
+        if self.base == "euler":
+            self.own.set_base_pose(context, self.posture.X_WB)
+        return plant.GetPositions(context)
 
-    def note(self) -> None:
-        """Keeps the horizon of the plan in force; called often."""
-        if not isinstance(self.controller, ContactImplicitMpc):
-            return
-        root = self.simulator.get_context()
-        last = self._horizons[-1].time if self._horizons else -np.inf
-        plan = self.controller.plan(self.controller.GetMyContextFromRoot(root))
-        if plan is None or root.get_time() < last + HORIZON_PERIOD - 1e-9:
-            return
-        plant, base, ways = self.own.plant, _base_body(self.own.plant), []
-        for q in plan.q:
-            plant.SetPositions(self.context, q)
-            X_WB = plant.EvalBodyPoseInWorld(self.context, base)
-            feet = self.own.feet_positions(self.context)
+    # --- what came of it ---
+
+    def _ways(self, horizon: np.ndarray) -> np.ndarray:
+        """The ways of base and feet (n, 1 + nc, 3) [m] of planned positions (n, nq)."""
+        plant, context, ways = self.own.plant, self.context, []
+        for q in horizon:
+            plant.SetPositions(context, q)
+            X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
+            feet = self.own.feet_positions(context)
             ways.append(np.vstack([X_WB.translation(), feet]))
-        self._horizons.append(_Horizon(root.get_time(), np.array(ways)))
+        return np.array(ways)
 
     def dataset(self) -> xr.Dataset:
         """The motion, efforts, pushes, solves and horizons, in SI.
@@ -327,20 +312,21 @@ class _Run:
         motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
         effort = self._efforts.FindLog(root).data().T[keep]
         order = [motor.input_start() for motor in motors]
-        force = np.array([sum(p.at(t) for p in self.problem.pushes) for t in times])
+        force = np.array([_force(self.problem.pushes, t) for t in times])
         log = self.controller.log
-        N = {"units": "N"}
         data = data.assign_coords(motor=[motor.name() for motor in motors])
         data = data.assign(
             torque=(("time", "motor"), effort[:, order], {"units": "N m or N"}),
-            push=(("time", "axis"), force.reshape(len(times), -1) * np.ones(3), N),
+            push=(("time", "axis"), force, {"units": "N"}),
             solve_time=("solve", np.array(log.times), {"units": "s"}),
             solve_seconds=("solve", np.array(log.seconds), {"units": "s"}),
             solve_ok=("solve", np.array(log.ok, int), {"units": "1"}),
         )
-        if self._horizons:
-            ways = np.array([h.ways for h in self._horizons])
-            when = np.array([h.time for h in self._horizons])
+        every = max(1, round(HORIZON_PERIOD / self.problem.period))
+        kept = [k for k in range(0, len(log.horizons), every) if log.ok[k]]
+        if kept:
+            ways = np.array([self._ways(log.horizons[k]) for k in kept])
+            when = np.array(log.times)[kept]
             data = data.assign(
                 horizon=(("plan", "knot", "point", "axis"), ways, {"units": "m"}),
                 horizon_time=("plan", when, {"units": "s"}),
@@ -352,18 +338,10 @@ class _Run:
         problem, log = self.problem, self.controller.log
         rpy, base = data.base_rpy.values, data.base_position.values
         tilt = np.arccos(np.clip(np.cos(rpy[:, 0]) * np.cos(rpy[:, 1]), -1, 1))
-        floor = np.zeros(len(base))
-        if isinstance(problem.terrain, Step):
-            on = (base[:, 0] > problem.terrain.start) & (
-                base[:, 0] < problem.terrain.end
-            )
-            floor = problem.terrain.height * on
-        stood = _standing(self.own, self.context, self.posture)
-        self.own.plant.SetPositions(self.context, stood)
-        X_WB = self.own.plant.EvalBodyPoseInWorld(
-            self.context, _base_body(self.own.plant)
-        )
-        low = base[:, 2] - floor < FALLEN_HEIGHT * X_WB.translation()[2]
+        floor, step = np.zeros(len(base)), problem.terrain
+        if isinstance(step, Step):
+            floor = step.height * ((base[:, 0] > step.start) & (base[:, 0] < step.end))
+        low = base[:, 2] - floor < FALLEN_HEIGHT * self._stood
         down = low | (tilt > FALLEN_TILT)
         righting = problem.start == "side"
         fell = bool(down[-1] if righting else down.any())
@@ -389,14 +367,14 @@ class _Run:
             missed = base[-1, :2] - base[0, :2] - problem.goal
             found["goal_m"] = list(problem.goal)
             found["goal_distance_m"] = float(np.linalg.norm(missed))
-        if isinstance(problem.terrain, Step):
-            found["step_m"] = [getattr(problem.terrain, n) for n in STEP_SIZES]
+        if isinstance(step, Step):
+            found["step_m"] = [step.start, step.end, step.height]
         # The first solve is from nothing, before the robot moves.
         seconds = np.array(log.seconds[1:] or [np.nan])
         found |= {
             "solves": len(log.seconds),
             "solve_failures": log.failures,
-            "solve_late": getattr(log, "late", 0),
+            "solve_late": log.late,
             "solve_ms": float(1e3 * np.median(seconds)),
             "solve_p99_ms": float(1e3 * np.quantile(seconds, 0.99)),
             "solve_hz": float(1 / np.median(seconds)),
@@ -404,6 +382,11 @@ class _Run:
         if problem.controller == "sampling":
             found["samples"] = float(np.median(log.samples))
         return found
+
+
+def _force(pushes: tuple[Push, ...], time: float) -> np.ndarray:
+    """The sum of all pushes at a time, in the world (3,) [N]."""
+    return sum((push.at(time) for push in pushes), np.zeros(3))
 
 
 class _Pushes(LeafSystem):
@@ -417,7 +400,7 @@ class _Pushes(LeafSystem):
         )
 
     def _forces(self, context, output) -> None:
-        force = sum((p.at(context.get_time()) for p in self._pushes), np.zeros(3))
+        force = _force(self._pushes, context.get_time())
         found = []
         if force.any():
             one = ExternallyAppliedSpatialForce()
@@ -441,34 +424,6 @@ def _loaded(problem: Control) -> Model:
         touching = tuple(point for point in model.points if point.radius > 0)
         model = replace(model, feet=model.feet + touching)
     return model
-
-
-def _floats(model: Model) -> bool:
-    """Whether a model has a free base; others move on joints of their own."""
-    probe = MultibodyPlant(0.0)
-    model.add_to(probe, close_loops=False)
-    return bool(root_bodies(probe))
-
-
-def _standing(robot: Robot, context, posture) -> np.ndarray:
-    """Positions (nq,) of the posture, which is left in the context."""
-    plant = robot.plant
-    q = plant.GetPositions(context)
-    for name, value in posture.joints.items():
-        q[plant.GetJointByName(name).position_start()] = value
-    plant.SetPositions(context, q)
-    if _floats(robot.model):
-        robot.set_base_pose(context, posture.X_WB)
-    return plant.GetPositions(context)
-
-
-def _base_body(plant: MultibodyPlant):
-    """The first body with mass, from the world outward."""
-    for i in range(1, plant.num_bodies()):
-        body = plant.get_body(BodyIndex(i))
-        if body.default_mass() > 0:
-            return body
-    return plant.world_body()
 
 
 def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:

@@ -25,7 +25,7 @@ from drakebots.model import Model
 from drakebots.multibody import Ground, Robot, add_soles, build_robot, touch_by_soles
 from drakebots.robots.legged.reference import LOADED, Reference, gravity
 from drakebots.robots.legged.whole_body import WholeBodyControl
-from drakebots.trajopt.mpc import MpcCost, Way
+from drakebots.trajopt.mpc import MpcCost, MpcLog, Way
 
 TICK = 2e-3
 """Period of whole-body control [s]."""
@@ -51,18 +51,10 @@ their best."""
 
 
 @dataclass
-class Log:
-    """Solves of a controller: when they began [s], processor time [s], samples."""
+class Log(MpcLog):
+    """Solves of a rival, without costs and horizons, and the samples of each."""
 
-    times: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    ok: list[bool] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)
-
-    @property
-    def failures(self) -> int:
-        """Number of solves whose answer was not used."""
-        return self.ok.count(False)
 
 
 class Controller(LeafSystem):
