@@ -122,7 +122,8 @@ class MpcProblem:
         step: h [s].
         knots: N, the number of intervals.
         barrier: phi n of a foot, relaxed complementarity [N m]; None for 1e-2 of the
-            robot's weight times g h^2, by which a body falls from step to step.
+            robot's weight times g h^2, how far a body at rest falls in one step (with
+            9.81 m/s^2 where there is no gravity).
         slip: speed below which friction is regularised [m/s].
         iterations: Newton steps of a solve.
         trials: largest number of step lengths tried in each.
@@ -207,7 +208,8 @@ class MpcPlan:
         gains: K (N, nu, 2 nv).
         cost: its value.
         residuals: largest of "dynamics" [N, N m], "contact" (distance [m] by which a
-            foot misses its relaxed contact), "friction" [N] and "loops" [m, 1].
+            foot misses its relaxed contact; a missing force of the robot's weight
+            counts as g h^2), "friction" [N] and "loops" [m, 1].
         seconds: processor time of the thread that solved [s].
         ok: whether every number is finite and the last step was accepted.
     """

@@ -40,7 +40,7 @@ RISE = 0.05
 then nearly as good as the one before, and answers to a newer state."""
 
 STEPS = 12
-"""Newton steps on every rung of the ladder."""
+"""Newton steps on every rung of the ladder, unless told."""
 
 
 @dataclass
@@ -126,7 +126,7 @@ class MpcSolver:
             warm: the plan before, which is shifted to `time`; None to start from rest
                 at q, with contact that is hardened step by step.
             iterations: Newton steps, without `warm` on every rung of the ladder; None
-                for the problem's.
+                for the problem's, without `warm` for STEPS.
 
         Raises:
             InvalidInput: for a state that is not finite, or a reference of another
@@ -296,22 +296,21 @@ class MpcSolver:
 
     def _plan(self, x: _Point, gains, wanted, time, began, ok) -> MpcPlan:
         N, n = self.problem.knots, self._sizes
-        R, gap, slide, loops = self._evaluate(x, self._rows)
-        forces = x.f.reshape(N, n["nc"], 3)
-        normal = forces[:, :, 2]
-        with np.errstate(divide="ignore"):
-            relaxed = np.where(normal > 0, self.barrier / normal, 0.0)
-        p = slide.reshape(N, n["nc"], 2)
+        values = self._evaluate(x, self._rows)
+        rows = self._misses(x, values, self._relaxed)
+        ends = [n["nv"], n["nv"] + 3 * n["nc"]]
+        dynamics, contact, loops = np.split(rows, ends, axis=1)
+        contact = contact.reshape(N, n["nc"], 3)
+        p = values[2].reshape(N, n["nc"], 2)
         w = np.sqrt((p**2).sum(2) + self.problem.slip**2)[:, :, None]
-        drag = forces[:, :, :2] + self.problem.friction * normal[:, :, None] * p / w
 
         def most(values):
             return float(np.abs(values).max(initial=0.0))
 
         residuals = {
-            "dynamics": most(R - x.tau @ self._B.T),
-            "contact": most(np.minimum(gap - relaxed, 1.0) * (normal > 1e-9)),
-            "friction": most(drag),
+            "dynamics": most(dynamics),
+            "contact": self._contact[0] * most(contact[:, :, 2]),
+            "friction": most(contact[:, :, :2] / w),
             "loops": most(loops),
         }
         cost = float(self._cost(x, wanted)[0])
@@ -323,7 +322,7 @@ class MpcSolver:
             step=self.problem.step,
             q=x.q,
             v=x.v,
-            forces=forces,
+            forces=x.f.reshape(N, n["nc"], 3),
             loop_forces=x.l,
             tau=x.tau,
             gains=gains,

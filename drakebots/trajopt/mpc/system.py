@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.common.value import Value
@@ -70,9 +70,9 @@ class ContactImplicitMpc(LeafSystem):
     effect at t + delay, and a period in which the one before is not finished is passed
     over. The first plan, from the first state, is made before the robot moves.
 
-    A plan that is not finite or worse than the one before is not used, and a
-    state that is not finite is not planned from: the plan before stays in force, of
-    which then only the feed-forward acts. The log counts both.
+    A plan that is not finite, or worse than the one before by more than 5 %, is not
+    used: the plan before stays in force. From a state that is not finite nothing is
+    planned, and of the plan in force only the feed-forward acts. The log counts both.
 
     Args:
         problem: the problem.
@@ -145,13 +145,7 @@ class ContactImplicitMpc(LeafSystem):
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             log.bad_states += 1
             return
-        new = self.solver.solve(
-            q,
-            v,
-            self.reference,
-            time=now,
-            warm=plan,
-        )
+        new = self.solver.solve(q, v, self.reference, time=now, warm=plan)
         log.times.append(now)
         log.seconds.append(new.seconds)
         log.ok.append(new.ok or plan is None)
@@ -163,5 +157,5 @@ class ContactImplicitMpc(LeafSystem):
             delay = p.delay
             if delay == "measured":
                 delay = p.slowness * new.seconds
-            held = replace(held, plan=plan, next=new, ready=now + delay)
+            held = _Held(plan, new, now + delay)
         state.get_mutable_abstract_state(int(self._index)).set_value(held)

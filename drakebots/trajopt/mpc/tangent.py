@@ -24,7 +24,7 @@ from numba import njit
 
 @njit(cache=True)
 def retract(bases, q, d):
-    """q ⊕ d of one or more rows, (..., nq) and (..., nv)."""
+    """q ⊕ d of rows (k, nq) and (k, nv), as (k, nq)."""
     out = np.empty_like(q)
     for k in range(len(q)):
         i = j = b = 0

@@ -77,25 +77,25 @@ class Control:
         model: the model: a name, a path, or a loaded model.
         controller: mpc (contact-implicit), tracking (whole-body control of one plan)
             or sampling (MPPI, within the same processor time).
-        gait: clock of the feet: none or trot.
-        goal: where the base is to go, from its start (x, y) [m]; None to go on with
+        gait: clock of the feet: none, or trot (diagonal pairs in turn).
+        goal: where the base is to go, from its start (x, y) [m]; None to go ahead at
             `speed` and `turn`.
         speed: speed on the way [m/s]; None for 0.4 with a goal, else 0.
-        turn: rate of the heading without a goal [rad/s].
-        start: how it begins: standing, or on its side.
+        turn: rate of the heading, which counts only without a goal [rad/s].
+        start: how it begins: standing, or side (lying on its left).
         pushes: forces on its base.
         terrain: the ground, which the controllers know: Flat or Step.
         friction: friction coefficient that the controllers count on.
-        friction_error: share by which the ground's friction differs from it.
+        friction_error: share by which the ground's friction differs from `friction`.
         mass_error: share by which the masses differ from the model's.
         duration: duration of the run [s].
-        step: of the horizon [s].
+        step: length of an interval of the horizon [s].
         knots: number of intervals of the horizon.
         period: time between two solves [s].
         iterations: Newton steps of a solve.
         delay: how late a solve takes effect [s]; None for as long as it took.
-        budget: processor time in which a sampling controller plans, by its period.
-        seed: of the sampling controller's noise.
+        budget: processor time of the sampling controller for a plan, in periods.
+        seed: seed of the sampling controller's noise.
         time_step: time step of the plant [s].
         log_period: period of the stored samples [s].
         time_limit: limit of the wall time [s]; what was reached is kept.
