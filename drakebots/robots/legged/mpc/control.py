@@ -284,22 +284,22 @@ class _Run:
 
     # --- what came of it ---
 
-    def _ways(self, horizon: np.ndarray) -> np.ndarray:
-        """The ways of base and feet (n, 1 + nc, 3) [m] of planned positions (n, nq)."""
-        plant, context, ways = self.own.plant, self.context, []
+    def _paths(self, horizon: np.ndarray) -> np.ndarray:
+        """The paths of base and feet (n, 1 + nc, 3) [m] of planned positions (n, nq)."""
+        plant, context, paths = self.own.plant, self.context, []
         for q in horizon:
             plant.SetPositions(context, q)
             X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
             feet = self.own.feet_positions(context)
-            ways.append(np.vstack([X_WB.translation(), feet]))
-        return np.array(ways)
+            paths.append(np.vstack([X_WB.translation(), feet]))
+        return np.array(paths)
 
     def dataset(self) -> xr.Dataset:
         """The motion, efforts, pushes, solves and horizons, in SI.
 
         Beyond :func:`trajectory_dataset`: torque (time, motor), push (time, axis),
         and by solve: solve_time, solve_seconds and solve_ok;
-        horizon (plan, knot, point, axis), the planned ways of the base and then the
+        horizon (plan, knot, point, axis), the planned paths of the base and then the
         feet, and horizon_time.
         """
         root = self.simulator.get_context()
@@ -325,10 +325,10 @@ class _Run:
         every = max(1, round(HORIZON_PERIOD / self.problem.period))
         kept = [k for k in range(0, len(log.horizons), every) if log.ok[k]]
         if kept:
-            ways = np.array([self._ways(log.horizons[k]) for k in kept])
+            paths = np.array([self._paths(log.horizons[k]) for k in kept])
             when = np.array(log.times)[kept]
             data = data.assign(
-                horizon=(("plan", "knot", "point", "axis"), ways, {"units": "m"}),
+                horizon=(("plan", "knot", "point", "axis"), paths, {"units": "m"}),
                 horizon_time=("plan", when, {"units": "s"}),
             )
         return data

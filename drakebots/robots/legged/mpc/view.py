@@ -54,7 +54,7 @@ def record_control(
     """Records a controlled run in a new Meshcat scene.
 
     Shown are the robot and its path, a red arrow at the base for every push, as long as
-    it is strong, the planned ways of base and feet as blue lines, the goal as a green
+    it is strong, the planned paths of base and feet as blue lines, the goal as a green
     disc, and a step of the ground.
 
     Args:
@@ -73,7 +73,7 @@ def record_control(
     draw_ground_lines(scene, data)
     draw_trail(scene, data)
     _draw_ground(scene, result)
-    arrows, ways = _arrows(scene, result), _ways(scene, data)
+    arrows, paths = _arrows(scene, result), _paths(scene, data)
     rate, samples = frame_samples(times, slow, frames_per_second, FRAMES)
 
     def show(frame: int, time: float) -> None:
@@ -87,9 +87,9 @@ def record_control(
                 at = RigidTransform(R, tip)
                 scene.meshcat.SetTransform(path, at, time)
             scene.meshcat.SetProperty(path, "visible", bool(acts), time)
-        if len(ways):
+        if len(paths):
             made = int(np.searchsorted(data.horizon_time.values, times[k], "right")) - 1
-            for i, path in enumerate(ways):
+            for i, path in enumerate(paths):
                 scene.meshcat.SetProperty(path, "visible", i == made, time)
 
     play(scene.meshcat, rate, len(samples), show)
@@ -136,8 +136,8 @@ def _arrows(scene: Scene, result: Result) -> list[tuple[str, dict]]:
     return found
 
 
-def _ways(scene: Scene, data: xr.Dataset) -> list[str]:
-    """The planned ways of base and feet, a hidden object for every stored horizon."""
+def _paths(scene: Scene, data: xr.Dataset) -> list[str]:
+    """The planned paths of base and feet, a hidden object for every stored horizon."""
     paths = []
     if "horizon" not in data:
         return paths
