@@ -25,43 +25,27 @@ plans, it is solved in two steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from pydrake.solvers import (
-    ExpressionConstraint,
-    MathematicalProgram,
-    MathematicalProgramResult,
-    SolverId,
-    SolverOptions,
-)
+from pydrake.solvers import ExpressionConstraint, MathematicalProgram
 from pydrake.symbolic import Expression
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Block, Group, Program, Term
 from drakebots.trajopt.solvers.continuation import (
-    INTERRUPTED,
     Continuation,
     Stage,
     StageReport,
     solve_continuation,
 )
-from drakebots.trajopt.solvers.exact_solver import (
-    ExactIpoptResult,
-    ExactIpoptSolver,
-    fill_result,
-    given_options,
-    start_of,
-    watcher,
-)
-from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
-from drakebots.trajopt.solvers.read_back import ReadBack
-
-NAME = "Complementarity"
+from drakebots.trajopt.solvers.exact_solver import ExactIpoptResult, ExactIpoptSolver
+from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw
+from drakebots.trajopt.solvers.read_back import ReadBack, pair_bounds
 
 WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 """Weights of the penalty, in the units of the cost over those of the products."""
@@ -116,9 +100,7 @@ def add_complementarity(
         )
     G, H = ([Expression(0.0) + e for e in side] for side in sides)
     rows = np.array([*G, *H, *(g * h for g, h in zip(G, H))])
-    lower = np.repeat([0.0, 0.0, -np.inf], len(G))
-    upper = np.repeat([np.inf, np.inf, 0.0], len(G))
-    evaluator = ExpressionConstraint(rows, lower, upper)
+    evaluator = ExpressionConstraint(rows, *pair_bounds(len(G)))
     binding = prog.AddConstraint(evaluator, evaluator.vars())
     binding.evaluator().set_description(name)
     return binding
@@ -147,21 +129,22 @@ class ComplementarityDetails:
 class ComplementarityResult(ExactIpoptResult):
     """A MathematicalProgramResult with :class:`ComplementarityDetails`."""
 
-    def get_solver_id(self) -> SolverId:
-        """The id of :class:`ComplementaritySolver`."""
-        return SolverId(NAME)
+    name = "Complementarity"
 
 
 class ComplementaritySolver(ExactIpoptSolver):
     """Solves programs with complementary pairs (see the module).
 
-    Everything else in a program may be what :class:`.exact_solver.ExactIpoptSolver`
-    takes. Options under the id "Complementarity" are IPOPT's, for every program.
+    A program must have pairs; all else in it may be what :class:`.ExactIpoptSolver`
+    takes. Options under the id "Complementarity" are IPOPT's, for every program on the
+    way. A failed solve returns the best point, marked.
 
     Args:
         tolerance: largest violation of an answer, products G_i H_i included.
         weights: weights of the penalty.
     """
+
+    _result = ComplementarityResult
 
     def __init__(self, *, tolerance: float = 1e-6, weights: Sequence[float] = WEIGHTS):
         check_value("tolerance", tolerance, positive())
@@ -170,67 +153,44 @@ class ComplementaritySolver(ExactIpoptSolver):
         ExactIpoptSolver.__init__(self)
         self.tolerance, self.weights = tolerance, tuple(weights)
 
-    @staticmethod
-    def id() -> SolverId:
-        """The id to set options under."""
-        return SolverId(NAME)
-
-    def SolverName(self) -> str:
-        """Its name."""
-        return NAME
-
-    def Solve(
+    def _answer(
         self,
-        prog: MathematicalProgram,
-        initial_guess: np.ndarray | None = None,
-        solver_options: SolverOptions | None = None,
-        result: MathematicalProgramResult | None = None,
-    ) -> MathematicalProgramResult:
-        """Solves a program; a failed solve returns the best point, marked.
-
-        Args:
-            prog: the program.
-            initial_guess: first guess; None for the program's own, 0 where it has none.
-            solver_options: options, which override the program's own.
-            result: result to fill; None for a new :class:`ComplementarityResult`.
-
-        Raises:
-            InvalidInput: for a program without pairs, and as for
-                :class:`.exact_solver.ExactIpoptSolver`.
-        """
-        read = ReadBack(prog)
+        read: ReadBack,
+        x0: np.ndarray,
+        options: dict[str, Any],
+        monitor: Monitor | None,
+        threads: int | None,
+    ) -> tuple[Raw, ComplementarityDetails]:
         if not len(read.pairs):
             raise InvalidInput(
                 "the program has no complementary pairs: use add_complementarity or "
                 "AddLinearComplementarityConstraint, or solve it by ExactIpoptSolver"
             )
-        options, _ = given_options(prog, solver_options, NAME)
-        search = _Search(self, read, OPTIONS | options, watcher(prog))
-        raw, cost = search.run(start_of(prog, initial_guess))
-        result = ComplementarityResult() if result is None else result
-        fill_result(result, prog, raw, cost)
-        if isinstance(result, ComplementarityResult):
-            result._read, result._details = read, search.details(raw)
-        return result
+        search = _Search(self, read, OPTIONS | options, monitor, threads or 1)
+        raw = search.run(x0)
+        return raw, search.details(raw)
 
 
 class _Search:
     """One solve: the ladder, then branches."""
 
-    def __init__(self, solver: ComplementaritySolver, read: ReadBack, options, watch):
+    def __init__(
+        self, solver: ComplementaritySolver, read: ReadBack, options, monitor, threads
+    ):
         self.tolerance, self.weights = solver.tolerance, solver.weights
         self.program, self.pairs, self.options = read.program, read.pairs, options
-        self.watch, self.stages, self.stopped = watch, [], False
+        self.monitor, self.threads = monitor, threads
+        self.stages, self.stopped = [], False
         # 0 or 1: the side of each pair that is held at zero on the best branch.
         self.sides: np.ndarray | None = None
 
-    def run(self, x0: np.ndarray) -> tuple[Raw, float]:
-        """The best point as a solver's output, and its cost."""
+    def run(self, x0: np.ndarray) -> Raw:
+        """The best point as a solver's output."""
         x0 = np.clip(x0, self.program.x_lower, self.program.x_upper)
-        ladder = self._ladder(x0, self._penalized())
+        ladder = self._ladder(x0, ((weight, np.inf) for weight in self.weights))
         best = self._on_branches(ladder)
         if best is None and not self.stopped:
-            relaxed = self._ladder(x0, self._relaxed())
+            relaxed = self._ladder(x0, ((0.0, most) for most in RELAXED))
             best = self._on_branches(relaxed)
             ladder = min(ladder, relaxed, key=lambda c: (not c.feasible, c.worst[1]))
         if best is None:
@@ -243,50 +203,50 @@ class _Search:
             best = Raw(x, status, ladder.feasible, last.log, last.seconds)
         if self.stopped:
             best = replace(best, status="interrupted", success=False)
-        return best, self.program.objective(best.x)
+        return best
 
     # ---------------------------------------------------------------- ladder
-    def _ladder(self, x0: np.ndarray, stages: list[Stage]) -> Continuation:
+    def _ladder(
+        self, x0: np.ndarray, rungs: Iterable[tuple[float, float]]
+    ) -> Continuation:
+        """Solves with one (weight, largest value) of the slacks after the other, until
+        there is an answer."""
+        stages = [
+            Stage(
+                self._slackened(weight, most),
+                self._options(later=i > 0),
+                label=f"weight {weight:g}" if weight else f"products {most:g}",
+                max_iterations=self.options["max_iter"],
+                spare=True,
+            )
+            for i, (weight, most) in enumerate(rungs)
+        ]
         products = self.program.values(x0)[self.pairs[:, 2]]
+        # The guess is no answer, as its slacks are not zero.
+        slacks = np.maximum(products, max(1e-2, 2 * self.tolerance))
+        target = self._slackened(0.0, 0.0)
+        return self._solve(stages, np.append(x0, slacks), target)
+
+    def _options(self, *, later: bool) -> dict[str, Any]:
+        """Options of IPOPT; `later` for a start at the answer of another program."""
+        return (_LATER if later else {}) | self.options
+
+    def _solve(
+        self, stages: list[Stage], x: np.ndarray, target: Program | None = None
+    ) -> Continuation:
         found = solve_continuation(
             stages,
-            np.append(x0, np.maximum(products, 1e-2)),
-            problem=self._slackened(0.0, most=0.0),
+            x,
+            problem=target,
             tolerance=self.tolerance,
-            monitor=self.watch,
+            monitor=self.monitor,
+            threads=self.threads,
         )
         self.stages += found.stages
         self.stopped = self.stopped or found.interrupted
         return found
 
-    def _penalized(self) -> list[Stage]:
-        return [
-            Stage(
-                self._slackened(w),
-                self._stage_options(later=i > 0),
-                max_iterations=self.options["max_iter"],
-                label=f"weight {w:g}",
-                spare=True,
-            )
-            for i, w in enumerate(self.weights)
-        ]
-
-    def _relaxed(self) -> list[Stage]:
-        return [
-            Stage(
-                self._slackened(0.0, most=t),
-                self._stage_options(later=i > 0),
-                max_iterations=self.options["max_iter"],
-                label=f"products {t:g}",
-                spare=True,
-            )
-            for i, t in enumerate(RELAXED)
-        ]
-
-    def _stage_options(self, *, later: bool) -> dict[str, Any]:
-        return (_LATER if later else {}) | self.options
-
-    def _slackened(self, weight: float, most: float = np.inf) -> Program:
+    def _slackened(self, weight: float, most: float) -> Program:
         """The program with slacks 0 <= s <= most on its products, penalized."""
         base, count = self.program, len(self.pairs)
         s, w = ca.SX.sym("s"), ca.SX.sym("w")
@@ -356,29 +316,10 @@ class _Search:
         upper[0, self.pairs[:, 2]] = np.inf
         upper[0, self.pairs[np.arange(len(sides)), sides]] = 0.0
         program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
-        raw = solve_exact(
-            program,
-            x,
-            options=self._stage_options(later=True),
-            monitor=self.watch,
-            threads=1,
-        )
-        worst = next(iter(self.program.residuals(raw.x).items()), ("none", 0.0))
-        feasible = worst[1] <= self.tolerance
-        interrupted = raw.status in ("interrupted", "User_Requested_Stop")
-        self.stopped = self.stopped or interrupted
-        self.stages.append(
-            StageReport(
-                "branch",
-                INTERRUPTED if interrupted else raw.status,
-                max((len(c) for c in raw.log.values()), default=1) - 1,
-                raw.seconds.get("total", 0.0),
-                program.objective(raw.x),
-                worst,
-                feasible,
-            )
-        )
-        return raw if raw.success and feasible else None
+        options, most = self._options(later=True), self.options["max_iter"]
+        found = self._solve([Stage(program, options, most, "branch")], x)
+        raw = found.final
+        return raw if raw.success and found.stages[-1].feasible else None
 
     def details(self, raw: Raw) -> ComplementarityDetails:
         """What the search came to."""

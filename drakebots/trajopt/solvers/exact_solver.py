@@ -29,7 +29,7 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.solvers.ipopt_exact import Iteration, Raw, solve_exact
+from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
 from drakebots.trajopt.solvers.read_back import ReadBack
 
 NAME = "ExactIpopt"
@@ -74,12 +74,13 @@ class ExactIpoptDetails:
 class ExactIpoptResult(MathematicalProgramResult):
     """A MathematicalProgramResult with the solver's details."""
 
+    name = NAME
     _details: ExactIpoptDetails | None = None
     _read: ReadBack | None = None
 
     def get_solver_id(self) -> SolverId:
-        """The id of :class:`ExactIpoptSolver`."""
-        return SolverId(NAME)
+        """The id of the solver."""
+        return SolverId(self.name)
 
     def get_solver_details(self) -> ExactIpoptDetails:
         """See :class:`ExactIpoptDetails`."""
@@ -90,12 +91,14 @@ class ExactIpoptResult(MathematicalProgramResult):
 
         Raises:
             InvalidInput: for bounding boxes (see the details'
-                `bound_multipliers`) and bindings that were not solved.
+                `bound_multipliers`), complementary pairs, bindings that were not
+                solved, and answers without multipliers.
         """
         if binding not in self._read.rows or self._details.multipliers is None:
             raise InvalidInput(
                 f"no dual solution of {binding.evaluator().get_description()!r}; only "
-                "linear, quadratic and lowered rows of the solved program have one"
+                "constraints of the solved program have one, but for bounding boxes "
+                "and complementary pairs"
             )
         return -self._details.multipliers[self._read.rows[binding]]
 
@@ -119,13 +122,15 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
     one refuse it by a TypeError.
     """
 
+    _result = ExactIpoptResult
+
     def __init__(self) -> None:
         super().__init__()
 
-    @staticmethod
-    def id() -> SolverId:
+    @classmethod
+    def id(cls) -> SolverId:
         """The id to set options under."""
-        return SolverId(NAME)
+        return SolverId(cls._result.name)
 
     def available(self) -> bool:
         """True."""
@@ -141,7 +146,7 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
 
     def SolverName(self) -> str:
         """Its name."""
-        return NAME
+        return self._result.name
 
     def AreProgramAttributesSatisfied(self, prog: MathematicalProgram) -> bool:
         """Whether every binding has a block, Drake's symbols or coefficients."""
@@ -168,30 +173,47 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
             prog: the program.
             initial_guess: first guess; None for the program's own, 0 where it has none.
             solver_options: options, which override the program's own.
-            result: result to fill; None for a new :class:`ExactIpoptResult`.
+            result: result to fill; None for a new one, whose details are the solver's.
 
         Raises:
             InvalidInput: for a binding without a block, by name, a guess of
                 the wrong length, or an option that IPOPT does not know.
         """
         read = ReadBack(prog)
-        guess = start_of(prog, initial_guess)
-        options, threads = given_options(prog, solver_options, NAME)
-        raw = solve_exact(
-            read.program,
-            guess,
-            options=options,
-            monitor=watcher(prog),
-            threads=threads,
-        )
-        result = ExactIpoptResult() if result is None else result
-        fill_result(result, prog, raw, read.program.objective(raw.x))
+        guess = _start(prog, initial_guess)
+        options, threads = _options(prog, solver_options, self.SolverName())
+        raw, details = self._answer(read, guess, options, _watcher(prog), threads)
+        result = self._result() if result is None else result
+        _fill(result, prog, raw, read.program.objective(raw.x))
         if isinstance(result, ExactIpoptResult):
-            result._read, result._details = read, _details(read, raw)
+            result._read, result._details = read, details
         return result
 
+    def _answer(
+        self,
+        read: ReadBack,
+        x0: np.ndarray,
+        options: dict[str, Any],
+        monitor: Monitor | None,
+        threads: int | None,
+    ) -> tuple[Raw, Any]:
+        """The solver's output from a guess, and the result's details."""
+        program = read.program
+        raw = solve_exact(
+            program, x0, options=options, monitor=monitor, threads=threads
+        )
+        bounds = raw.bound_multipliers
+        return raw, ExactIpoptDetails(
+            raw.status,
+            raw.log,
+            raw.seconds,
+            program.values(raw.x) / program.row_scale,
+            raw.multipliers,
+            None if bounds is None else bounds / program.x_scale,
+        )
 
-def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
+
+def _start(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
     """The guess, or the program's own; 0 where there is none."""
     own = prog.initial_guess()
     guess = own if guess is None else np.asarray(guess, float).ravel()
@@ -203,7 +225,7 @@ def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
     return np.where(np.isnan(guess), 0.0, guess)
 
 
-def given_options(
+def _options(
     prog: MathematicalProgram, more: SolverOptions | None, name: str
 ) -> tuple[dict[str, Any], int | None]:
     """IPOPT's options under a solver's name, and the number of threads."""
@@ -223,7 +245,7 @@ def given_options(
     return out | found, None if threads is None else int(threads)
 
 
-def watcher(prog: MathematicalProgram):
+def _watcher(prog: MathematicalProgram) -> Monitor | None:
     """A monitor that calls the program's visualization callbacks; None without."""
     callbacks = [
         (binding.evaluator(), prog.FindDecisionVariableIndices(binding.variables()))
@@ -240,7 +262,7 @@ def watcher(prog: MathematicalProgram):
     return monitor
 
 
-def fill_result(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
+def _fill(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
     """Sets the values, the status, the variables and the cost of a Drake result.
 
     pydrake can set a result's values and status only. Its variables and optimal
@@ -257,15 +279,3 @@ def fill_result(result, prog: MathematicalProgram, raw: Raw, cost: float) -> Non
     result.set_x_val(raw.x)
     outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
     result.set_solution_result(outcome)
-
-
-def _details(read: ReadBack, raw: Raw) -> ExactIpoptDetails:
-    program, bounds = read.program, raw.bound_multipliers
-    return ExactIpoptDetails(
-        raw.status,
-        raw.log,
-        raw.seconds,
-        program.values(raw.x) / program.row_scale,
-        raw.multipliers,
-        None if bounds is None else bounds / program.x_scale,
-    )

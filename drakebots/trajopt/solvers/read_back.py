@@ -164,7 +164,7 @@ class ReadBack:
             expressions = expressions_of(binding)
             if expressions is None:
                 raise _refusal(binding)
-            sides = pair_sides(binding.evaluator(), expressions)
+            sides = _pair_sides(binding.evaluator(), expressions)
             if sides is not None:
                 self._complementary(binding, *sides)
             else:
@@ -233,9 +233,7 @@ class ReadBack:
         """Adds the rows of pairs whose sides are expressions."""
         k, name = len(first), _name(binding)
         labels = [f"{name}.{side}[{i}]" for side in ("G", "H", "G*H") for i in range(k)]
-        lower = np.repeat([0.0, 0.0, -np.inf], k)
-        upper = np.repeat([np.inf, np.inf, 0.0], k)
-        rows = self._append(labels, lower, upper, np.ones(3 * k))
+        rows = self._append(labels, *pair_bounds(k), np.ones(3 * k))
         products = [g * h for g, h in zip(first, second)]
         self._symbolic(binding, [*first, *second, *products], rows)
         self.pairs = np.vstack([self.pairs, rows.reshape(3, k).T])
@@ -294,15 +292,19 @@ def _name(binding) -> str:
     return f"a binding of {some}{', ...' if len(variables) > 3 else ''}"
 
 
-def pair_sides(evaluator, rows: Sequence[Expression]):
+def pair_bounds(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds (3 k,) of the rows G, H and G_i H_i of k pairs."""
+    lower, upper = [0.0, 0.0, -np.inf], [np.inf, np.inf, 0.0]
+    return np.repeat(lower, k), np.repeat(upper, k)
+
+
+def _pair_sides(evaluator, rows: Sequence[Expression]):
     """G and H of rows that are (G >= 0, H >= 0, G_i H_i <= 0); None for other rows."""
     k, rest = divmod(len(rows), 3)
     if rest or not hasattr(evaluator, "lower_bound"):
         return None
-    lower = np.repeat([0.0, 0.0, -np.inf], k)
-    upper = np.repeat([np.inf, np.inf, 0.0], k)
     bounds = evaluator.lower_bound(), evaluator.upper_bound()
-    if not all(map(np.array_equal, bounds, (lower, upper))):
+    if not all(map(np.array_equal, bounds, pair_bounds(k))):
         return None
     G, H, products = rows[:k], rows[k : 2 * k], rows[2 * k :]
     same = (p.EqualTo(g * h) for p, g, h in zip(products, G, H))
