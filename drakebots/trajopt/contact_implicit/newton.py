@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import NoSolution
@@ -41,16 +40,7 @@ class Rows:
 
     def __init__(self, block: Block):
         self.block = block
-        if "functions" in vars(block):  # a program has compiled them
-            self._pattern = block.jacobian_pattern
-            self._jacobian = block.functions["jacobian"]
-        else:
-            # Not block.functions: those are compiled, Hessian included, which takes a
-            # minute for HAMR and saves little time in a step.
-            J = ca.jacobian(block.r, block.w)
-            self._pattern = tuple(np.array(i, int) for i in J.sparsity().get_triplet())
-            name, nonzeros = f"{block.name}_jacobian", ca.vertcat(*J.nonzeros())
-            self._jacobian = ca.Function(name, [block.w, block.d], [block.r, nonzeros])
+        self._pattern, self._jacobian = block.jacobian_pattern, block.linearizer
         self.columns = _slices(block.inputs)
         self.rows = _slices(block.rows)
 

@@ -103,15 +103,17 @@ class Block:
         return ca.Function(f"{self.name}_value", [self.w, self.d], [self.r])
 
     @cached_property
+    def jacobian_function(self) -> ca.Function:
+        """(w, d) -> (r, nonzeros of dr/dw), interpreted."""
+        outputs = [self.r, _nonzeros(self._jacobian)]
+        return ca.Function(f"{self.name}_jacobian", [self.w, self.d], outputs)
+
+    @cached_property
     def _expressions(self) -> dict[str, ca.Function]:
         mu, hessian = self._hessian
         return {
             "value": self.value_function,
-            "jacobian": ca.Function(
-                f"{self.name}_jacobian",
-                [self.w, self.d],
-                [self.r, _nonzeros(self._jacobian)],
-            ),
+            "jacobian": self.jacobian_function,
             "hessian": ca.Function(
                 f"{self.name}_hessian", [self.w, self.d, mu], [_nonzeros(hessian)]
             ),
@@ -129,7 +131,18 @@ class Block:
     @property
     def evaluator(self) -> ca.Function:
         """(w, d) -> r, compiled if the functions are, else interpreted."""
-        return self.__dict__.get("functions", {}).get("value", self.value_function)
+        made = vars(self).get("functions")
+        return made["value"] if made else self.value_function
+
+    @property
+    def linearizer(self) -> ca.Function:
+        """(w, d) -> (r, nonzeros of dr/dw), compiled if the functions are.
+
+        To compile them, Hessian included, takes a minute for HAMR, which a use of few
+        Jacobians does not win back.
+        """
+        made = vars(self).get("functions")
+        return made["jacobian"] if made else self.jacobian_function
 
     def jacobian(self, w: np.ndarray, d: np.ndarray = ()) -> np.ndarray:
         """dr/dw as a dense array (num_rows, num_inputs)."""
