@@ -13,6 +13,10 @@
     terrain: {Slope: {angle: 0.1}}  # a class that the field allows, by its name
     weights: {effort: 2.0}
 
+    # reach.yaml: drakebots plan reach.yaml -o reach.nc
+    plan: lattice.json
+    targets: [{node: "1,3,4", axis: x, displacement: 0.005}]
+
 As Drake's `yaml_load_typed` it refuses what the dataclass does not have. Lists become
 tuples. A robot with several kinds of problems takes `problem: JumpProblem`; the first
 is the default.
@@ -20,7 +24,7 @@ is the default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -28,6 +32,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import read_yaml
+from drakebots.lattice import shape
 from drakebots.robots.registry import Robot, Task, resolve, robots
 
 COMMANDS = ("simulate", "plan")
@@ -97,8 +102,10 @@ def _scenario(given: dict, folder: Path) -> Scenario:
     task: Task = getattr(robot, command)
     problem = _problem_type(task, given.pop("problem", None))
     names = {field.name for field in fields(problem) if field.init}
-    if "model" in names and "model" not in given:
-        given["model"] = word
+    # What the word is: a model, or a lattice of the robot "lattice".
+    subject = "model" if "model" in names else robot.name
+    if subject in names:
+        given.setdefault(subject, word)
     return Scenario(command, robot.name, task, _build(problem, given, "", folder))
 
 
@@ -184,9 +191,13 @@ def _converted(hint: Any, value: Any, where: str, folder: Path) -> Any:
         raise _OtherType(where, "a path", value)
     if hint is tuple or origin is tuple:
         return _tuple(arguments, value, where, folder)
+    if origin is Sequence:
+        return _tuple((*arguments, ...), value, where, folder)
     if origin is not None and issubclass(origin, Mapping):
         given, of = _mapping(value, where), arguments[1]
         return {k: _converted(of, v, f"{where}.{k}", folder) for k, v in given.items()}
+    if isinstance(value, str) and hint is shape.LatticeSpec:
+        return shape.load_lattice(_near(value, folder))
     if is_dataclass(hint):
         return _build(hint, value, where, folder)
     return _named_class(hint, value, where, folder)

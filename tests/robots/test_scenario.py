@@ -12,6 +12,7 @@ from drakebots.cli import main
 from drakebots.core.errors import FileProblem
 from drakebots.robots import is_scenario, read_scenario, resolve, robots
 from drakebots.robots.scenario import _converted
+from drakebots.robots.voxels import Target
 from drakebots.trajopt import Slope
 from tests.helpers.scripts import ROOT
 
@@ -63,11 +64,23 @@ def test_files_beside_the_scenario(tmp_path):
     assert posed.model == "elsewhere.urdf"
 
 
+def test_motions_of_a_lattice(tmp_path):
+    (tmp_path / "a.json").write_text((ROOT / "examples/lattice.json").read_text())
+    target = "targets: [{node: [1, 3, 4], axis: x, displacement: 0.005}]\n"
+    posed = problem(tmp_path, "plan: a.json\n" + target)
+    assert posed.targets == (Target((1, 3, 4), "x", 0.005),)
+    assert posed.lattice.lattice.pitch == pytest.approx(0.0762)
+    posed = problem(tmp_path, f"plan: voxel\n{target}actuators: []\n")
+    assert posed.lattice is None and posed.actuators == ()
+    with pytest.raises(FileProblem, match=r"targets\[0\].axis must be a text, got 1"):
+        problem(tmp_path, "plan: voxel\ntargets: [{node: a, axis: 1}]\n")
+
+
 @pytest.mark.parametrize("robot", robots().values(), ids=lambda r: r.name)
 def test_defaults_of_every_problem_can_be_written(robot, tmp_path):
     """A file may say every default that is of plain values."""
-    for task in filter(None, (robot.simulate, robot.plan)):
-        kind = resolve(task.problem)
+    tasks = filter(None, (robot.simulate, robot.plan))
+    for kind in (resolve(r) for task in tasks for r in (task.problem, *task.also)):
         hints = get_type_hints(kind)
         for field in fields(kind):
             value = field.default
