@@ -172,7 +172,9 @@ class MotionProgram:
             UnknownName: for another name.
         """
         group, at = self._find(name)
-        return (self.lowered.view()[group] * self.units[group])[at]
+        # Drake's expressions are NaNs to the processor, of which NumPy warns.
+        with np.errstate(invalid="ignore"):
+            return (self.lowered.view()[group] * self.units[group])[at]
 
     def values(self, result: MathematicalProgramResult, name: str) -> np.ndarray:
         """The numbers of a result, in SI, by the names of :meth:`__getitem__`."""
