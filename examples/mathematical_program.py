@@ -154,7 +154,7 @@ def hop_ahead() -> dict[str, float]:
 
 
 def main() -> dict[str, float]:
-    """Both; their costs."""
+    """Runs both parts; returns the costs of all solutions."""
     return lower_walk() | hop_ahead()
 
 

@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
             cells.append(f"{cost:.8g}" + ("" if right else " x"))
             if kind == "ours":
                 ours = f"{seconds:.2f}"
-        sizes = str(prog.num_vars()), str(len(prog.generic_constraints()))
+        names_of = [b.evaluator().get_description() for b in prog.generic_constraints()]
+        pairs = sum(name.startswith("pair ") for name in names_of)
+        sizes = str(prog.num_vars()), str(pairs)
         table.add_row(name, *sizes, f"{problem.optimum:g}", *cells, ours)
     Console(width=110).print(table)
     result = {

@@ -170,10 +170,9 @@ def gaits(quick: bool) -> dict:
         for frequency in (2, 10, 30)
         for surface in ("teflon", "card", "sandpaper")
     ]
+    problems += [JumpProblem(linear_solver=solver)]
     rows: dict = {}
-    for problem in [*problems, JumpProblem(linear_solver=solver)][
-        : 1 if quick else None
-    ]:
+    for problem in problems[:1] if quick else problems:
         began = time.process_time()
         result = plan(problem)
         rows[problem.name] = {

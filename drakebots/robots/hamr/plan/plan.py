@@ -239,9 +239,12 @@ def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
 def _solve_coarse(
     problem: GaitProblem, guess: Guess, solver, clock: Clock
 ) -> Solution | None:
-    """The answer with half the intervals, each of whose iterations costs half: by the
-    first weights, in half of the time that is left. None if there are too few knots or
-    it was not found. (Of a jump it is too far from the answer to save any.)"""
+    """The answer with half the intervals, where an iteration costs half, by the first
+    two weights and in half of the time that is left.
+
+    None if there are too few knots or it was not found. A jump is not solved so, as its
+    answer with half the intervals is too far away to save any time.
+    """
     coarse = coarser(problem)
     if coarse is None or not (clock.left is None or clock.left > 0):
         return None

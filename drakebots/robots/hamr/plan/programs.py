@@ -171,8 +171,9 @@ class _PlanProblem(OnSurface):
         time_limit: limit of the wall time, warm start included [s].
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint file, or a plan with as many knots, to start from.
-        linear_solver: of IPOPT's systems: mumps, or structured, which is faster
-            (docs/planning.md) and needs a C compiler when drakebots is installed.
+        linear_solver: what solves IPOPT's linear systems: mumps, or structured, which
+            is faster (docs/planning.md) and needs a C compiler when drakebots is
+            installed.
     """
 
     knots: int = 51

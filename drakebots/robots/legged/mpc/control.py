@@ -285,7 +285,7 @@ class _Run:
     # --- what came of it ---
 
     def _paths(self, horizon: np.ndarray) -> np.ndarray:
-        """The paths of base and feet (n, 1 + nc, 3) [m] of planned positions (n, nq)."""
+        """The paths of base and feet (n, 1 + nc, 3) [m] of positions (n, nq)."""
         plant, context, paths = self.own.plant, self.context, []
         for q in horizon:
             plant.SetPositions(context, q)
