@@ -3,6 +3,7 @@
 python scripts/make_quads.py                 # all four
 python scripts/make_quads.py beetle cow
 python scripts/make_quads.py --table         # compare the models as they are
+python scripts/make_quads.py --masses        # what their masses are made of
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from drakebots.cli.output import one_line_errors
@@ -25,7 +27,9 @@ from drakebots.design import (
     write_design,
 )
 from drakebots.design.robots import VERTICES, WEIGHTS
-from drakebots.design.skeleton import GLUE, MASSES, SIZES
+from drakebots.design.skeleton import GLUE, MASSES, SIZES, table1_template
+from drakebots.design.skin import FOLDS
+from drakebots.fem.mesh import surface_triangles
 from drakebots.model import package_root
 from drakebots.skin.file import load_skinned
 
@@ -34,22 +38,69 @@ def rows(names: Sequence[str]) -> list[str]:
     """A table of the models beside the paper's Table 1, in Markdown."""
     lines = [
         "| robot | joints | skin vertices | glue | size [cm] | skeleton + skin [kg] "
-        "| total [kg] |",
+        "| robot [kg] |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in names:
         robot = load_skinned(name).report()
         size = " x ".join(f"{100 * s:.1f}" for s in robot["size_m"])
         printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
-        masses = " + ".join(f"{m:.2f}" for m in MASSES[name])
+        parts = " + ".join(f"{m:.2f}" for m in MASSES.get(name, ()))
         lines.append(
             f"| {name} | {robot['joints']} ({JOINTS[name]}) "
             f"| {robot['skin_vertices']} ({VERTICES[name]}) "
             f"| {robot['glue_vertices']} ({GLUE[name]}) | {size} ({printed}) "
             f"| {robot['skeleton_mass_kg']:.2f} + {robot['skin_mass_kg']:.2f} "
-            f"({masses}) | {robot['mass_kg']:.2f} ({WEIGHTS[name]}) |"
+            f"{f'({parts}) ' * bool(parts)}| {robot['mass_kg']:.2f} ({WEIGHTS[name]}) |"
         )
     return lines
+
+
+def masses(names: Sequence[str]) -> list[str]:
+    """A table of what the models' masses are made of, in Markdown.
+
+    Volumes of the skin are those of the mesh: folds are region 1, feet what is below
+    24 mm, where the wall is 8 mm thick.
+    """
+    columns = {name: _masses(name) for name in names}
+    lines = ["| [kg] | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
+    for row in columns[names[0]]:
+        lines.append(
+            "| " + " | ".join([row, *(c[row] for c in columns.values())]) + " |"
+        )
+    return lines
+
+
+def _masses(name: str) -> dict[str, str]:
+    robot, skeleton = load_skinned(name), table1_template(name).skeleton()
+    solids = [solid for link in skeleton.links for solid in link.solids]
+    servos = [solid.mass for solid in solids if solid.kind == "servo"]
+    payload = sum(solid.mass for solid in solids if solid.kind == "payload")
+    printed = sum(solid.mass for solid in solids if solid.kind == "shell")
+    plates = robot.report()["skeleton_mass_kg"] - sum(servos) - payload - printed
+    mesh, material = robot.mesh, robot.skin.material
+    low = mesh.vertices[mesh.tets].mean(axis=1)[:, 2] < 0.024
+    folds = (mesh.region == FOLDS) & ~low
+    parts = [material.density * mesh.volumes[k].sum() for k in (folds, low)]
+    skin = material.density * mesh.volumes.sum()
+    outside = surface_triangles(mesh)
+    a, b, c = (mesh.vertices[outside[:, k]] for k in range(3))
+    # The boundary is the outside and the inside of the wall.
+    area = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 4
+    paper = [f" ({m:.2f})" for m in MASSES.get(name, ())] or ["", ""]
+    return {
+        "servos": f"{len(servos)} x {servos[0]:.3f}",
+        "battery, board": f"{payload:.2f}",
+        "printed links": f"{printed:.2f}",
+        "bracing plates": f"{plates:.2f}",
+        "**skeleton** (paper)": f"{robot.report()['skeleton_mass_kg']:.2f}{paper[0]}",
+        "skin without folds and feet": f"{skin - sum(parts):.2f}",
+        "folds": f"{parts[0]:.2f}",
+        "feet": f"{parts[1]:.2f}",
+        "**skin** (paper)": f"{skin:.2f}{paper[1]}",
+        "**robot** (paper)": f"{robot.report()['mass_kg']:.2f} ({WEIGHTS[name]})",
+        "area of the skin [m^2]": f"{area:.2f}",
+    }
 
 
 WHAT = {
@@ -72,13 +123,13 @@ def readme(name: str) -> str:
     printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
     wall = "/".join(f"{1e3 * w:.2f}" for w in report["wall_m"])
     masses = f"{report['skeleton_mass_kg']:.2f} + {report['skin_mass_kg']:.2f}"
-    density, material, teeth = (
-        report["skin_density_kg_m3"],
-        skin["material"],
-        skin["folds"],
+    material, teeth = skin["material"], skin["folds"]
+    thick = report["plate_thickness_m"][0]
+    printed_masses = (
+        "{:.2f} + {:.2f}".format(*MASSES[name])
+        if name in MASSES
+        else f"together {WEIGHTS[name]}"
     )
-    thick = report["plate_thickness_m"]
-    solid = 1070 * report["skin_mass_kg"] / density
     notes = "".join(f"\n* {note}" for note in report["notes"])
     text = f"""# {name.capitalize()}
 
@@ -99,14 +150,14 @@ of the paper's robots is public.
 | skin vertices | {report["skin_vertices"]} | {VERTICES[name]} |
 | glue vertices | {report["glue_vertices"]} | {GLUE[name]} |
 | size [cm] | {size} | {printed} |
-| skeleton + skin [kg] | {masses} | total {WEIGHTS[name]} |
+| skeleton + skin [kg] | {masses} | {printed_masses} |
 
 Servos: {servo["name"]}, {servo["effort"]:g} N m. Skin: {report["skin_tets"]} tets,
 wall {wall} mm (1/50/99 %), E = {material["youngs_modulus"]:.2g} Pa,
 nu = {material["poisson_ratio"]:g}.
 
-* Density {density:.0f} kg/m^3, chosen so that a wall of {1e3 * skin["wall"]:g} mm has
-  the paper's mass; solid silicone, 1070 kg/m^3, would weigh {solid:.2f} kg.
+* One silicone for all robots, {material["density"]:g} kg/m^3, and a wall of
+  {1e3 * skin["wall"]:g} mm; the masses are what comes of it (docs/design.md).
 * Folds (region 1): {teeth["teeth"]} teeth, {1e3 * teeth["depth"]:g} mm deep, at every
   joint; {skin["fold_modulus"]:g} of the skin's modulus, as P1 tets lock there
   (docs/design.md).{notes}
@@ -127,9 +178,9 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
 
 ## Known limits
 
-* The shape is ours, not the paper's; the density is fitted, as said above.
-* Bracing plates are flat, up to {1e3 * max(thick):.0f} mm thick, as the skeleton's mass
-  asks; glue is within {1e3 * report["glue_to_plate_m"]:.1f} mm of them.
+* The shape is ours, not the paper's, and so are the masses.
+* Bracing plates are flat, {1e3 * thick:.0f} mm thick; glue is within
+  {1e3 * report["glue_to_plate_m"]:.1f} mm of them.
 * No reflected inertia of the servos' gears: no data sheet gives it.
 
 ## Licence
@@ -155,8 +206,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="compare the models as they are, design nothing",
     )
+    parser.add_argument(
+        "--masses",
+        action="store_true",
+        help="say what the masses of the models are made of, design nothing",
+    )
     args = parser.parse_args(argv)
     names = args.names or list(JOINTS)
+    if args.masses:
+        print(*masses(names), sep="\n")
+        return 0
     if not args.table:
         for name in names:
             folder: Path = package_root() / name

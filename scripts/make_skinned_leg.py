@@ -16,6 +16,7 @@ import numpy as np
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
+from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
 from drakebots.model import (
     Parameters,
@@ -237,6 +238,7 @@ def description(p: dict) -> SkinDescription:
     servo = p["servo"]
     return SkinDescription(
         mesh="skinned_leg.vtu",
+        material=SILICONE,
         glue=GlueRadius(p["glue_radius"]),
         servos=ServoGains(servo["stiffness"], servo["damping"]),
     )

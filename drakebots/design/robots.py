@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drakebots.design.problem import DesignProblem
-from drakebots.design.skeleton import GLUE, MASSES, table1_template
+from drakebots.design.skeleton import GLUE, table1_template
 from drakebots.design.skin import (
     FoldSettings,
     SkinSettings,
@@ -14,7 +14,6 @@ from drakebots.design.skin import (
     joint_folds,
     with_cuffs,
 )
-from drakebots.fem.material import Material
 
 VERTICES = {"beetle": 14152, "monster": 16624, "lizard": 18261, "cow": 12494}
 """Numbers of skin vertices in Table 1."""
@@ -66,8 +65,6 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         glue=GLUE[name],
         folds=settings,
         fold_refine=0.75 if name == "lizard" else 1.0,
-        material=Material(youngs_modulus=0.7e6),
-        mass=MASSES[name][1],
         fold_modulus=_FOLD_MODULUS[name],
         soft=_SOFT.get(name, ()),
     )

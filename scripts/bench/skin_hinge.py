@@ -22,7 +22,7 @@ from pydrake.multibody.plant import (
 from pydrake.multibody.tree import RevoluteJoint, SpatialInertia
 from pydrake.systems.framework import Diagram, DiagramBuilder
 
-from drakebots.fem.material import SILICONE, Material
+from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh, hollow_capsule
 
 BASE, ARM = "base", "arm"
@@ -94,7 +94,7 @@ def silicone_hinge(vertices: int) -> GluedHinge:
     """
     return glued_hinge(
         vertices,
-        material=SILICONE,
+        material=Material(youngs_modulus=0.8e6),
         cap=20.0,
         stiffness=8.0,
         damping=0.05,

@@ -10,6 +10,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.design.robots import JOINTS, VERTICES, WEIGHTS
 from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES
+from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh.check import tet_quality
 from drakebots.model import package_root
 from drakebots.skin.file.robot import load_skinned
@@ -28,9 +29,6 @@ def test_numbers_of_table_1(robot):
     assert report["joints"] == JOINTS[name]
     assert report["skin_vertices"] == pytest.approx(VERTICES[name], rel=0.05)
     assert report["glue_vertices"] == pytest.approx(GLUE[name], rel=0.05)
-    assert report["mass_kg"] == pytest.approx(WEIGHTS[name], rel=0.05)
-    assert report["skeleton_mass_kg"] == pytest.approx(MASSES[name][0], rel=0.05)
-    assert report["skin_mass_kg"] == pytest.approx(MASSES[name][1], rel=0.05)
     np.testing.assert_allclose(report["size_m"], SIZES[name], rtol=0.05)
 
 
@@ -41,9 +39,15 @@ def test_tets_are_good_and_the_skin_stands_on_the_ground(robot):
     assert mesh.vertices[:, 2].min() == pytest.approx(0.0, abs=1e-3)
 
 
-def test_skin_mass_is_volume_times_density(robot):
+def test_masses_come_of_one_silicone(robot):
+    """Nothing is fitted to Table 1 but the plates, to the beetle's skeleton."""
     volume = robot.mesh.volumes.sum()
-    assert robot.skin_mass == pytest.approx(volume * robot.skin.material.density)
+    assert robot.skin.material == SILICONE
+    assert robot.skin_mass == pytest.approx(volume * 1070)
+    name, report = robot.model.name, robot.report()
+    assert report["mass_kg"] == pytest.approx(WEIGHTS[name], rel=0.4)
+    if name == "beetle":
+        assert report["skeleton_mass_kg"] == pytest.approx(MASSES[name][0], rel=0.03)
 
 
 def test_patches_lie_under_the_feet(robot):

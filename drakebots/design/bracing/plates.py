@@ -5,8 +5,8 @@ touch it (Fig. 9). Here each ring becomes a flat printed plate at its station, a
 its link. Its outline is the section of the skin's inside over the plate's whole
 thickness, less a small clearance. Removed from it are, in this order, the link's own
 parts (onto which it is printed), its motors and payload, what other links sweep and
-what lies behind that, and the plates that are already there. The thickness makes the
-plates of a link weigh what its rings did.
+what lies behind that, and the plates that are already there. All plates are as
+thick as the rings, `build.rib`; their masses follow.
 
     braced = with_plates(skeleton, shell.inner)
 """
@@ -37,9 +37,6 @@ _CLEARANCE = 3e-4
 _LITTLE = 0.8
 """Share of the skin's inside below which a plate is named in the notes."""
 
-_THICKNESS = (1e-3, 3e-2)
-"""Smallest and largest thickness of a plate [m]."""
-
 _FREE = 1e-3
 """Gap to motors and payload of the plate's own link [m]."""
 
@@ -58,32 +55,24 @@ class Braced:
     """A skeleton whose bracing rings are plates.
 
     Attributes:
-        skeleton: the skeleton; its links weigh what they did, except for those in
-            `heavier`.
+        skeleton: the skeleton with its plates.
         share: share that each plate fills of the skin's inside across its link, without
             the link's own parts, by "link/ring".
-        heavier: additional mass of links whose plates cannot be thinner, by link [kg].
     """
 
     skeleton: Skeleton
     share: Mapping[str, float]
-    heavier: Mapping[str, float]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line on the links that weigh more, and one on plates with a small share."""
-        lines = []
-        more = [f"{k} by {1e3 * v:.0f} g" for k, v in self.heavier.items()]
-        if more:
-            thin = f"bracing plates cannot be thinner than {1e3 * _THICKNESS[0]:g} mm: "
-            lines.append(f"{thin}heavier are {', '.join(more)}")
+        """A line on the plates with a small share, if there are any."""
         small = [f"{k} {100 * v:.0f} %" for k, v in self.share.items() if v < _LITTLE]
-        if small:
-            lines.append(
-                "bracing plates that fill only a part of the skin's inside, as the "
-                f"rest is where other links are or move: {', '.join(small)}"
-            )
-        return tuple(lines)
+        if not small:
+            return ()
+        return (
+            "bracing plates that fill only a part of the skin's inside, as the rest is "
+            f"where other links are or move: {', '.join(small)}",
+        )
 
 
 def with_plates(
@@ -95,8 +84,7 @@ def with_plates(
 ) -> Braced:
     """The skeleton with its bracing rings trimmed to the skin's inside.
 
-    Each link keeps its mass, where plates can be thin enough for that; centres of
-    mass and inertias are those of the plates.
+    Masses, centres of mass and inertias of the links follow from the plates.
 
     Args:
         skeleton: skeleton of a template, at rest.
@@ -105,8 +93,8 @@ def with_plates(
         clearance: gap between a plate's rim and the skin [m].
 
     Raises:
-        InvalidInput: for a surface that is not closed, a clearance < 0, a ring without
-            room (named, with its place), or plates that would be too thick.
+        InvalidInput: for a surface that is not closed, a clearance < 0, or a ring
+            without room (named, with its place).
     """
     check_value("plates: gap", gap, non_negative("m"))
     check_value("plates: clearance", clearance, non_negative("m"))
@@ -119,9 +107,7 @@ def with_plates(
         made += [(link.name, one) for one in new]
         solids = [s for s in link.solids if isinstance(s, Plate) or s.kind != "rib"]
         links.append(replace(link, solids=(*solids, *new)) if new else link)
-    more = {a.name: b.mass - a.mass for a, b in zip(skeleton.links, links)}
-    heavier = {name: m for name, m in more.items() if m > 1e-9}
-    return Braced(replace(skeleton, links=tuple(links)), share, heavier)
+    return Braced(replace(skeleton, links=tuple(links)), share)
 
 
 def plates(skeleton: Skeleton) -> list[tuple[Link, Plate]]:
@@ -135,30 +121,15 @@ def plates(skeleton: Skeleton) -> list[tuple[Link, Plate]]:
 
 
 def _link_plates(skeleton, link, body, made, gap, clearance, share) -> list[Plate]:
-    """The plates of a link, as thick as they must be to weigh what its rings do."""
+    """The plates of a link, as thick as its rings."""
     chosen = rings(link)
     if not chosen:
         return []
-    mass = sum(s.mass for ring in chosen for s in ring.solids)
     some = chosen[0].solids[0]
-    density = some.mass / some.volume
-    slab = float(min(some.size))
-    thickness = 0.0
-    # The outlines are valid for all plates thinner than the slab.
-    while not 0.97 * slab <= thickness <= slab:
-        slab = 1.01 * thickness if thickness else slab
-        flats, whole = _outlines(
-            skeleton, link, chosen, body, made, slab, gap, clearance
-        )
-        area = sum(flat.area() for flat in flats) * 1e-6
-        thickness = mass / (density * area)
-        if thickness > _THICKNESS[1]:
-            raise InvalidInput(
-                f"rings of {link.name}: {1e3 * mass:.0f} g on {1e4 * area:.0f} cm^2 "
-                f"of plate are {1e3 * thickness:.2g} mm thick, more than "
-                f"{1e3 * _THICKNESS[1]:g}; change build.rib or the number of rings"
-            )
-        thickness = max(thickness, _THICKNESS[0])
+    density, thickness = some.mass / some.volume, float(min(some.size))
+    flats, whole = _outlines(
+        skeleton, link, chosen, body, made, thickness, gap, clearance
+    )
     for ring, flat, most in zip(chosen, flats, whole):
         share[f"{link.name}/{ring.name}"] = min(flat.area() / most, 1.0)
     return [

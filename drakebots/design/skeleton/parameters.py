@@ -120,7 +120,8 @@ class Build:
         clearance: gap between a servo and its motor bay, on each side [m].
         gap: gap between parts that move past each other [m].
         density: density of the printed resin [kg/m^3]; SLA resin like polypropylene.
-        rib: thickness of a bracing ring along its link [m].
+        rib: thickness of a bracing ring or plate along its link [m]; at 7 mm the
+            beetle's skeleton weighs the paper's 2.8 kg.
         rib_reach: width of a limb's bracing rings beyond the link, on each side [m].
         skin: thickness of the skin [m].
         sole_skin: thickness of the skin under the feet [m].
@@ -132,7 +133,7 @@ class Build:
     clearance: float = 0.0005
     gap: float = 0.001
     density: float = 1150.0
-    rib: float = 0.004
+    rib: float = 0.007
     rib_reach: float = 0.008
     skin: float = 0.004
     sole_skin: float = 0.008

@@ -3,9 +3,8 @@
 The paper's sizes are those of the skinned robots; the skeletons are drawn inside them
 with room for the skin. Its sizes are read as length x height x width for the monster
 ("48.5 cm x 64.6 cm x 27 cm": it walks on four legs and is taller than long in Fig. 12)
-and as length x width x height for the others. The paper gives the mass of the skeleton
-for beetle and cow; for monster and lizard it is the robot's less that of a skin of
-4 mm.
+and as length x width x height for the others. Bracing plates are equally thick in all
+robots, `Build.rib`; the masses are what comes of it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from drakebots.design.skeleton.template import (
     Long,
     Template,
     Upright,
-    with_skeleton_mass,
 )
 
 SIZES = {
@@ -39,12 +37,10 @@ SIZES = {
 
 MASSES = {
     "beetle": (2.8, 1.1),
-    "monster": (8.4, 3.47),
-    "lizard": (7.3, 3.5),
     "cow": (4.3, 1.65),
 }
-"""Masses of skeleton and skin [kg]: the paper's for beetle and cow; for the others
-only their sum is the paper's."""
+"""The paper's masses of skeleton and skin of the robots that it built [kg]; of the
+others it has the sum only."""
 
 GLUE = {"beetle": 140, "monster": 301, "lizard": 176, "cow": 217}
 """Numbers of glue vertices in Table 1."""
@@ -145,10 +141,10 @@ _MAKERS = {"beetle": _beetle, "monster": _monster, "lizard": _lizard, "cow": _co
 
 
 def table1_template(name: str) -> Template:
-    """The template of a robot of Table 1, with the paper's mass of its skeleton.
+    """The template of a robot of Table 1.
 
     Raises:
         UnknownName: for another name.
     """
     check_value("robot", name, one_of("robot", _MAKERS))
-    return with_skeleton_mass(_MAKERS[name](), MASSES[name][0])
+    return _MAKERS[name]()

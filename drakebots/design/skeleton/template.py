@@ -16,12 +16,11 @@ foot stays level in its sagittal plane.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from drakebots.core.checks import check, one_of
-from drakebots.core.errors import InvalidInput
 from drakebots.design.skeleton.links import (
     ABDUCTION,
     FLEXION,
@@ -176,26 +175,6 @@ class Long(Upright):
         hinge = Hinge("tail_yaw", *ends, p_WJ, _Z, *limits, self.build.servo)
         link = tail_link(self.build, self.tail, p_WJ)
         return LimbParts((link,), (hinge,), None, ("tail_yaw", p_WJ, _Z, _X))
-
-
-def with_skeleton_mass(template: Template, mass: float) -> Template:
-    """The template whose skeleton weighs `mass` [kg], by the rings' thickness.
-
-    Raises:
-        InvalidInput: when the links without rings weigh more, or the rings would
-            be thicker than 15 mm.
-    """
-    skeleton = template.skeleton()
-    ribs = sum(link.mass_of("rib") for link in skeleton.links)
-    rest = skeleton.mass - ribs
-    rib = (mass - rest) / ribs * template.build.rib
-    if not 0.0005 <= rib <= 0.015:
-        raise InvalidInput(
-            f"{template.name}: a skeleton of {mass:g} kg needs bracing rings "
-            f"{1e3 * rib:.3g} mm thick, and 0.5 to 15 mm can be made; the rest of it "
-            f"weighs {rest:.3g} kg; change build.wall or torso.brace"
-        )
-    return replace(template, build=replace(template.build, rib=rib))
 
 
 def _hip_point(limb: Limb, side: int) -> np.ndarray:

@@ -17,7 +17,6 @@ from drakebots.core.checks import (
     between,
     check,
     check_value,
-    optional,
     positive,
     whole,
 )
@@ -26,7 +25,7 @@ from drakebots.design.geometry import DistanceGrid
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.fold import FoldSettings, JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
-from drakebots.fem.material import Material
+from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import TetMesh
 
 FOLDS = 1
@@ -76,8 +75,7 @@ class SkinSettings:
         layers: number of layers of elements through the wall.
         folds: teeth at the joints.
         fold_refine: length of the edges in folds over that of the others.
-        material: material of the skin; `mass` replaces its density.
-        mass: mass of the skin [kg]; None leaves it to the density.
+        material: material of the skin.
         fold_modulus: Young's modulus of the folds' elements over that of the material,
             to compensate for P1 tets being too stiff there (docs/design.md).
         soft: parts of another stiffness.
@@ -93,8 +91,7 @@ class SkinSettings:
     layers: int = 1
     folds: FoldSettings = field(default_factory=FoldSettings)
     fold_refine: float = 1.0
-    material: Material = field(default_factory=Material)
-    mass: float | None = None
+    material: Material = SILICONE
     fold_modulus: float = 1.0
     soft: tuple[SoftBall, ...] = ()
 
@@ -102,7 +99,6 @@ class SkinSettings:
         check(self, "skin", wall=positive("m"), foot_wall=positive("m"))
         check(self, "skin", vertices=whole(10), glue=whole(10), layers=whole(1))
         check(self, "skin", fold_refine=between(0.1, 2), fold_modulus=positive())
-        check(self, "skin", mass=optional(positive("kg")))
 
 
 def fold_and_hollow(
@@ -213,10 +209,8 @@ def with_regions(shell: Shell, skin: SkinSettings) -> Shell:
 
 
 def region_materials(mesh: TetMesh, skin: SkinSettings) -> dict[int, Material]:
-    """The material of each region; its density from the skin's mass, if that is set."""
+    """The material of each region."""
     plain = skin.material
-    if skin.mass is not None:
-        plain = replace(plain, density=skin.mass / float(mesh.volumes.sum()))
     factors = {0: 1.0, FOLDS: skin.fold_modulus}
     factors |= {FOLDS + 1 + k: soft.modulus for k, soft in enumerate(skin.soft)}
     return {

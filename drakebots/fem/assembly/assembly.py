@@ -293,6 +293,8 @@ def mass_damping(model: FemModel) -> np.ndarray:
     """Mass part alpha M of the Rayleigh damping, alpha by region (nnz,) [N s/m]."""
     # alpha M is the mass matrix of a skin whose density is alpha rho.
     alpha = np.array([m.mass_damping for m in model.materials])
+    if not alpha.any():
+        return np.zeros_like(model.mass)
     rho = np.array([m.density for m in model.materials])
     density = [alpha[row] * rho[row] for row in model.rows]
     return mass_values(model.space, model.pattern, model.blocks, density, model.lumped)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.design.robots import WEIGHTS
 from drakebots.design.skeleton.parameters import (
     DS3218,
     MG995R,
@@ -18,12 +19,7 @@ from drakebots.design.skeleton.parameters import (
     parameter,
 )
 from drakebots.design.skeleton.skeleton import Solid
-from drakebots.design.skeleton.table1 import (
-    MASSES,
-    SIZES,
-    table1_template,
-)
-from drakebots.design.skeleton.template import with_skeleton_mass
+from drakebots.design.skeleton.table1 import SIZES, table1_template
 from tests.helpers.clashes import box_overlap, clashes
 from tests.helpers.standing import standing_torques
 
@@ -41,13 +37,6 @@ def test_joints_of_table_1(robot):
     template, skeleton = robot
     assert len(skeleton.hinges) == JOINTS[template.name]
     assert {h.child for h in skeleton.hinges} == {k.name for k in skeleton.links[1:]}
-
-
-def test_masses_of_the_paper(robot):
-    template, skeleton = robot
-    assert skeleton.mass == pytest.approx(MASSES[template.name][0], rel=1e-9)
-    printed = {"beetle": 3.9, "monster": 11.87, "lizard": 10.8, "cow": 5.95}
-    assert sum(MASSES[template.name]) == pytest.approx(printed[template.name])
 
 
 def test_inside_the_papers_size_with_room_for_the_skin(robot):
@@ -115,7 +104,7 @@ def test_standing_height_is_the_legs(robot):
 
 def test_servos_hold_the_robot_at_rest(robot):
     template, skeleton = robot
-    torque = standing_torques(skeleton, sum(MASSES[template.name]))
+    torque = standing_torques(skeleton, WEIGHTS[template.name])
     assert np.abs(torque).max() < template.build.servo.effort
 
 
@@ -282,16 +271,6 @@ def test_battery_must_fit():
     template = edit(table1_template("beetle"), {"torso.battery": ((0.3, 0.1, 0.1), 1)})
     with pytest.raises(InvalidInput, match="battery"):
         template.skeleton()
-
-
-def test_skeleton_mass_out_of_reach():
-    template = table1_template("beetle")
-    with pytest.raises(InvalidInput, match="bracing rings"):
-        with_skeleton_mass(template, 9.0)
-    with pytest.raises(InvalidInput, match="bracing rings"):
-        with_skeleton_mass(template, 1.0)
-    heavier = with_skeleton_mass(template, 3.2)
-    assert heavier.skeleton().mass == pytest.approx(3.2, rel=1e-9)
 
 
 @pytest.mark.parametrize("shoulder", ["yaw", "abduction"])
