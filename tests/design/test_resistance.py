@@ -23,7 +23,7 @@ def leg():
     return load_skinned("skinned_leg")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_torque_is_in_proportion_to_the_modulus(leg):
     """At rest without stress, without weight: tau(2 E) = 2 tau(E), and 0 at 0."""
     joint = "knee"

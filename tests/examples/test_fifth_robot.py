@@ -63,6 +63,7 @@ def test_its_plan_executes(plan, tmp_path):
     assert facts["apex_m"] == pytest.approx(0.05, rel=0.35)
 
 
+@pytest.mark.long
 def test_bad_input_is_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, str(HOPPER), "simulate", "hopper", "--duration", "-1"],
@@ -73,6 +74,7 @@ def test_bad_input_is_one_line(tmp_path):
     assert done.stderr.count("\n") == 1 and "duration" in done.stderr
 
 
+@pytest.mark.long
 def test_its_options_are_its_fields():
     done = subprocess.run(
         [sys.executable, str(HOPPER), "track", "--help"], capture_output=True, text=True

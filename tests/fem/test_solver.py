@@ -194,6 +194,7 @@ def test_mumps_threads(system):
     assert np.abs(one - two).max() < 1e-12 * np.abs(one).max()
 
 
+@pytest.mark.long
 @needs_mumps
 def test_mumps_frees_its_memory(system):
     """Factors of 3 MB each: fifty solvers would leave more than a hundred MB."""

@@ -52,6 +52,7 @@ def test_no_pydrake_all(house):
         assert "pydrake.all" not in path.read_text(), name
 
 
+@pytest.mark.long
 def test_quick_bench(capsys):
     result = bench.main(["--quick"])
     assert result["circles"]["value"] == 0

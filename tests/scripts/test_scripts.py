@@ -175,7 +175,7 @@ def test_bench_contact_implicit(capsys):
     assert np.isfinite(last["exact_vs_recipe_ratio"]["value"])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_hamr_gaits_and_perturbed(tmp_path, capsys):
     """One coarse gait planned, executed, and executed by a robot that slips."""
     argv = ["--quick", "-o", str(tmp_path), "--json"]
@@ -233,7 +233,7 @@ def test_voxel_walk(capsys):
     assert rows
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_voxel_gait_search(capsys, tmp_path):
     """A few walks, and a table that can be walked."""
     path = tmp_path / "best.csv"

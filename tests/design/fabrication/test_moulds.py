@@ -73,6 +73,7 @@ def _overlap(mould):
     return sum((a ^ b).volume() for k, a in enumerate(solids) for b in solids[k + 1 :])
 
 
+@pytest.mark.long
 def test_a_bowl_takes_two_halves(bowl):
     mould = two_part_mould(bowl, **BARE)
     assert mould.core is None and set(mould.bodies) == {"upper", "lower"}
@@ -150,6 +151,7 @@ def test_pins_holes_and_sprue_are_all_that_is_missing(pin, sides):
     assert plain.undercut == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_sprue_and_vents_reach_the_cavity(tube):
     mould = two_part_mould(tube)
     bare = two_part_mould(tube, **BARE)

@@ -97,6 +97,7 @@ def test_folds_have_their_teeth_and_depth(axis):
     assert (np.abs(fold.coordinates(region)[0]) < 0.031).all()
 
 
+@pytest.mark.long
 def test_a_tip_thinner_than_two_walls_stays_valid():
     body = Implicit(
         (

@@ -20,6 +20,7 @@ from tests.helpers.random_plants import (
 from tests.helpers.twin_checks import Numbers, assert_twin_is_drake
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(
     links=st.lists(LINK, min_size=1, max_size=5),

@@ -32,6 +32,7 @@ def test_robot_is_drawn_in_its_place():
     np.testing.assert_allclose(feet, CM * pose.feet)
 
 
+@pytest.mark.long
 def test_pictures_are_written(tmp_path, course, space, driven):
     """All of them, and nothing else is left in the folder."""
     with drawn_figures() as figures:

@@ -54,6 +54,7 @@ def test_factors_move_single_actuators_and_survive_a_file(coarse, tmp_path):
     assert learned(stored) == pytest.approx(factors, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_refining_never_makes_it_worse(coarse):
     asked = Refinement(coarse, rounds=1, trials=2, cycles=2)
     assert asked.gait.knots == 17 and asked.gait.frequency == 10

@@ -60,6 +60,7 @@ def test_saved_walk_is_equal(walk, tmp_path):
     assert load_result(path) == walk
 
 
+@pytest.mark.long
 def test_repeats(walk):
     again = simulate(HamrSimulation(cycles=2))
     assert again.data.identical(walk.data)

@@ -21,6 +21,7 @@ def walk(tmp_path_factory):
     return plan
 
 
+@pytest.mark.slow
 def test_a_walk_comes_closer_to_its_stride(walk):
     """Servos alone fall short of the planned stride; a refined walk does less so."""
     asked = Refinement(walk, feedback="servos", cycles=3, rounds=2, trials=2)

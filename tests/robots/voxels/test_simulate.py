@@ -91,6 +91,7 @@ def test_forward_and_reverse_have_opposite_signs(forward, reverse):
         assert abs(result.metrics["turn_deg_per_cycle"]) < 0.5
 
 
+@pytest.mark.long
 def test_loops_stay_closed(forward):
     # SAP's gap goes with the step squared: 5 um at 2 ms, 0.4 um at 0.5 ms.
     assert forward.residuals["loop_gap [m]"] < 1e-5

@@ -95,6 +95,7 @@ def test_skin_on_links_keeps_momentum():
     assert np.allclose(tau[:3], -moment, atol=1e-12)
 
 
+@pytest.mark.long
 def test_links_keep_the_skin_out(model):
     """A skin sucked inward at the knee stops at the links."""
     leg = Leg()

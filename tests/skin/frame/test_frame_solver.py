@@ -175,6 +175,7 @@ def test_an_indefinite_tangent_is_projected_in_both(model):
     assert off(quick.solution.du, exact.solution.du) < 1e-12
 
 
+@pytest.mark.long
 def test_auto_takes_single_precision_for_large_skins(model):
     small = stepper(Leg(), model)
     assert small.step(small.start()).message == EXACT

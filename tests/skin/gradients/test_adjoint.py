@@ -101,6 +101,7 @@ def test_damping_is_part_of_it():
     assert found == pytest.approx(by_difference(motion, change, 1e-3), rel=2e-6)
 
 
+@pytest.mark.long
 def test_the_printed_leg():
     robot = load_skinned("skinned_leg")
     targets = np.array([[0.05, -0.1], [0.1, -0.2]])

@@ -162,6 +162,7 @@ def test_glue_stays_on_the_links_whatever_the_modes_do(robot, skin, stepper):
     assert full.glue_gap(stepper.lift(state)) < 1e-12
 
 
+@pytest.mark.long
 def test_all_points_give_the_full_skins_projection(robot, skin, stepper):
     whole = all_points(robot.fem)
     every = replace(

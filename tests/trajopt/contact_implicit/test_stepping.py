@@ -276,6 +276,7 @@ def test_terrains(brick, terrain):
     assert run.gam.max() > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_agrees_with_time_stepping(brick, integrator):
     """Sliding and rocking after an impact: the same motion as h -> 0."""

@@ -121,6 +121,7 @@ def test_singular_matrices_are_told():
     assert kkt.SymmetricFactors(empty).factor(empty.data).zero == 3
 
 
+@pytest.mark.long
 def test_the_work_grows_with_the_number_of_knots():
     """Products of a chain are linear in its length: 11 to 401 knots."""
     for ring in (False, True):

@@ -74,12 +74,14 @@ def test_large_robot_by_the_generator():
     assert abs(distance) < 0.05 and abs(rotation) < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("segments", [3])
 def test_fewer_segments_do_nearly_as_well(segments):
     distance, rotation = compare(walked(70, 0.0, segments=segments), 70, 0.0)
     assert abs(distance) < 0.03 and abs(rotation) < 0.1
 
 
+@pytest.mark.long
 def test_springs_and_beams_turn_less_but_walk_as_far():
     result = walked(70, 0.3, cups="spring", limb_law="beam")
     distance, rotation = compare(result, 70, 0.3)
@@ -188,6 +190,7 @@ def test_time_limit_keeps_what_was_reached():
     assert 0 < float(result.data.time[-1]) < 60
 
 
+@pytest.mark.long
 def test_camera_noise_repeats_with_its_seed():
     noise = {"position_noise": 0.002, "heading_noise": 0.02}
     runs = [Fake(2) for seed in (1, 1, 2)]
@@ -262,6 +265,7 @@ def test_velocity_space_of_the_pose_step():
     assert np.median(rotation) < 0.05 and rotation.max() < 0.10
 
 
+@pytest.mark.long
 def test_real_time():
     # A generous bound; the figure for an idle machine is in docs/gecko.md.
     factors = [walked(*gait).metrics["real_time_factor"] for gait in ((80, 0.0),)]

@@ -107,6 +107,7 @@ def test_no_point_of_a_fine_grid_is_better(target, n, sum):
     check_minimum(best_gait(target, n, TABLE, sum=sum), target, n, sum)
 
 
+@pytest.mark.long
 def test_no_point_of_a_fine_grid_is_better_near_the_robot():
     # Where several minima compete.
     for target in np.random.default_rng(5).uniform(-0.3, 0.5, (400, 2)):

@@ -49,6 +49,7 @@ def run():
     return control(Control(MONOPOD, pushes=pushes, **more))
 
 
+@pytest.mark.long
 def test_a_hopper_takes_a_push_on_its_one_foot(run):
     assert run.ok and not run.metrics["fell"]
     assert run.metrics["solves"] == 36
@@ -63,6 +64,7 @@ def test_a_hopper_takes_a_push_on_its_one_foot(run):
     assert run.data.horizon.values[:, :, 1, 2].min() > 0.0
 
 
+@pytest.mark.long
 def test_a_result_is_saved_plotted_and_shown(run, tmp_path):
     loaded = load_result(run.save(tmp_path / "run.nc"))
     assert loaded == run

@@ -100,7 +100,7 @@ def test_skin_of_the_links(robot, crouched):
     assert 1e-6 < np.abs(shift).max() < 0.02
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_quad_planning(sdf, capsys):
     """Quick form: one robot, a frame both ways, and the JSON line."""
     bench = load_script("quad_planning.py")

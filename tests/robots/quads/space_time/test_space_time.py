@@ -182,6 +182,7 @@ def test_a_motion_to_follow_draws_the_plan(plan):
     assert gap[0] > 5e-3 and gap[1] < 0.1 * gap[0]
 
 
+@pytest.mark.long
 def test_torque_limits_bind(plan):
     peak = np.abs(plan.parts["tau"]).max(axis=0)
     joint = int(peak.argmax())
@@ -228,6 +229,7 @@ def test_snopt_agrees_on_a_small_plan(beetle):
     assert snopt.objective == pytest.approx(exact.solution.objective, rel=1e-3)
 
 
+@pytest.mark.long
 def test_warm_starts_must_fit(plan, quads):
     other = SpaceTime(plan.problem.quad, plan.problem.motion, knot_spacing=5)
     with pytest.raises(InvalidInput, match="warm start"):
