@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,25 +16,29 @@ from drakebots.cli.options import (
 )
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar
+from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import claimed
 from drakebots.design import (
     JOINTS,
+    SURFACE_SKIN,
     Design,
     DesignProblem,
-    SkinSettings,
+    FitSettings,
     design_robot,
     draw_cut,
     draw_fabrication,
+    draw_fit,
     draw_skeleton,
     draw_skin,
+    draw_surface,
     fabricate,
     read_design,
     table1_problem,
     write_design,
 )
 from drakebots.design.geometry import SUFFIXES, read_surface
-from drakebots.design.skeleton import table1_template
+from drakebots.design.skeleton import SERVOS
 from drakebots.multibody.limbs import read_limbs, write_limbs
 
 # Soft limbs on any robot.
@@ -81,6 +86,50 @@ LIMBS = Command(
 # Skinned quad-robots.
 
 
+_KINDS = {
+    "crouched": "crouched",
+    "upright": "upright",
+    "long": "long",
+    "beetle": "crouched",
+    "monster": "upright",
+    "cow": "upright",
+    "lizard": "long",
+}
+"""Kind of skeleton by its name, or by the robot of Table 1 that has it."""
+
+
+def _chosen(name: str, value: str | None, known) -> str | None:
+    """A word of an option; None for auto, the default."""
+    if value is None or value == "auto":
+        return None
+    return check_value(f"--{name}", value, one_of(name, [*known, "auto"]))
+
+
+def _surface_problem(args: argparse.Namespace) -> DesignProblem:
+    """The problem of a surface, of which everything not given is found."""
+    kind = _chosen("template", args.template, _KINDS)
+    scale = None
+    if args.scale not in (None, "auto"):
+        scale = quantity("--scale", "factor")(args.scale)
+    thicken = check_value(
+        "--thicken", args.thicken or "auto", one_of("choice", ("auto", "never"))
+    )
+    path = Path(args.what)
+    return DesignProblem(
+        re.sub(r"\W", "_", path.stem),
+        surface=read_surface(path, unit=args.units, any_size=scale is None),
+        skin=SURFACE_SKIN,
+        fit=FitSettings(
+            scale=scale,
+            template=kind and _KINDS[kind],
+            servo=_chosen("servo", args.servo, SERVOS),
+        ),
+        thicken=thicken == "auto",
+        forward=None if args.forward == "auto" else args.forward,
+        up=None if args.up == "auto" else args.up,
+    )
+
+
 def _design_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
@@ -91,9 +140,26 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, help="folder of the robot's files"
     )
     for flag, kind, text in (
-        ("--template", str, "template that is fitted into a surface (default cow)"),
+        (
+            "--template",
+            str,
+            f"skeleton for a surface: {', '.join(_KINDS)}, or auto (default)",
+        ),
+        (
+            "--servo",
+            str,
+            f"motor for a surface: {', '.join(SERVOS)}, or auto (default)",
+        ),
         ("--units", str, "of a surface file: m, cm or mm (default m)"),
-        ("--scale", float, "factor on a surface (default 1)"),
+        ("--scale", str, "factor on a surface, or auto (default)"),
+        ("--forward", str, "axis of a surface that points forward: x, =-y ... or auto"),
+        ("--up", str, "axis of a surface that points up: z, =-x ... or auto"),
+        (
+            "--thicken",
+            str,
+            "auto (default) moves a surface outward where it is too thin for its "
+            "skeleton; never names the places",
+        ),
         ("--vertices", int, "number of vertices of the skin"),
         ("--glue-vertices", int, "number of vertices glued to links"),
         ("--wall", float, "thickness of the skin [m]"),
@@ -101,7 +167,12 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         read = quantity(flag, text) if kind is float else kind
         action = parser.add_argument(flag, type=read, help=text)
-        names = {"--template": JOINTS, "--units": ("m", "cm", "mm")}
+        names = {
+            "--template": _KINDS,
+            "--servo": (*SERVOS, "auto"),
+            "--units": ("m", "cm", "mm"),
+            "--thicken": ("auto", "never"),
+        }
         completes(action, names.get(flag, ()))
     parser.add_argument(
         "--fabrication",
@@ -119,19 +190,14 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     """
     what, suffix = args.what, Path(args.what).suffix.lower()
     is_surface = suffix in SUFFIXES
-    for name in ("template", "units", "scale"):
+    of_surface = ("template", "servo", "units", "scale", "forward", "up", "thicken")
+    for name in of_surface:
         if getattr(args, name) is not None and not is_surface:
             raise InvalidInput(f"--{name} is for a surface; leave it out for {what}")
     if suffix in (".yaml", ".yml"):
         problem = read_design(Path(what))
     elif is_surface:
-        problem = DesignProblem(
-            Path(what).stem.replace("-", "_"),
-            table1_template(args.template or "cow"),
-            surface=read_surface(Path(what), unit=args.units),
-            skin=SkinSettings(),
-            scale=1.0 if args.scale is None else args.scale,
-        )
+        problem = _surface_problem(args)
     elif suffix:
         raise FileProblem(
             Path(what), f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
@@ -172,13 +238,34 @@ def write_all(
     return written
 
 
+def _stage_pictures(folder: Path, pictures: bool):
+    """Draws each stage as soon as it is done, so that a failure leaves those before."""
+
+    def watch(stage, made):
+        if not pictures or stage == "shell":
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        if stage == "surface":
+            draw_surface(folder / "stage_1_surface.png", made, title="the surface")
+        elif stage == "fit":
+            draw_fit(folder / "stage_2_fit.png", made, "skeleton; what sticks out: red")
+        else:
+            draw_fit(folder / "stage_3_body.png", made, "the body around its skeleton")
+
+    return watch
+
+
 def _design(args: argparse.Namespace) -> int:
     check_folder(args.output)
     problem = problem_of(args)
     folder = args.output.absolute()
     with claimed([folder] if folder.parent.is_dir() else []):
         with progress_bar(problem.name) as bar:
-            design = design_robot(problem, progress=bar)
+            design = design_robot(
+                problem,
+                progress=bar,
+                watch=_stage_pictures(folder, not args.no_pictures),
+            )
         written = write_all(design, folder, not args.no_pictures, args.fabrication)
     report = design.report()
     rows = {

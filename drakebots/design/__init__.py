@@ -19,14 +19,16 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.design.fabrication import fabricate
     from drakebots.design.file import read_design, write_design
+    from drakebots.design.fit import FitSettings
     from drakebots.design.pictures import (
         draw_cut,
         draw_fabrication,
+        draw_fit,
         draw_skeleton,
         draw_skin,
         draw_surface,
     )
-    from drakebots.design.pipeline import STAGES, design_robot
+    from drakebots.design.pipeline import STAGES, SURFACE_SKIN, design_robot
     from drakebots.design.problem import Design, DesignProblem
     from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
     from drakebots.design.robots import JOINTS, smooth, table1_problem

@@ -110,10 +110,10 @@ def embed(
     for end in _ENDS:
         fitted = _fit_limbs(fitted, end, field, limits, clearance)
         _check_limbs(template, fitted, end, field, limits, clearance, say_scale)
-    fitted = _fit_torso(fitted, field, limits, clearance)
+    fitted = fitted_torso(fitted, field, limits, clearance)
     skeleton = fitted.skeleton()
     points = {link.name: link_points(link) for link in skeleton.links}
-    out = _protrusions(fitted, points, field, clearance)
+    out = protrusions(fitted, points, field, clearance)
     margin = {name: -float(value.max()) for name, value in out.items()}
     worst = min(margin, key=margin.get)
     if margin[worst] < -TOLERANCE:
@@ -163,23 +163,25 @@ def _scaled_start(template, field, limits, clearance):
 
 
 def _fit_limbs(template, end, field, limits, clearance, stays=(1e-3, 1e-4), most=60):
-    chosen = _free(limb_limits(template, end), limits)
+    chosen = free_numbers(limb_limits(template, end), limits)
 
     def residuals(t):
         return _limb_residuals(t, end, field, clearance)
 
     # First the template's own values count, then hardly.
     for stay in stays:
-        template = _fit(template, chosen, residuals, stay=stay, evaluations=most)
+        template = least_squares_fit(
+            template, chosen, residuals, stay=stay, evaluations=most
+        )
     return template
 
 
 def _limb_residuals(template, end, field, clearance):
     out = _limb_protrusions(template, end, field, clearance)
-    return np.concatenate([_worst_points(values) for values in out.values()])
+    return np.concatenate([worst_points(values) for values in out.values()])
 
 
-def _worst_points(out):
+def worst_points(out):
     """The protrusions of the points that stick out most, equally many for each link.
 
     A beam or a ring may vanish during a fit, and its points with it.
@@ -240,10 +242,10 @@ def _scale_that_fits(template, end, field, limits, clearance):
     return high
 
 
-def _fit_torso(template, field, limits, clearance):
+def fitted_torso(template, field, limits, clearance):
     """Fits box, rings, struts and tail, with the limbs where they are."""
     defaults = torso_limits(template)
-    chosen = _free(defaults, limits)
+    chosen = free_numbers(defaults, limits)
 
     def residuals(t):
         torso = torso_link(t.build, t.torso, t.torso_centre, ())
@@ -251,14 +253,14 @@ def _fit_torso(template, field, limits, clearance):
         tail = t.tail_parts()
         if tail is not None:
             points["tail"] = link_points(tail.links[0])
-        out = _protrusions(t, points, field, clearance)
+        out = protrusions(t, points, field, clearance)
         # Rings and struts grow until they touch the skin's inside.
         most = [defaults[f"torso.brace[{k}]"][1] for k in (0, 1)]
         grow = 2e-3 * (1.0 - np.array(t.torso.brace) / most)
-        return np.concatenate([*(_worst_points(v) for v in out.values()), grow])
+        return np.concatenate([*(worst_points(v) for v in out.values()), grow])
 
     for stay in (1e-3, 2e-4):
-        template = _fit(template, chosen, residuals, stay=stay)
+        template = least_squares_fit(template, chosen, residuals, stay=stay)
     return template
 
 
@@ -271,12 +273,13 @@ _PATTERN = np.array(
 )
 
 
-def link_points(link: Link) -> np.ndarray:
-    """Points of all solids of a link, at rest (26 n, 3) [m]."""
-    return link.origin + _solid_points(link.solids)
+def link_points(link: Link, rings: bool = True) -> np.ndarray:
+    """Points of all solids of a link, or all but rings, at rest (26 n, 3) [m]."""
+    solids = [s for s in link.solids if rings or s.kind != "rib"]
+    return link.origin + solid_points(solids)
 
 
-def _solid_points(solids: Iterable[Solid]) -> np.ndarray:
+def solid_points(solids: Iterable[Solid]) -> np.ndarray:
     """Corners, middles of edges and of faces, in the link (26 n, 3) [m]."""
     return np.concatenate([s.p_BG + (_PATTERN * s.size) @ s.R_BG.T for s in solids])
 
@@ -288,11 +291,11 @@ def _limb_protrusions(template, end, field, clearance):
         parts = template.limb_parts(name)
         points |= {link.name: link_points(link) for link in parts.links}
         first = motor(template.build, *parts.mount)
-        points[f"{parts.mount[0]} motor"] = _solid_points(first)
-    return _protrusions(template, points, field, clearance)
+        points[f"{parts.mount[0]} motor"] = solid_points(first)
+    return protrusions(template, points, field, clearance)
 
 
-def _protrusions(template, points: dict[str, np.ndarray], field: Field, clearance):
+def protrusions(template, points: dict[str, np.ndarray], field: Field, clearance):
     """How far each point sticks out of where it may be (n,) [m]; > 0 outside.
 
     Points of a foot need the depth of the sole's skin, on which its plate rests; all
@@ -332,7 +335,7 @@ def scaled_template(template: Template, scale: float) -> Template:
             shape.foot,
             length=scale * shape.foot.length,
             width=scale * shape.foot.width,
-            ankle_height=max(scale * shape.foot.ankle_height, _lowest_ankle(build)),
+            ankle_height=max(scale * shape.foot.ankle_height, lowest_ankle(build)),
             forward=scale * shape.foot.forward,
         )
         return replace(
@@ -366,7 +369,7 @@ def scaled_template(template: Template, scale: float) -> Template:
     return replace(template, torso=torso, **changes)
 
 
-def _lowest_ankle(build) -> float:
+def lowest_ankle(build) -> float:
     """Smallest height of an ankle for its motor [m]."""
     return build.swing + build.gap + 2 * build.wall + build.sole_skin
 
@@ -378,7 +381,7 @@ def limb_limits(template: Template, end: str) -> dict[str, tuple[float, float]]:
     angles may change by 25 degrees.
     """
     limb: Limb = getattr(template, end)
-    build, foot, ankle = template.build, limb.foot, _lowest_ankle(template.build)
+    build, foot, ankle = template.build, limb.foot, lowest_ankle(template.build)
     rows = {
         "x": (limb.x - 0.06, limb.x + 0.06),
         "y": (0.6 * limb.y, 1.5 * limb.y),
@@ -507,7 +510,7 @@ class _Free:
     change: np.ndarray
 
 
-def _free(defaults: Limits, limits: Limits) -> _Free:
+def free_numbers(defaults: Limits, limits: Limits) -> _Free:
     """The numbers of the default limits, some of which are replaced by others.
 
     Equal limits fix a number.
@@ -527,7 +530,7 @@ def _free(defaults: Limits, limits: Limits) -> _Free:
     return _Free(tuple(rows), lower, upper, np.array(change))
 
 
-def _fit(
+def least_squares_fit(
     template: Template,
     free: _Free,
     residuals: Callable[[Template], np.ndarray],

@@ -14,6 +14,7 @@ from drakebots.core.files import replacing
 from drakebots.design.bracing import plates
 from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
+from drakebots.design.pipeline import Fitted
 from drakebots.design.problem import Design
 from drakebots.fem.mesh import surface_triangles
 
@@ -70,13 +71,11 @@ def draw_skeleton(path: Path, design: Design) -> Path:
     glue = np.concatenate([mesh.vertices[ids] for ids in design.glue.values()])
     outer = design.shell.outer
     boxes = [
-        (link.origin + solid.corners())[[a, b]]
+        edge
         for link in design.skeleton.links
         for solid in link.solids
         if solid.kind != "rib"
-        for a in range(8)
-        for b in range(a)
-        if bin(a ^ b).count("1") == 1
+        for edge in _edges(link, solid)
     ]
     faces, shades = [], []
     for link, plate in plates(design.skeleton):
@@ -91,6 +90,38 @@ def draw_skeleton(path: Path, design: Design) -> Path:
         _add_faces(ax, outer.vertices[outer.triangles], (*_SKIN, 0.13))
         ax.plot(*glue.T, ".", color="crimson", markersize=4)
     return _save(figure, path)
+
+
+def draw_fit(path: Path, fitted: Fitted, title: str) -> Path:
+    """Draws a skeleton in its body; what sticks out of links that do, in red."""
+    figure, axes = _two_views(fitted.surface.vertices, title)
+    edges = {False: [], True: []}
+    for link in fitted.skeleton.links:
+        for solid in link.solids:
+            if solid.kind != "rib":
+                edges[link.name in fitted.lacking] += _edges(link, solid)
+    if fitted.lacking:
+        worst = sorted(fitted.lacking.items(), key=lambda row: -row[1])[:6]
+        lines = [f"{name} {1e3 * lack:.0f} mm" for name, lack in worst]
+        figure.text(0.02, 0.02, "\n".join(lines), color="crimson")
+    for ax in axes:
+        triangles = fitted.surface.triangles
+        _add_faces(ax, fitted.surface.vertices[triangles], (*_SKIN, 0.10))
+        for out, colour in ((False, "0.25"), (True, "crimson")):
+            if edges[out]:
+                lines = Line3DCollection(edges[out], colors=colour, linewidths=0.6)
+                ax.add_collection3d(lines)
+    return _save(figure, path)
+
+
+def _edges(link, solid):
+    corners = link.origin + solid.corners()
+    return [
+        corners[[a, b]]
+        for a in range(8)
+        for b in range(a)
+        if bin(a ^ b).count("1") == 1
+    ]
 
 
 def draw_cut(path: Path, design: Design) -> Path:

@@ -8,11 +8,13 @@ materials; bracing plates are trimmed to its inside, and vertices are glued to t
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
 from drakebots.design.bracing import (
     around_limbs,
@@ -21,11 +23,13 @@ from drakebots.design.bracing import (
     with_plates,
 )
 from drakebots.design.embed import embed
+from drakebots.design.fit import CLEARANCE, Fit, enough_scale, fit
 from drakebots.design.geometry import DistanceGrid, Surface, check_surface
 from drakebots.design.problem import Design, DesignProblem
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin import (
     FOLDS,
+    FoldSettings,
     Shell,
     SkinSettings,
     fold_and_hollow,
@@ -33,36 +37,66 @@ from drakebots.design.skin import (
     region_materials,
     with_regions,
 )
+from drakebots.design.stance import stand
+from drakebots.design.thicken import thicken
 
 STAGES = ("surface", "skeleton", "shell", "glue")
 """Stages of a design, as reported to `progress` and timed."""
 
+SURFACE_SKIN = SkinSettings(
+    vertices=12000, folds=FoldSettings(depth=6e-3, hip_shift=0.04)
+)
+"""Skin of a surface: shallower teeth, farther from the torso, than for bodies that are
+made for them."""
+
 TOUCH = 0.5
 """Largest distance of glue from its plate, over the mean edge of the skin's inside."""
 
-_GRID, _BAND = 3e-3, 9e-3
-"""Spacing of the distance grid, and distance from a surface within which it is exact
-[m]."""
+_GRID = 3e-3
+"""Spacing of the distance grid of a body [m]."""
+
+_NODES = 3e6
+"""Number of nodes of a surface's grid, about: its resolution follows its size."""
 
 _LEAST_GLUE = 6
 """Smallest number of glue vertices of a link with bracing; fewer let it slip."""
 
 
-def design_robot(problem: DesignProblem, *, progress: Progress | None = None) -> Design:
+Watch = Callable[[str, Any], None]
+"""Called after a stage with its name and what it made: a surface; a :class:`Fitted`,
+before and after it is thickened; a shell."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A skeleton in its body, and by how much links stick out [m], by name."""
+
+    surface: Surface
+    skeleton: Skeleton
+    lacking: Mapping[str, float]
+
+
+def design_robot(
+    problem: DesignProblem,
+    *,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> Design:
     """Designs a skinned robot.
 
     Args:
         problem: the problem.
         progress: called before each stage with its name, the number of stages done
             and the number of all stages.
+        watch: called after each stage, so that a picture of it can be made.
 
     Raises:
-        InvalidInput: for a surface that is open or crosses itself, a body too thin
-            for its motors (by how much, and what scale would fit), or glue that
-            cannot be placed.
-        NoSolution: for a template that cannot be fitted into a surface (names the
-            limb and the scale that would do), or a wall that cannot be meshed even
-            without teeth.
+        InvalidInput: for a surface that cannot be mended, a body too thin for its
+            motors (by how much, and what scale would fit), or glue that cannot be
+            placed.
+        NoSolution: for a skeleton that cannot be fitted into a surface (names the
+            links and what would do), or a wall that cannot be meshed even without
+            teeth.
     """
     times = []
 
@@ -71,35 +105,53 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
         if progress is not None:
             progress(name, STAGES.index(name), len(STAGES))
 
-    skin, template, mended = problem.skin, problem.template, ()
+    def seen(name, made):
+        if watch is not None:
+            watch(name, made)
+
+    skin, template, notes = problem.skin, problem.template, ()
     stage("surface")
     if problem.surface is None:
         grid = DistanceGrid.from_implicit(problem.body, _GRID)
+    elif template is not None:
+        surface, notes = stood_up(problem.surface, problem.scale)
+        grid = DistanceGrid.from_surface(surface, *_spacing(surface))
+        seen("surface", _seen_surface(grid))
     else:
-        surface, mended = stood_up(problem.surface, problem.scale)
-        grid = DistanceGrid.from_surface(surface, _GRID, _BAND)
+        surface, notes = _closed(problem.surface)
+        stance = stand(surface, problem.forward, problem.up)
+        notes += stance.notes
+        grid = DistanceGrid.from_surface(stance.surface, *_spacing(stance.surface))
+        seen("surface", _seen_surface(grid))
     stage("skeleton")
     if problem.surface is None:
         skeleton = template.skeleton()
         check_room(skeleton, grid)
         folds = joint_folds(skeleton, skin.folds)
     else:
-        template = replace(template, name=problem.name)
-        build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
-        template = replace(template, build=build)
-        template = embed(template, grid, limits=problem.limits).template
+        if template is None:
+            grid, template, more = _fitted(problem, stance, grid, seen)
+            notes += more
+        else:
+            template = replace(template, name=problem.name)
+            build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
+            template = replace(template, build=build)
+            template = embed(template, grid, limits=problem.limits).template
         skeleton = template.skeleton()
         # The surface is as wide as it is: the folds measure its limbs.
         folds = tuple(
             replace(fold, radius=None) for fold in joint_folds(skeleton, skin.folds)
         )
     stage("shell")
-    shell, notes = fold_and_hollow(grid, skeleton, folds, skin)
+    shell, more = fold_and_hollow(grid, skeleton, folds, skin)
+    notes += more
     shell = with_regions(shell, skin)
     materials = region_materials(shell.mesh, skin)
+    seen("shell", shell)
     stage("glue")
-    braced = with_plates(skeleton, shell.inner, gap=template.build.gap)
-    glue = glue_by_link(shell, braced.skeleton, skin)
+    found = problem.template is None
+    braced = with_plates(skeleton, shell.inner, gap=template.build.gap, drop=found)
+    glue, more = glue_by_link(shell, braced.skeleton, skin, fewer=found)
     times.append(time.perf_counter())
     return Design(
         problem,
@@ -110,8 +162,62 @@ def design_robot(problem: DesignProblem, *, progress: Progress | None = None) ->
         glue,
         materials,
         dict(zip(STAGES, np.diff(times).tolist())),
-        (*mended, *notes, *braced.notes),
+        (*notes, *braced.notes, *more),
     )
+
+
+def _spacing(surface: Surface) -> tuple[float, float]:
+    """Spacing of a grid that follows the surface's size, and its exact band [m]."""
+    volume = float(np.prod(np.ptp(surface.vertices, axis=0)))
+    h = float(np.cbrt(volume / _NODES))
+    return h, 3 * h
+
+
+def _seen_surface(grid: DistanceGrid) -> Surface:
+    """A coarse surface for pictures."""
+    coarse = replace(grid, values=grid.values[::2, ::2, ::2], spacing=2 * grid.spacing)
+    return coarse.level_set()
+
+
+def _fitted(problem, stance, grid, seen):
+    """The body around a skeleton that was found, its template, and notes."""
+    skin = problem.skin
+    settings = replace(problem.fit, skin=skin.wall, sole=skin.foot_wall)
+    phi, area = grid, float(stance.surface.areas.sum())
+    found = fit(stance, phi, area, settings)
+    k = found.scale
+    grid = DistanceGrid(
+        k * grid.values, k * grid.origin, k * grid.spacing, k * grid.band
+    )
+    seen("fit", Fitted(_seen_surface(grid), found.skeleton, found.lacking))
+    template, notes = replace(found.template, name=problem.name), found.notes
+    if found.lacking and not problem.thicken:
+        enough = enough_scale(stance, phi, area, found, settings)
+        raise NoSolution(_misfits(found, problem.name, enough))
+    wide = thicken(
+        grid, found.skeleton, found.template.build, CLEARANCE, 0.5 * skin.folds.depth
+    )
+    if wide.most:
+        notes += (wide.note,)
+    seen("skeleton", Fitted(_seen_surface(wide.grid), found.skeleton, {}))
+    return wide.grid, template, notes
+
+
+def _misfits(found: Fit, name: str, enough: float | None) -> str:
+    """All links that stick out, and the least change that mends all."""
+    rows = sorted(found.lacking.items(), key=lambda row: -row[1])
+    links = ", ".join(f"{link} {1e3 * lack:.0f} mm" for link, lack in rows)
+    scale = f", or --scale {enough:.3g}" if enough else ""
+    return (
+        f"{name}: scaled by {found.scale:.3g} the surface is too thin for its "
+        f"skeleton: {links}; all of it is mended by --thicken auto{scale}"
+    )
+
+
+def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
+    """A surface that is closed and does not cross itself, and notes on what mended."""
+    surface, report = check_surface(surface)
+    return surface, report.notes
 
 
 def stood_up(surface: Surface, scale: float) -> tuple[Surface, tuple[str, ...]]:
@@ -174,15 +280,27 @@ def _scale_that_fits(grid, points) -> float:
     return float(high)
 
 
-def glue_by_link(shell: Shell, skeleton: Skeleton, skin: SkinSettings) -> dict:
-    """Glue vertices by link: on the inside of the skin, on a plate, none in a fold."""
+def glue_by_link(
+    shell: Shell, skeleton: Skeleton, skin: SkinSettings, *, fewer: bool = False
+) -> tuple[dict, tuple[str, ...]]:
+    """Glue vertices by link: on the inside of the skin, on a plate, none in a fold.
+
+    Args:
+        shell: the wall.
+        skeleton: skeleton with plates.
+        skin: with the number of vertices to glue.
+        fewer: whether fewer vertices than requested will do, where plates touch fewer.
+
+    Returns:
+        the vertices by link, and a note where they are fewer.
+    """
     mesh = shell.mesh
     inner = np.zeros(len(mesh.vertices), bool)
     inner[shell.inner_vertices] = True
     inner[np.unique(mesh.tets[mesh.region == FOLDS])] = False
     ids = np.flatnonzero(inner)
     inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
-    return brace_vertices(
+    glue = brace_vertices(
         mesh.vertices,
         skeleton,
         skin.glue,
@@ -190,4 +308,19 @@ def glue_by_link(shell: Shell, skeleton: Skeleton, skin: SkinSettings) -> dict:
         joint_clearance=skin.folds.length / 2 + 0.004,
         inner=inner,
         least=_LEAST_GLUE,
+        fewer=fewer,
     )
+    count = sum(map(len, glue.values()))
+    bare = [
+        link.name
+        for link in skeleton.links
+        if link.name not in glue and not link.name.endswith("_hip")
+    ]
+    notes = []
+    if count < skin.glue:
+        notes.append(
+            f"{count} vertices are glued, not {skin.glue}: plates touch no more"
+        )
+    if bare:
+        notes.append(f"no skin is glued to {', '.join(bare)}")
+    return glue, tuple(notes)

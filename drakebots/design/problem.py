@@ -11,6 +11,7 @@ import numpy as np
 from drakebots.core.checks import array, check, check_value, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import glue_distance, plates
+from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import Implicit, Surface
 from drakebots.design.skeleton import Skeleton, Template
 from drakebots.design.skin import JointFold, Shell, SkinSettings
@@ -23,25 +24,36 @@ class DesignProblem:
 
     Attributes:
         name: name of the robot and of its files: letters, digits and underscores.
-        template: template of the skeleton; it is fitted into a surface.
+        template: template of the skeleton, fitted into a surface from its own
+            parameters; None, with a surface, to find everything (`fit`).
         body: body defined by formulas around the template's skeleton; None for a
             surface.
         surface: closed surface, x forward and z up, soles lowest [m]; None for a body.
         skin: how the skin is made.
-        scale: factor on the surface.
+        fit: what is given and what is found where there is no template.
+        thicken: whether a surface without template is moved outward where its
+            skeleton sticks out; otherwise that is an error.
+        forward, up: axes of a surface without template that point forward and up; None
+            to find them.
+        scale: factor on the surface; with a template only.
         limits: lower and upper limits of the template's parameters in the fit, in SI,
-            by dotted name.
+            by dotted name; with a template only.
 
     Raises:
-        InvalidInput: unless there is either a body or a surface, and for a value out
+        InvalidInput: unless there is either a body or a surface, a template for a
+            body, and for a value out
             of range.
     """
 
     name: str
-    template: Template
+    template: Template | None = None
     body: Implicit | None = None
     surface: Surface | None = None
     skin: SkinSettings = field(default_factory=SkinSettings)
+    fit: FitSettings = field(default_factory=FitSettings)
+    thicken: bool = True
+    forward: str | None = None
+    up: str | None = None
     scale: float = 1.0
     limits: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: MappingProxyType({})
@@ -54,6 +66,8 @@ class DesignProblem:
             check_value(f"design: limits of {name}", limits, array((2,)))
         if (self.body is None) == (self.surface is None):
             raise InvalidInput(f"design {self.name}: needs a body or a surface")
+        if self.template is None and self.surface is None:
+            raise InvalidInput(f"design {self.name}: a body needs a template")
 
 
 @dataclass(frozen=True)

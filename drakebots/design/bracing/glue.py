@@ -37,6 +37,7 @@ def brace_vertices(
     joint_clearance: float = 0.025,
     inner: np.ndarray | None = None,
     least: int = 1,
+    fewer: bool = False,
 ) -> dict[str, np.ndarray]:
     """Chooses the glue vertices of a skin at rest.
 
@@ -51,6 +52,7 @@ def brace_vertices(
         inner: whether a vertex lies on the skin's inside, where plates touch it (n,);
             all by default.
         least: number of vertices of each link with a plate, where there are as many.
+        fewer: whether fewer vertices than `target`, and none on a link, will do.
 
     Returns:
         By link, the vertices glued to it, ascending; each on one link.
@@ -71,7 +73,9 @@ def brace_vertices(
         )
     owner, able = _at_plates(vertices, skeleton, touch, joint_clearance)
     candidates = np.flatnonzero(able & allowed)
-    if len(candidates) < target:
+    if fewer:
+        target = min(target, len(candidates))
+    if not target or len(candidates) < target:
         raise InvalidInput(
             f"bracing: {len(candidates)} vertices lie near the plates of "
             f"{skeleton.name}, and {target} are requested; use a touch larger than "
@@ -79,7 +83,11 @@ def brace_vertices(
         )
     groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
     for link, group in zip(skeleton.links, groups):
-        if not len(group) and any(isinstance(s, Plate) for s in link.solids):
+        if (
+            not fewer
+            and not len(group)
+            and any(isinstance(s, Plate) for s in link.solids)
+        ):
             raise InvalidInput(
                 f"bracing: no vertex within {1e3 * touch:.1f} mm of the plates of "
                 f"{link.name} can be glued; move its stations away from the folds"

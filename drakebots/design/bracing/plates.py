@@ -58,21 +58,28 @@ class Braced:
         skeleton: the skeleton with its plates.
         share: share that each plate fills of the skin's inside across its link, without
             the link's own parts, by "link/ring".
+        dropped: rings without room that were left out, as "link/ring".
     """
 
     skeleton: Skeleton
     share: Mapping[str, float]
+    dropped: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line on the plates with a small share, if there are any."""
+        """Lines on plates with a small share, and on rings that were left out."""
         small = [f"{k} {100 * v:.0f} %" for k, v in self.share.items() if v < _LITTLE]
-        if not small:
-            return ()
-        return (
-            "bracing plates that fill only a part of the skin's inside, as the rest is "
-            f"where other links are or move: {', '.join(small)}",
-        )
+        lines = []
+        if small:
+            lines.append(
+                "bracing plates that fill only a part of the skin's inside, as the "
+                f"rest is where other links are or move: {', '.join(small)}"
+            )
+        if self.dropped:
+            lines.append(
+                f"bracing rings without room were left out: {', '.join(self.dropped)}"
+            )
+        return tuple(lines)
 
 
 def with_plates(
@@ -81,6 +88,7 @@ def with_plates(
     *,
     gap: float = 1e-3,
     clearance: float = _CLEARANCE,
+    drop: bool = False,
 ) -> Braced:
     """The skeleton with its bracing rings trimmed to the skin's inside.
 
@@ -91,6 +99,7 @@ def with_plates(
         inside: inner surface of the skin at rest, closed, outward.
         gap: gap between a plate and parts of other links [m].
         clearance: gap between a plate's rim and the skin [m].
+        drop: whether rings without room are left out, with a note.
 
     Raises:
         InvalidInput: for a surface that is not closed, a clearance < 0, or a ring
@@ -101,13 +110,15 @@ def with_plates(
     body = sections.inside_of(inside)
     made: list[tuple[str, Plate]] = []
     share: dict[str, float] = {}
+    dropped: list[str] | None = [] if drop else None
     links = []
     for link in skeleton.links:
-        new = _link_plates(skeleton, link, body, made, gap, clearance, share)
+        new = _link_plates(skeleton, link, body, made, gap, clearance, share, dropped)
         made += [(link.name, one) for one in new]
         solids = [s for s in link.solids if isinstance(s, Plate) or s.kind != "rib"]
-        links.append(replace(link, solids=(*solids, *new)) if new else link)
-    return Braced(replace(skeleton, links=tuple(links)), share)
+        links.append(replace(link, solids=(*solids, *new)))
+    skeleton = replace(skeleton, links=tuple(links))
+    return Braced(skeleton, share, tuple(dropped or ()))
 
 
 def plates(skeleton: Skeleton) -> list[tuple[Link, Plate]]:
@@ -120,15 +131,17 @@ def plates(skeleton: Skeleton) -> list[tuple[Link, Plate]]:
     ]
 
 
-def _link_plates(skeleton, link, body, made, gap, clearance, share) -> list[Plate]:
+def _link_plates(
+    skeleton, link, body, made, gap, clearance, share, dropped
+) -> list[Plate]:
     """The plates of a link, as thick as its rings."""
     chosen = rings(link)
     if not chosen:
         return []
     some = chosen[0].solids[0]
     density, thickness = some.mass / some.volume, float(min(some.size))
-    flats, whole = _outlines(
-        skeleton, link, chosen, body, made, thickness, gap, clearance
+    chosen, flats, whole = _outlines(
+        skeleton, link, chosen, body, made, thickness, gap, clearance, dropped
     )
     for ring, flat, most in zip(chosen, flats, whole):
         share[f"{link.name}/{ring.name}"] = min(flat.area() / most, 1.0)
@@ -264,7 +277,8 @@ def _outlines(
     slab: float,
     gap: float,
     clearance: float,
-) -> tuple[list[CrossSection], list[float]]:
+    dropped: list[str] | None,
+) -> tuple[list[Ring], list[CrossSection], list[float]]:
     """The section of each ring's plate, and the area it could have inside the skin.
 
     Args:
@@ -276,16 +290,17 @@ def _outlines(
         slab: thickness up to which the outlines are valid [m].
         gap: gap between a plate and parts of other links [m].
         clearance: gap between a plate's rim and the skin [m].
+        dropped: gets the rings without room; None makes them an error.
 
     Returns:
-        sections in the rings' frames [mm], areas [mm^2].
+        the rings that have plates, sections in the rings' frames [mm], areas [mm^2].
 
     Raises:
         InvalidInput: for a ring without room, with its place.
     """
     moving = _swept_boxes(skeleton, link)
     done: list = []
-    flats, whole = [], []
+    kept, flats, whole = [], [], []
     for ring in chosen:
         flat = _inside(skeleton, link, ring, body, slab, clearance)
         free, own = _without_own(link, ring, flat, slab)
@@ -294,6 +309,10 @@ def _outlines(
         flat = _without_plates(skeleton, link, ring, flat, [*made, *done], slab, gap)
         flat = sections.smoothed(flat, _ARM, _SMOOTH)
         flat = sections.touching(sections.less(flat, [own]), own, _LEAST_AREA)
+        if flat.is_empty() and dropped is not None:
+            dropped.append(f"{link.name}/{ring.name}")
+            whole.pop()
+            continue
         if flat.is_empty():
             place = np.round(link.origin + ring.p_BC, 3).tolist()
             raise InvalidInput(
@@ -304,7 +323,8 @@ def _outlines(
         found = sections.contours(flat)
         done.append((link.name, plate(ring.name, found, slab, ring.p_BC, ring.R_BC, 1)))
         flats.append(flat)
-    return flats, whole
+        kept.append(ring)
+    return kept, flats, whole
 
 
 def _inside(skeleton, link, ring, body, slab, clearance):

@@ -82,6 +82,14 @@ class DistanceGrid:
             )
         return cls._make(surface, inside, origin, spacing, band)
 
+    @staticmethod
+    def cells(surface: Surface, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+        """Which nodes of a grid lie inside a surface, and the position of the first."""
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _extent(low, high, spacing)
+        args = surface.vertices, surface.triangles, origin, spacing, shape
+        return _inside_by_parity(*args), origin
+
     @classmethod
     def near_surface(
         cls, surface: Surface, spacing: float, band: float

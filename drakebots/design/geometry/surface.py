@@ -105,7 +105,10 @@ def _cross(surface):
 
 
 def read_surface(
-    path: str | Path, unit: str | None = None, scale: float = 1.0
+    path: str | Path,
+    unit: str | None = None,
+    scale: float = 1.0,
+    any_size: bool = False,
 ) -> Surface:
     """Reads an STL, OBJ or PLY file; vertices at the same position are merged.
 
@@ -114,6 +117,9 @@ def read_surface(
         unit: unit of its numbers, "m", "cm" or "mm"; metres by default, and numbers
             that cannot be metres are refused.
         scale: factor on its lengths.
+        any_size: whether a surface may be of another size than robots are, because
+            it will be scaled; without a unit the first of UNITS is taken that makes
+            it plausible, if one does.
 
     Raises:
         FileProblem: for a file that is missing, of another format, unreadable or
@@ -137,9 +143,12 @@ def read_surface(
         raise FileProblem(path, "contains no triangles")
     if not np.isfinite(x).all():
         raise FileProblem(path, "has positions that are not finite; export it again")
-    x = x * factor * scale
-    length = float(np.ptp(x, axis=0).max())
-    if not _SMALLEST <= length <= _LARGEST:
+    length = float(np.ptp(x, axis=0).max()) * scale
+    if any_size and unit is None:
+        plausible = [s for s in UNITS.values() if _SMALLEST <= length * s <= _LARGEST]
+        factor = plausible[0] if plausible else 1.0
+    x, length = x * factor * scale, length * factor
+    if not any_size and not _SMALLEST <= length <= _LARGEST:
         plausible = [
             u for u, s in UNITS.items() if _SMALLEST <= length / factor * s <= _LARGEST
         ]

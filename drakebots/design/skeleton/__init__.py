@@ -14,9 +14,12 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.design.skeleton.links import axes, motor, torso_link
     from drakebots.design.skeleton.parameters import (
+        SERVOS,
         Build,
         FootShape,
         Limb,
+        Servo,
+        Tail,
         Torso,
         edit,
         parameter,
@@ -32,6 +35,6 @@ if TYPE_CHECKING:
         plate,
     )
     from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
-    from drakebots.design.skeleton.template import Long, Template
+    from drakebots.design.skeleton.template import Crouched, Long, Template, Upright
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -104,9 +104,48 @@ DS3218 = Servo(
     source="paper, section 7 (size, 3.13 N m at 6 V); data sheet: 0.16 s/60 deg at 5 V",
 )
 
-SERVOS = {servo.name: servo for servo in (MG995R, DS3218)}
-"""Servos by name. Sizes and torques are from "Computational Design of Skinned
-Quad-Robots", sections 6.2 and 7; the rest is from the makers' data sheets."""
+MG90S = Servo(
+    name="MG90S",
+    size=(0.0228, 0.0122, 0.0285),
+    shaft=0.006,
+    ear=0.0048,
+    screws=(0.0275, 0.004),
+    mass=0.0134,
+    effort=0.216,
+    speed=(np.pi / 3) / 0.08,
+    travel=np.pi,
+    source="TowerPro data sheet: 13.4 g, 2.2 kg cm and 0.08 s/60 deg at 6 V",
+)
+
+DS3235 = Servo(
+    name="DS3235",
+    size=(0.040, 0.020, 0.0405),
+    shaft=0.010,
+    ear=0.0070,
+    screws=(0.0495, 0.010),
+    mass=0.060,
+    effort=3.23,
+    speed=(np.pi / 3) / 0.12,
+    travel=1.5 * np.pi,
+    source="Dsservo data sheet: 60 g, 33 kg cm and 0.12 s/60 deg at 6.8 V",
+)
+
+DS5160 = Servo(
+    name="DS5160",
+    size=(0.065, 0.030, 0.048),
+    shaft=0.016,
+    ear=0.0090,
+    screws=(0.0750, 0.018),
+    mass=0.158,
+    effort=5.88,
+    speed=(np.pi / 3) / 0.15,
+    travel=1.5 * np.pi,
+    source="Dsservo data sheet: 158 g, 60 kg cm and 0.15 s/60 deg at 7.4 V",
+)
+
+SERVOS = {s.name: s for s in (MG90S, MG995R, DS3218, DS3235, DS5160)}
+"""Public hobby servos by name, each with the source of its numbers; those of MG995R and
+DS3218 are the paper's, sections 6.2 and 7, and the makers'."""
 
 
 @dataclass(frozen=True)

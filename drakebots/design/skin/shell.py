@@ -109,7 +109,8 @@ def shell_mesh(
     wall = _thickness_at(thickness, surface.vertices)
     if folds:
         surface = Surface(fold_depths(folds, surface, wall), surface.triangles)
-    return _hollow(surface, wall, layers, fold_of_triangles(folds, surface), kind == 0)
+    fold = fold_of_triangles(folds, surface)
+    return _hollow(surface, wall, layers, fold, kind == 0, 0.6 * grid.spacing)
 
 
 def _hollow(
@@ -118,6 +119,7 @@ def _hollow(
     layers: int,
     fold: np.ndarray,
     loose: np.ndarray,
+    least: float,
 ) -> Shell:
     """Tets between a surface and the same surface pushed inward.
 
@@ -128,13 +130,14 @@ def _hollow(
         fold: region of each triangle.
         loose: vertices that may be moved along the surface where tets are bad (n,);
             the others stay.
+        least: least spacing of the distance grid, which follows the body's size [m].
 
     Raises:
         NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
     n = len(outer.vertices)
     x0, f = outer.vertices, outer.triangles
-    h = float(np.clip(np.median(wall) / 2, 5e-4, 2.5e-3))
+    h = max(float(np.clip(np.median(wall) / 2, 5e-4, 2.5e-3)), least)
     grid = DistanceGrid.near_surface(outer, h, band=float(wall.max()) + 3 * h)
     inward = -shell_tets.vertex_normals(x0, f)
     tets = prism_tets(f, n, layers)

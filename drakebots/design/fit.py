@@ -1,0 +1,527 @@
+"""Fits a skeleton into a surface: its parameters, scale, template and servo.
+
+The legs' lines (:mod:`~drakebots.design.stance`) place hips, knees and ankles at each
+of a few scales. From there, per template and servo, least squares over the semantic
+parameters p of a pair of limbs lessen
+
+    sum_i max(phi(x_i(p)) + depth_i, 0)^2 + |stay (p - p_0)/change|^2
+
+where phi is the signed distance of the surface, x_i are points of all printed boxes
+and motors, and depth_i is the skin and its clearance there. Of the scales and
+templates that one is taken whose skeleton sticks out least, and whose servo holds the
+weight. What still sticks out is mended by :mod:`~drakebots.design.thicken`.
+
+    found = fit(stand(surface), grid, FitSettings())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from drakebots.core.checks import check, check_value, one_of, optional, positive
+from drakebots.core.errors import DrakebotsError, NoSolution
+from drakebots.design.embed import (
+    Field,
+    fitted_torso,
+    free_numbers,
+    least_squares_fit,
+    link_points,
+    lowest_ankle,
+    protrusions,
+    solid_points,
+    worst_points,
+)
+from drakebots.design.skeleton import (
+    SERVOS,
+    Build,
+    Crouched,
+    FootShape,
+    Limb,
+    Long,
+    Servo,
+    Skeleton,
+    Tail,
+    Template,
+    Torso,
+    Upright,
+    motor,
+)
+from drakebots.design.stance import Stance
+
+LONGEST = (0.35, 1.25)
+"""Bounds of a robot's longest side, when its scale is chosen [m]; the paper's lizard
+is 1.25 m long."""
+
+TEMPLATES = {"crouched": Crouched, "upright": Upright, "long": Long}
+"""Templates of the paper's Fig. 6: 12, 16 and 17 joints."""
+
+SHORT = 5e-4
+"""Depth that a point may lack [m]."""
+
+CLEARANCE = 2e-3
+"""Gap between the skeleton and the skin's inside [m]."""
+
+_SCALES = 4
+"""Number of scales that are tried."""
+
+_CHANGE = 0.01
+"""Cost of a change of the scale by a factor of e: so much thickening, over the
+longest side, is as bad."""
+
+_FEWER = 0.7
+"""A template with fewer joints must cost less than this share of one with more."""
+
+_RESERVE = 1.5
+"""A servo's torque over that of standing; legs also lift each other's load."""
+
+_SKIN_TORQUE = 1.4
+"""Least torque of a servo [N m] with a skin of 4 mm: twice what a fold resists at 15
+degrees (docs/design.md)."""
+
+_RHO_SKIN = 1070.0
+"""Density of the skin, for the weight that servos hold [kg/m^3]."""
+
+_G = 9.81
+
+_RAYS = np.radians(np.arange(-50.0, 86.0, 5.0))
+"""Pitches in which room for a neck or a tail is looked for [rad]."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What is given and what is free in a fit.
+
+    Attributes:
+        scale: factor on the surface; None to choose it within LONGEST.
+        template: a name of TEMPLATES, or None to choose it.
+        servo: a name of SERVOS, or None to choose it.
+        skin, sole: thickness of the skin, and under the soles [m].
+
+    Raises:
+        InvalidInput, UnknownName: for a value out of range, or a name.
+    """
+
+    scale: float | None = None
+    template: str | None = None
+    servo: str | None = None
+    skin: float = 4e-3
+    sole: float = 8e-3
+
+    def __post_init__(self):
+        check(self, "fit", scale=optional(positive()))
+        check(self, "fit", skin=positive("m"), sole=positive("m"))
+        for name, known in (("template", TEMPLATES), ("servo", SERVOS)):
+            value = getattr(self, name)
+            if value is not None:
+                check_value(name, value, one_of(name, known))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A skeleton in a surface.
+
+    Attributes:
+        template: the fitted template.
+        skeleton: its skeleton.
+        scale: factor on the surface.
+        lacking: depth that each link lacks [m], by name; only those above SHORT.
+        torque: largest torque of a joint when standing [N m], estimated.
+        notes: what was chosen.
+    """
+
+    template: Template
+    skeleton: Skeleton
+    scale: float
+    lacking: Mapping[str, float]
+    torque: float
+    notes: tuple[str, ...]
+
+
+def fit(stance: Stance, phi: Field, area: float, settings: FitSettings) -> Fit:
+    """Fits a skeleton into a surface.
+
+    Args:
+        stance: the surface and its legs.
+        phi: signed distance of the surface as it is, in the stance's frame.
+        area: area of the surface [m^2].
+        settings: what is given.
+
+    Raises:
+        NoSolution: when no servo holds the robot, or no template can be built.
+    """
+    servos = [s for s in SERVOS.values() if settings.servo in (None, s.name)]
+    least = _SKIN_TORQUE * (settings.skin / 4e-3) ** 2
+    if settings.servo is None:
+        servos = sorted((s for s in servos if s.effort >= least), key=_bulk)
+    longest = float(stance.size.max())
+    if settings.scale is None:
+        low, high = (bound / longest for bound in LONGEST)
+        scales = np.geomspace(low, high, _SCALES)
+        wished = float(np.clip(1.0, low, high))
+        scales = np.unique([*scales[scales > 0.6 * scales[-1]], wished, high])
+    else:
+        scales, wished = np.array([settings.scale]), settings.scale
+    kinds = [settings.template] if settings.template else ["upright", "crouched"]
+    why, best = [], None
+    for servo in servos:
+        rows = []
+        for kind in kinds:
+            for scale in scales:
+                row = _tried(stance, phi, kind, servo, float(scale), settings, why)
+                if row is not None:
+                    cost = row[0] / (longest * scale)
+                    cost += _CHANGE * abs(np.log(scale / wished))
+                    cost /= _FEWER if kind == "crouched" else 1.0
+                    rows.append((cost, row[1], float(scale), kind))
+        if not rows:
+            continue
+        _, template, scale, kind = min(rows, key=lambda r: r[0])
+        found = _finished(stance, phi, area, template, scale, settings)
+        if best is None or found.torque / found.template.build.servo.effort < (
+            best.torque / best.template.build.servo.effort
+        ):
+            best = found
+        if _RESERVE * found.torque <= servo.effort:
+            return _noted(found, kind, stance)
+    if best is None:
+        raise NoSolution(f"surface: no skeleton can be built in it: {why[-1]}")
+    servo = best.template.build.servo
+    if settings.servo is not None:
+        return _noted(best, "", stance)
+    raise NoSolution(
+        f"surface: standing takes {best.torque:.2g} N m of a joint, and the strongest "
+        f"servo, {servo.name}, has {servo.effort:.3g}; scale the surface by "
+        f"{0.9 * best.scale * (servo.effort / _RESERVE / best.torque) ** (1 / 3):.2g}"
+    )
+
+
+def enough_scale(stance, phi, area, found: Fit, settings: FitSettings) -> float | None:
+    """The least scale of a few, up to 4 times a fit's, at which nothing sticks out."""
+    build = found.template.build
+    kind = type(found.template).__name__.lower()
+    for scale in found.scale * np.geomspace(1.05, 4.0, 12):
+        row = _tried(stance, phi, kind, build.servo, float(scale), settings, [])
+        if row is None or row[0] > SHORT:
+            continue
+        if not _finished(stance, phi, area, row[1], scale, settings).lacking:
+            return float(scale)
+    return None
+
+
+def _bulk(servo: Servo) -> float:
+    return float(np.prod(servo.size))
+
+
+def _noted(found: Fit, kind: str, stance: Stance) -> Fit:
+    build, size = found.template.build, stance.size * found.scale
+    kind = type(found.template).__name__.lower()
+    line = (
+        f"template {kind}, servo {build.servo.name}, surface scaled by "
+        f"{found.scale:.3g} to {' x '.join(f'{s:.2f}' for s in size)} m; standing "
+        f"takes {found.torque:.2g} of {build.servo.effort:.3g} N m"
+    )
+    return replace(found, notes=(line, *found.notes))
+
+
+# One template, servo and scale: the limbs.
+
+
+def _tried(stance, phi, kind, servo, scale, settings, why):
+    """Cost [m] and template of one choice; None when it cannot be built."""
+    here = _scaled(phi, scale)
+    try:
+        template = _start(stance, kind, servo, scale, settings)
+        lacks = []
+        for end, first in (("front", "FL"), ("hind", "RL")):
+            template, lack = _fit_pair(template, end, first, here)
+            lacks += list(lack.values())
+    except DrakebotsError as error:
+        why.append(str(error))
+        return None
+    return float(np.sqrt(np.mean(np.square(lacks)))), template
+
+
+def _scaled(phi: Field, scale: float) -> Field:
+    return lambda p: scale * np.asarray(phi(np.asarray(p) / scale), float)
+
+
+def _both_sides(phi: Field) -> Field:
+    """The larger of the values at points and at their images across y = 0."""
+
+    def larger(p):
+        values = phi(np.concatenate([p, p * [1.0, -1.0, 1.0]]))
+        return np.maximum(values[: len(p)], values[len(p) :])
+
+    return larger
+
+
+def _start(stance, kind, servo, scale, settings) -> Template:
+    """A template with its hips, knees and ankles on the lines of the legs."""
+    build = Build(servo=servo, rib=0.003, skin=settings.skin, sole_skin=settings.sole)
+    kind = TEMPLATES[kind]
+    limbs = {
+        end: _start_limb(stance, end, build, scale, kind is not Crouched)
+        for end in ("front", "hind")
+    }
+    torso = Torso(size=(0.2, 0.1, 0.06))
+    more = {"tail": Tail()} if kind is Long else {}
+    return kind("robot", torso, limbs["front"], limbs["hind"], build, **more)
+
+
+def _start_limb(stance, end, build, scale, abducts) -> Limb:
+    letter = end[0].upper() if end == "front" else "R"
+    left, right = (stance.legs[letter + side] for side in "LR")
+    top = scale * min(left.top, right.top)
+
+    def line(z):
+        a, b = left.at(z / scale), right.at(z / scale)
+        return scale * np.array([(a[0] + b[0]) / 2, (a[1] - b[1]) / 2, z / scale])
+
+    sole = scale * (left.sole + right.sole * [1.0, -1.0]) / 2
+    ankle_height = lowest_ankle(build) + 0.001
+    long, wide = np.abs(sole[1] - sole[0])
+    ankle = line(ankle_height)
+    hip = line(max(top, ankle_height + 1.7 * build.shortest))
+    knee = line((hip[2] + ankle[2]) / 2)
+    hip[1] = max(hip[1], narrowest(build, abducts))
+    least = build.shortest + 1e-4
+    upper, lower = (
+        max(np.linalg.norm(d), least) for d in ((knee - hip)[::2], (ankle - knee)[::2])
+    )
+    up, low = _bent(hip[::2], knee[::2], ankle[::2], upper, lower)
+    foot = FootShape(
+        length=float(np.clip(long - 2 * build.sole_skin, 0.05, 0.11)),
+        width=float(np.clip(wide - 2 * build.sole_skin, build.fork, 1.5 * build.fork)),
+        ankle_height=ankle_height,
+        forward=float(np.clip(sole[:, 0].mean() - ankle[0], -0.04, 0.04)),
+    )
+    out = (ankle[1] - hip[1]) / max(upper * np.cos(up), 1e-3)
+    return Limb(
+        x=float(hip[0]),
+        y=float(hip[1]),
+        upper=float(upper),
+        lower=float(lower),
+        upper_pitch=up,
+        lower_pitch=low,
+        splay=float(np.clip(np.arctan(out), -0.2, 0.6)),
+        hip=build.gap + build.wall + build.bay[1] / 2 + 1e-3,
+        foot=foot,
+    )
+
+
+def _bent(hip, knee, ankle, upper, lower) -> tuple[float, float]:
+    """Pitches of the links in x and z, the knee on the side where it is."""
+    d = ankle - hip
+    reach = float(np.linalg.norm(d))
+    cross = d[0] * (knee - hip)[1] - d[1] * (knee - hip)[0]
+    bend = 1.0 if cross >= 0 else -1.0
+    cosine = (upper**2 + reach**2 - lower**2) / (2 * upper * max(reach, 1e-6))
+    at_hip = np.arccos(np.clip(cosine, -1, 1))
+    straight = np.arctan2(d[0], -d[1])
+    up = float(np.clip(straight + bend * at_hip, -1.3, 1.3))
+    rest = d - upper * np.array([np.sin(up), -np.cos(up)])
+    return up, float(np.clip(np.arctan2(rest[0], -rest[1]), -1.3, 1.3))
+
+
+def narrowest(build: Build, abducts: bool) -> float:
+    """Least distance of a hip from the middle, beside the torso's box [m].
+
+    The board, 53 mm wide, lies in the box between the hips' motors.
+    """
+    half = build.bay[1] / 2 if abducts else build.bay[2] / 2
+    return 0.053 / 2 + build.wall + half + 3e-4
+
+
+def _fit_pair(template, end, first, phi):
+    """The limbs of one end in the field, from two bends; and what each link lacks."""
+    both, best = _both_sides(phi), None
+
+    def lack(t):
+        parts = t.limb_parts(first)
+        points = {link.name: link_points(link, rings=False) for link in parts.links}
+        points["motor"] = solid_points(motor(t.build, *parts.mount))
+        return protrusions(t, points, both, CLEARANCE)
+
+    def residuals(t):
+        return np.concatenate([worst_points(v) for v in lack(t).values()])
+
+    for start in _bends(template, end):
+        free = free_numbers(_limits(start, end), {})
+        found = least_squares_fit(start, free, residuals, stay=4e-4, evaluations=12)
+        lacks = {k: max(float(v.max()), 0.0) for k, v in lack(found).items()}
+        cost = sum(v**2 for v in lacks.values())
+        if best is None or cost < best[0]:
+            best = cost, found, lacks
+        if max(lacks.values()) <= SHORT:
+            break
+    return best[1], best[2]
+
+
+def _bends(template, end):
+    """The template, and with this pair's knees bent to the other side."""
+    limb = getattr(template, end)
+    hip = np.zeros(2)
+    knee = limb.upper_vector(1)[::2]
+    ankle = knee + limb.lower_vector()[::2]
+    yield template
+    d = ankle - hip
+    image = knee - 2 * (knee - d * (knee @ d) / (d @ d))
+    up, low = _bent(hip, image, ankle, limb.upper, limb.lower)
+    yield replace(template, **{end: replace(limb, upper_pitch=up, lower_pitch=low)})
+
+
+def _limits(template, end) -> dict[str, tuple[float, float]]:
+    limb: Limb = getattr(template, end)
+    build, foot = template.build, limb.foot
+    low = narrowest(build, not isinstance(template, Crouched))
+    ankle = lowest_ankle(build)
+    least = build.shortest
+
+    def turned(angle):
+        return max(angle - 0.6, -1.35), min(angle + 0.6, 1.35)
+
+    rows = {
+        "x": (limb.x - 0.12, limb.x + 0.12),
+        "y": (low, max(1.5 * limb.y, low + 0.04)),
+        "upper": (least, max(2 * limb.upper, 1.3 * least)),
+        "lower": (least, max(2 * limb.lower, 1.3 * least)),
+        "upper_pitch": turned(limb.upper_pitch),
+        "lower_pitch": turned(limb.lower_pitch),
+        "splay": (-0.2, 0.7),
+        "foot.length": (0.05, max(foot.length, 0.06)),
+        "foot.width": (build.fork, max(foot.width, build.fork + 0.002)),
+        "foot.ankle_height": (ankle, 1.5 * ankle),
+        "foot.forward": (foot.forward - 0.03, foot.forward + 0.03),
+    }
+    return {f"{end}.{name}": row for name, row in rows.items()}
+
+
+# The torso, the neck and the tail of the chosen template.
+
+
+def _finished(stance, phi, area, template, scale, settings) -> Fit:
+    here = _scaled(phi, scale)
+    template = replace(template, torso=_torso(template, here))
+    template = fitted_torso(template, here, {}, CLEARANCE)
+    if settings.template is None and type(template) is Upright:
+        template = _with_tail(template, here)
+    template = replace(template, torso=_with_struts(template, here))
+    skeleton = template.skeleton()
+    lacks = _lacks(template, skeleton.links, here)
+    mass = skeleton.mass + _RHO_SKIN * settings.skin * area * scale**2
+    struts = [name for name, *_ in template.torso.struts]
+    notes = () if struts else ("no room for a strut in the neck or the tail",)
+    return Fit(
+        template,
+        skeleton,
+        scale,
+        {k: v for k, v in lacks.items() if v > SHORT},
+        _standing_torque(skeleton, mass),
+        notes,
+    )
+
+
+def _lacks(template, links, phi) -> dict[str, float]:
+    points = {link.name: link_points(link, rings=False) for link in links}
+    out = protrusions(template, points, phi, CLEARANCE)
+    return {name: float(values.max()) for name, values in out.items()}
+
+
+def _with_tail(template: Upright, phi: Field) -> Template:
+    """The template with a moving tail where that fits as it is, else as it was."""
+    shared = {f.name: getattr(template, f.name) for f in fields(template)}
+    try:
+        long = fitted_torso(Long(**shared), phi, {}, CLEARANCE)
+        tail = long.tail_parts().links
+        torso = long.skeleton().links[:1]
+        worst = max(_lacks(long, (*torso, *tail), phi).values())
+    except DrakebotsError:
+        return template
+    # A tail on a joint is a tail that can be seen, not a rump.
+    middle = (tail[0].p_WA + 2 * tail[0].p_WB) / 3
+    rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
+    widest = max(_reach(phi, middle, ray) for ray in rays)
+    slim = widest < template.build.fork + 2 * template.build.skin
+    return long if slim and worst <= SHORT else template
+
+
+def _standing_torque(skeleton: Skeleton, mass: float) -> float:
+    """Largest torque of a joint with a quarter of the weight on each foot [N m]."""
+    force = np.array([0.0, 0.0, mass * _G / 4])
+    worst = 0.0
+    for sole in skeleton.soles:
+        p_WS = skeleton.link(sole.link).origin + sole.p_BP[4]
+        for hinge in skeleton.hinges:
+            if hinge.name.split("_")[0] == sole.foot:
+                torque = np.cross(p_WS - hinge.p_WJ, force) @ hinge.axis
+                worst = max(worst, abs(float(torque)))
+    return worst
+
+
+def _torso(template: Template, phi: Field) -> Torso:
+    """A box between the hips' motors, as deep inside as they allow, and its rings."""
+    x, low, high = {}, [], []
+    for name, (_, end, _) in template.limbs.items():
+        corners = motor(template.build, *template.limb_parts(name).mount)[0].corners()
+        x[end] = corners[:, 0].min() if end > 0 else corners[:, 0].max()
+        low.append(corners[:, 2].min())
+        high.append(corners[:, 2].max())
+    size = np.array([max(abs(x[1] - x[-1]) + 0.03, 0.13), 0.075, 0.06])
+    # The box overlaps each motor's height by 15 mm.
+    lowest, highest = max(low) + 0.015 - size[2] / 2, min(high) - 0.015 + size[2] / 2
+    places = np.linspace(min(lowest, highest), max(lowest, highest), 12)
+    middles = np.array([[(x[1] + x[-1]) / 2, 0.0, z] for z in places])
+    box = np.array(np.meshgrid(*[[-0.5, 0.0, 0.5]] * 3)).reshape(3, -1).T * size
+    depth = phi((middles[:, None] + box).reshape(-1, 3)).reshape(len(places), -1)
+    middle = middles[int(np.argmin(depth.max(axis=1)))]
+    hips = (template.front.hip_height + template.hind.hip_height) / 2
+    rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
+    inside = template.build.skin + CLEARANCE
+    wide, up, down = (max(_reach(phi, middle, ray) - inside, 0.04) for ray in rays)
+    return replace(
+        template.torso,
+        size=tuple(map(float, size)),
+        centre=(float(middle[0]), float(middle[2] - hips)),
+        brace=(float(1.4 * wide), float(0.7 * (up + down))),
+        brace_centre=float((up - down) / 2),
+    )
+
+
+def _reach(phi: Callable, start: np.ndarray, along: np.ndarray, depth=0.0) -> float:
+    """How far a ray stays at a depth inside the field [m]."""
+    s = np.arange(0.0, 1.5, 4e-3)
+    outside = np.flatnonzero(phi(start + s[:, None] * along) > -depth)
+    return float(s[outside[0]]) if len(outside) else float(s[-1])
+
+
+def _with_struts(template: Template, phi: Field) -> Torso:
+    """The torso with a strut in the neck, one in the head and one in the tail.
+
+    Each is the longest of the rays from where it begins that keeps the ring's least
+    size inside the skin.
+    """
+    torso, p_WO = template.torso, template.torso_centre
+    half = np.array(torso.size) / 2
+    depth = torso.strut_width / 2 + template.build.skin + CLEARANCE + 0.008
+    struts = []
+    for names, sign in ((("neck", "head"), 1), (("tail",), -1)):
+        if sign < 0 and isinstance(template, Long):
+            continue
+        start = np.array([sign * (half[0] - 0.02), 0.0, 0.3 * half[2]])
+        for name in names:
+            rays = [np.array([sign * np.cos(a), 0.0, np.sin(a)]) for a in _RAYS]
+            far = [_reach(phi, p_WO + start, ray, depth) for ray in rays]
+            k = int(np.argmax(far))
+            length = min(far[k], 0.45)
+            least = 0.09 if name != "head" else 0.06
+            if length < least:
+                break
+            end = start + length * rays[k]
+            if name != "head" and sign * end[0] < half[0] + 0.03 and abs(end[2]) < 0.15:
+                break
+            struts.append((name, tuple(map(float, start)), tuple(map(float, end))))
+            start = end
+    return replace(torso, struts=tuple(struts))

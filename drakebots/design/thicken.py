@@ -1,0 +1,144 @@
+"""Moves a surface outward where its skeleton sticks out: smoothly, by the least amount.
+
+What sticks out of a link gets a sleeve, the boxes of the link grown by the skin and
+its clearance. Sleeves and body are joined by the smooth minimum of
+:mod:`~drakebots.design.geometry.implicit`, so that elsewhere the surface stays as it
+is. A skeleton whose limbs are mirror images gets sleeves that are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.design.geometry import DistanceGrid
+from drakebots.design.skeleton import Build, Link, Skeleton
+
+_BLEND = 0.018
+"""Distance over which sleeves and body join [m]."""
+
+
+@dataclass(frozen=True)
+class Thickened:
+    """A body around its skeleton.
+
+    Attributes:
+        grid: signed distance of the body, exact in its band.
+        most: by link, how far the surface moved outward there [m].
+        share: share of the surface that moved by more than a millimetre.
+    """
+
+    grid: DistanceGrid
+    most: dict[str, float]
+    share: float
+
+    @property
+    def note(self) -> str:
+        """One line on what moved."""
+        parts = ", ".join(f"{k} {1e3 * v:.0f} mm" for k, v in self.most.items())
+        return (
+            f"thickened where the skeleton needs room ({100 * self.share:.0f} % of the "
+            f"surface): {parts}"
+        )
+
+
+def thicken(
+    grid: DistanceGrid,
+    skeleton: Skeleton,
+    build: Build,
+    clearance: float,
+    grooves: float = 0.0,
+) -> Thickened:
+    """Moves a surface outward where links stick out.
+
+    Args:
+        grid: signed distance of the surface, the ground at z = 0.
+        skeleton: skeleton at rest.
+        build: thickness of skin and soles.
+        clearance: gap between the skeleton and the skin's inside [m].
+        grooves: how much more room forks and motors need at joints, for teeth [m].
+    """
+    values, h = grid.values.copy(), grid.spacing
+    low, high = _bounds(skeleton, 0.03)
+    values, origin = _padded(values, grid.origin, h, low, high)
+    before = values.copy()
+    nodes = [origin[k] + h * np.arange(values.shape[k]) for k in range(3)]
+    most = {}
+    for link in skeleton.links:
+        boxes = _boxes(link, build, clearance, grooves)
+        corners = np.concatenate([p + (_CORNERS * s) @ R.T for p, R, s, _ in boxes])
+        reach = max(r for *_, r in boxes) + 2 * _BLEND
+        part = tuple(
+            slice(*np.searchsorted(nodes[k], [corners[:, k].min() - reach,
+                                              corners[:, k].max() + reach]))
+            for k in range(3)
+        )  # fmt: skip
+        points = np.stack(
+            np.meshgrid(*[nodes[k][part[k]] for k in range(3)], indexing="ij"), axis=-1
+        )
+        sleeve = None
+        for p, R, size, grow in boxes:
+            d = _box(points, p, R, size) - grow
+            sleeve = d if sleeve is None else _joined(sleeve, d, _BLEND)
+        old = values[part]
+        out = float(-(sleeve[old > 0].min(initial=0.0)))
+        new = _joined(old, sleeve, _BLEND)
+        # Where the body is wide enough, nothing changes.
+        values[part] = new if out > 0 else old
+        if out > 5e-4:
+            most[link.name] = out
+    values = np.maximum(values, -nodes[2])
+    moved = DistanceGrid(values, origin, h, grid.band)
+    surface = moved.level_set()
+    away = DistanceGrid(before, origin, h, grid.band)(
+        surface.vertices[surface.triangles].mean(axis=1)
+    )
+    share = float(surface.areas[away > 1e-3].sum() / surface.areas.sum())
+    exact = DistanceGrid.from_surface(surface, h, 3 * h)
+    return Thickened(exact, most, share)
+
+
+_CORNERS = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
+
+
+def _boxes(link: Link, build: Build, clearance: float, grooves: float):
+    """Position, rotation, sides and growth of the sleeve's boxes of a link."""
+    rows = []
+    for solid in link.solids:
+        if solid.kind == "rib":
+            continue
+        grow = build.skin + clearance
+        if link.parent is not None and solid.name.startswith("fork"):
+            grow += grooves
+        p, size = link.origin + solid.p_BG, np.array(solid.size)
+        if link.name.endswith("_foot") and solid.name == "plate":
+            # The sole's skin below it, which is flat on the ground.
+            grow = build.sole_skin
+            size = size + np.array([0.0, 0.0, 2 * grow])
+        rows.append((p, solid.R_BG, size, grow))
+    return rows
+
+
+def _box(points, p, R, size):
+    q = np.abs((points - p) @ R) - size / 2
+    return np.linalg.norm(np.maximum(q, 0), axis=-1) + np.minimum(q.max(axis=-1), 0)
+
+
+def _joined(a, b, k):
+    return np.minimum(a, b) - np.maximum(k - np.abs(a - b), 0) ** 2 / (4 * k)
+
+
+def _bounds(skeleton, margin):
+    points, _ = skeleton.corners()
+    return points.min(axis=0) - margin, points.max(axis=0) + margin
+
+
+def _padded(values, origin, h, low, high):
+    """The grid, enlarged to a box; what is added is outside."""
+    last = origin + h * (np.array(values.shape) - 1)
+    before = np.maximum(np.ceil((origin - low) / h), 0).astype(int)
+    after = np.maximum(np.ceil((high - last) / h), 0).astype(int)
+    if before.any() or after.any():
+        values = np.pad(values, np.stack([before, after], axis=1), mode="edge")
+    return values, origin - h * before
