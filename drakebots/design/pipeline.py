@@ -55,6 +55,9 @@ TOUCH = 0.5
 _GRID = 3e-3
 """Spacing of the distance grid of a body [m]."""
 
+LOST = 0.1
+"""Share of a surface's area that mending it may leave out."""
+
 _NODES = 3e6
 """Number of nodes of a surface's grid, about: its resolution follows its size."""
 
@@ -215,9 +218,33 @@ def _misfits(found: Fit, name: str, enough: float | None) -> str:
 
 
 def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
-    """A surface that is closed and does not cross itself, and notes on what mended."""
-    surface, report = check_surface(surface)
-    return surface, report.notes
+    """A surface that is closed and does not cross itself, and what was mended.
+
+    Raises:
+        InvalidInput: when mending would lose more than LOST of its area.
+    """
+    try:
+        whole, report = check_surface(surface)
+        return whole, report.notes
+    except InvalidInput as error:
+        flaw = error
+    h = _spacing(surface)[0]
+    try:
+        grid = DistanceGrid.mended(surface, h)
+    except InvalidInput:
+        raise flaw from None
+    middle = surface.vertices[surface.triangles].mean(axis=1)
+    lost = float(surface.areas[grid(middle) > 2 * h].sum() / surface.areas.sum())
+    if lost > LOST:
+        raise flaw
+    # The largest piece stays.
+    whole, report = check_surface(grid.level_set())
+    size = float(np.ptp(surface.vertices, axis=0).max())
+    note = (
+        f"{str(flaw).split(', first')[0]}: mended by winding numbers to "
+        f"{100 * h / size:.1f} % of its length, {100 * lost:.1f} % of its area left out"
+    )
+    return whole, (note, *report.notes)
 
 
 def stood_up(surface: Surface, scale: float) -> tuple[Surface, tuple[str, ...]]:

@@ -65,14 +65,14 @@ class DistanceGrid:
     def from_surface(
         cls, surface: Surface, spacing: float = _SPACING, band: float = 0.015
     ) -> DistanceGrid:
-        """Grid of a closed surface; the sign is the parity of crossings along z.
+        """Grid of a closed surface; the sign is that of its winding number.
 
         Raises:
             InvalidInput: as for :meth:`from_implicit`.
         """
         low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
         origin, shape = _extent(low, high, spacing)
-        inside = _inside_by_parity(
+        inside = _inside_by_rays(
             surface.vertices, surface.triangles, origin, spacing, shape
         )
         if not inside.any():
@@ -87,8 +87,24 @@ class DistanceGrid:
         """Which nodes of a grid lie inside a surface, and the position of the first."""
         low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
         origin, shape = _extent(low, high, spacing)
-        args = surface.vertices, surface.triangles, origin, spacing, shape
-        return _inside_by_parity(*args), origin
+        return _inside_by_votes(surface, origin, spacing, shape), origin
+
+    @classmethod
+    def mended(cls, surface: Surface, spacing: float) -> DistanceGrid:
+        """Grid of the body that a surface with flaws means.
+
+        What most of the three winding numbers along x, y and z call inside is inside:
+        small holes are closed, crossing and overlapping parts joined, inner walls
+        and open sheets left out. It is as exact as the grid is fine.
+
+        Raises:
+            InvalidInput: when nothing is inside.
+        """
+        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        origin, shape = _extent(low, high, spacing)
+        inside = _inside_by_votes(surface, origin, spacing, shape)
+        rough = cls._make(surface, inside, origin, spacing, 3 * spacing)
+        return cls.from_surface(rough.level_set(), spacing, 3 * spacing)
 
     @classmethod
     def near_surface(
@@ -101,7 +117,7 @@ class DistanceGrid:
         low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
         origin, shape = _extent(low, high, spacing)
         x, f = surface.vertices, surface.triangles
-        inside = _inside_by_parity(x, f, origin, spacing, shape)
+        inside = _inside_by_rays(x, f, origin, spacing, shape)
         square, _ = _scatter_triangles(
             x, f, origin, spacing, shape, band / spacing, band**2
         )
@@ -168,6 +184,22 @@ def _extent(low, high, h):
             "use a larger spacing or check the unit of the surface"
         )
     return origin, shape
+
+
+def _inside_by_votes(surface, origin, h, shape):
+    """Whether nodes are inside by two of the rays along x, y and z at least."""
+    votes = np.zeros(shape, np.int8)
+    for turn in range(3):
+        axes = [(k + turn) % 3 for k in range(3)]
+        inside = _inside_by_rays(
+            np.ascontiguousarray(surface.vertices[:, axes]),
+            surface.triangles,
+            origin[axes],
+            h,
+            tuple(shape[k] for k in axes),
+        )
+        votes += np.transpose(inside, np.argsort(axes))
+    return votes >= 2
 
 
 def _level_set(values, origin, h, level):
@@ -370,8 +402,10 @@ def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit)
 
 
 @njit(cache=True)
-def _inside_by_parity(vertices, triangles, origin, h, shape):
-    """Whether nodes are inside a closed surface: crossings of rays along +z.
+def _inside_by_rays(vertices, triangles, origin, h, shape):
+    """Whether nodes have a winding number other than 0: crossings of rays along +z.
+
+    A crossing counts +1 upward and -1 downward, so that parts that overlap are inside.
 
     The rays are moved off the nodes by tiny irrational distances, so that none meets
     an edge of a mesh whose vertices are at round numbers.
@@ -402,14 +436,14 @@ def _inside_by_parity(vertices, triangles, origin, h, shape):
                     continue
                 z = u * a[2] + v * b[2] + w * c[2]
                 k = int(np.ceil((z - origin[2]) / h))
-                crossings[i, j, min(max(k, 0), shape[2] - 1)] += 1
+                crossings[i, j, min(max(k, 0), shape[2] - 1)] += 1 if area > 0 else -1
     inside = np.zeros(shape, np.bool_)
     for i in range(shape[0]):
         for j in range(shape[1]):
             total = 0
             for k in range(shape[2]):
                 total += crossings[i, j, k]
-                inside[i, j, k] = total % 2 == 1
+                inside[i, j, k] = total != 0
     return inside
 
 
