@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from voxel_figures import FIGURES, draw_figures
+from voxel_figures import FIGURES
 from voxel_loss import plot_dissipation, plot_loss_table
 from voxel_planes import plot_numbering
 
 from drakebots import plot
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import Lattice, block
@@ -45,11 +45,6 @@ def test_quick_figures_by_the_script(tmp_path, capsys):
     assert printed["fig6"]["slope"] == pytest.approx(0.998, abs=1e-3)
     assert printed["fig2"]["max_loss"][1][1] == pytest.approx(0.0461, abs=1e-4)
     assert facts["fig1"]["signs_right"] is True
-
-
-def test_figures_need_a_folder(tmp_path):
-    with pytest.raises(FileProblem):
-        draw_figures(tmp_path / "none")
 
 
 def test_nodes_are_drawn_in_their_place():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         inverse_kinematics,
         stroke_conflicts,
     )
-    from drakebots.lattice.pom.placement import place_actuators
+    from drakebots.lattice.pom.placement import candidates, place_actuators
     from drakebots.lattice.pom.pom import (
         ACTUATION,
         Control,
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     )
     from drakebots.lattice.pom.tables import length_factor, read_lengths, table
     from drakebots.lattice.pom.validity import (
+        HOLDS,
         Agreement,
         PlaneCheck,
         agreement,
         check_plane,
         compare,
         frame_motion,
+        frame_response,
         rule_radius,
         without_rigid_motion,
     )

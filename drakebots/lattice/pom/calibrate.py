@@ -134,9 +134,11 @@ class BodyFrame:
         displacement: displacements of the markers from their rest (T, n, D) [m].
         centre: mean of the markers in the laboratory (T, D) [m].
         turn: common rotation about the vertical since rest (T,) [rad].
-        rescale: the paper's factor for amplitudes: square root of the variance of
-            the markers with only their mean subtracted, over that of `displacement`;
-            1 when nothing moves. It is not applied.
+        rescale: the authors' factor for amplitudes, a ratio of variances over time,
+            each the mean of all markers: of a marker's distance from the markers'
+            mean, over that of its distance from its own mean place in the body's
+            frame; 1 when nothing moves. It is not applied. Source: the program that
+            the authors publish beside their recording, on which it is 2.25.
     """
 
     displacement: np.ndarray
@@ -211,10 +213,11 @@ def body_frame(markers, rest) -> BodyFrame:
     back[:, :, 0] = c[:, None] * y[:, :, 0] + s[:, None] * y[:, :, 1]
     back[:, :, 1] = c[:, None] * y[:, :, 1] - s[:, None] * y[:, :, 0]
     moved = back - shape
-    after = moved.var(axis=0).sum()
-    before = y.var(axis=0).sum()
+    before = np.linalg.norm(y[..., :2], axis=2).var(axis=0).mean()
+    strayed = (moved - moved.mean(axis=0))[..., :2]
+    after = np.linalg.norm(strayed, axis=2).var(axis=0).mean()
     moves = after > 1e-20 * radius.max() ** 2  # more than rounding
-    rescale = float(np.sqrt(before / after)) if moves else 1.0
+    rescale = float(before / after) if moves else 1.0
     return BodyFrame(moved, centre, np.unwrap(turn), rescale)
 
 

@@ -29,7 +29,13 @@ from drakebots.core.run import Progress
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.pom import Control, extension_rows
 from drakebots.lattice.pom.tables import table
-from drakebots.lattice.shape import AXES, Lattice, Planes, axis_number
+from drakebots.lattice.shape import (
+    AXES,
+    Lattice,
+    Planes,
+    axis_number,
+    rigid_motions,
+)
 
 MOST_SETS = 20_000
 """With at most so many sets of one size all are tried; with more, the search is
@@ -91,6 +97,7 @@ def place_actuators(
     stroke: float = np.inf,
     tolerance: float = 0.05,
     most: int = 8,
+    mean_pose: bool = False,
     progress: Progress | None = None,
 ) -> Placement:
     """The fewest actuators that move chosen components as requested.
@@ -106,6 +113,9 @@ def place_actuators(
             that [m].
         tolerance: largest error allowed, as a share of the largest target.
         most: largest number of actuators.
+        mean_pose: whether the elastic model's motions are seen from the body's mean
+            pose, the rigid motion that fits all nodes best taken out, instead of as
+            in its basis.
         progress: called with the number of actuators tried.
 
     Raises:
@@ -134,7 +144,8 @@ def place_actuators(
             "the lattice has no two nodes a pitch apart along the allowed axes; "
             "allow another axis"
         )
-    space = _Space(model, lattice, found, targets, w, stroke * (1 + 1e-9), allowed)
+    limit = stroke * (1 + 1e-9)
+    space = _Space(model, lattice, found, targets, w, limit, allowed, mean_pose)
     for i, target in enumerate(targets):
         if (
             not np.abs(space.T[i]).max(initial=0.0) > 0
@@ -171,13 +182,14 @@ def place_actuators(
 class _Space:
     """Columns of T and of the compliance G K^-1 G^T, one per group of equivalents."""
 
-    def __init__(self, model, lattice, found, targets, w, stroke, allowed):
-        if isinstance(model, ElasticPOM):
-            basis = model.basis
-        else:
-            basis = Planes(lattice).fields.toarray()
+    def __init__(self, model, lattice, found, targets, w, stroke, allowed, mean_pose):
+        elastic = isinstance(model, ElasticPOM)
+        basis = model.basis if elastic else Planes(lattice).fields.toarray()
         G = extension_rows(lattice, found, basis)
-        soft = model.amplitudes(G) if isinstance(model, ElasticPOM) else G
+        soft = model.amplitudes(G) if elastic else G
+        if elastic and mean_pose:
+            rigid = rigid_motions(lattice)
+            basis = basis - rigid @ np.linalg.lstsq(rigid, basis, rcond=None)[0]
         rows = [3 * lattice.node(target.node) + target.axis for target in targets]
         self.w, self.stroke, self.allowed = w, stroke, allowed
         self.controls = found

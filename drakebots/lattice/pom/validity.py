@@ -35,7 +35,13 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.checks import between, check_value
-from drakebots.lattice.frame import FrameSolution, actuate, lattice_frame, solve_frame
+from drakebots.lattice.frame import (
+    FactoredFrame,
+    FrameSolution,
+    actuate,
+    lattice_frame,
+    solve_frame,
+)
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, actuator_nodes
 from drakebots.lattice.pom.tables import table
@@ -73,6 +79,39 @@ def frame_motion(
     pairs = actuator_nodes(lattice, actuators)
     supports, load = actuate(frame, pairs, -2 * u, convention)
     return solve_frame(frame, supports, load)
+
+
+def frame_response(
+    lattice: Lattice,
+    actuators: Sequence[Control],
+    strut: Strut = Strut(),
+    nodes=None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each actuator does in the frame, seen from the body's mean pose.
+
+    Args:
+        lattice: the voxels.
+        actuators: M of them; their nodes do not rotate.
+        strut: section and material of all beams.
+        nodes: rows of the nodes that make the body; by default all.
+
+    Returns:
+        Displacements of the nodes per unit of each u (M, N, 3), without the rigid
+        motion that fits those nodes best; forces of the actuators per unit (M, M)
+        [N/m], row i for u_i.
+
+    Raises:
+        InvalidInput: for an actuator that does not fit the lattice, or depends on
+            the others.
+    """
+    frame, units = lattice_frame(lattice, strut), -2 * np.eye(len(actuators))
+    pairs = actuator_nodes(lattice, actuators)
+    both = [actuate(frame, pairs, extension) for extension in units]
+    found = FactoredFrame(frame, both[0][0]).solve(*(load for _, load in both))
+    still = np.zeros((len(lattice.nodes), 3))
+    moved = [f.displacement[:, :3] for f in found]
+    moved = [without_rigid_motion(lattice, motion, still, nodes) for motion in moved]
+    return np.array(moved), np.array([f.actuator_force for f in found])
 
 
 def without_rigid_motion(
@@ -114,31 +153,74 @@ def agreement(expected: np.ndarray, actual: np.ndarray) -> Agreement:
     return Agreement(slope, float(np.sqrt((gap**2).mean())), float(np.abs(gap).max()))
 
 
+HOLDS = 0.1
+"""A model holds where no node is further off than this share of the stroke."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How far a reduced model can be off with these actuators.
+
+    Each actuator's share of a node's error is known from the frame, so their sum
+    bounds the node's error in every pose within the stroke.
+
+    Attributes:
+        error: largest error of a node in any pose within the stroke, as a share of
+            the stroke.
+        node: place of that node [half pitches].
+        voxel: a voxel that it belongs to.
+    """
+
+    error: float
+    node: tuple[int, int, int]
+    voxel: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return f"off by up to {self.error:.1%} of the stroke, at voxel {self.voxel}"
+
+
+def _bound(lattice: Lattice, model: np.ndarray, frame: np.ndarray) -> Bound:
+    """The bound of a model by its and the frame's motions per unit (M, N, 3)."""
+    off = np.zeros(len(lattice.nodes))
+    for expected, actual in zip(model, frame):
+        gap = without_rigid_motion(lattice, actual, expected) - expected
+        off += np.linalg.norm(gap, axis=1)
+    worst = int(np.argmax(off))
+    voxel = lattice.voxels[lattice.voxel_of(worst)[0]]
+    place = tuple(lattice.nodes[worst].tolist())
+    return Bound(float(off[worst]), place, tuple(voxel.tolist()))
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """Both reduced models against the frame, in one pose.
+    """Both reduced models against the frame.
 
     Attributes:
         missed: number of mechanisms that planes of motion miss.
-        planes: agreement of the displacements of planes of motion.
-        elastic: agreement of the displacements of the elastic model.
-        force: largest error of the elastic model's actuator forces, as a share of
-            the largest force.
+        planes: agreement of the displacements of planes of motion in the pose.
+        elastic: agreement of the displacements of the elastic model in the pose.
+        force: largest error of the elastic model's actuator forces in the pose, as a
+            share of the largest force.
+        planes_bound: error of planes of motion in all poses.
+        elastic_bound: error of the elastic model in all poses.
     """
 
     missed: int
     planes: Agreement
     elastic: Agreement
     force: float
+    planes_bound: Bound
+    elastic_bound: Bound
 
     @property
     def advice(self) -> str:
-        """The model to use, in one line; a slope within 10 % counts as accurate."""
-        if abs(self.planes.slope - 1) <= 0.1:
-            return "planes of motion hold here"
-        if abs(self.elastic.slope - 1) <= 0.1:
-            return "use the elastic model here, planes of motion do not hold"
-        return "use the frame here, neither reduced model holds"
+        """The model to use, and how far it is off, in one line."""
+        if self.planes_bound.error <= HOLDS:
+            return f"planes of motion hold here: {self.planes_bound}"
+        wrong = f"planes of motion do not hold: {self.planes_bound}"
+        if self.elastic_bound.error <= HOLDS:
+            return f"use the elastic model here ({self.elastic_bound}); {wrong}"
+        return f"use the frame here; the elastic model is {self.elastic_bound}; {wrong}"
 
     def report(self) -> str:
         """The agreement of both models and the advice, for printing."""
@@ -160,28 +242,32 @@ def compare(
     Args:
         lattice: the voxels, connected.
         actuators: M of them; their nodes do not rotate.
-        u: displacements of their lower nodes (M,) [m].
+        u: displacements of their lower nodes in the pose (M,) [m].
         strut: section and material of all beams.
 
     Raises:
         InvalidInput: for actuators that do not fit the lattice, or another u.
     """
-    planes = PlanesOfMotion(lattice, actuators).displacements(u)
+    u = table(u, len(actuators), "u", "actuator")[0]
+    units = np.eye(len(actuators))
+    planes = PlanesOfMotion(lattice, actuators).displacements(units)
     mechanisms = find_mechanisms(lattice)
     model = ElasticPOM(lattice, strut, mechanisms, mounts=actuators)
-    elastic = model.move(actuators, u)
-    solution = frame_motion(lattice, actuators, u, strut)
-    moved, pushed = solution.displacement[:, :3], solution.actuator_force
+    elastic = model.move(actuators, units)
+    moved, pushed = frame_response(lattice, actuators, strut)
 
     def agree(expected: np.ndarray) -> Agreement:
-        return agreement(expected, without_rigid_motion(lattice, moved, expected))
+        at, motion = np.tensordot(u, expected, 1), np.tensordot(u, moved, 1)
+        return agreement(at, without_rigid_motion(lattice, motion, at))
 
-    error = np.abs(elastic.force[0] - pushed).max() / np.abs(pushed).max()
+    error = np.abs(u @ elastic.force - u @ pushed).max() / np.abs(u @ pushed).max()
     return Comparison(
         len(mechanisms.missed),
         agree(planes),
-        agree(elastic.displacement[0]),
+        agree(elastic.displacement),
         float(error),
+        _bound(lattice, planes, moved),
+        _bound(lattice, elastic.displacement, moved),
     )
 
 

@@ -37,10 +37,15 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
             abs(data.actuator_length - data.actuator_command).max()
         ),
     }
+    walked = travel(data, problem.settle, problem.cycle)
+    message = end.message
+    if walked["cycles"] == 1:
+        note = "one cycle from rest is the start-up, not the stride; walk two or more"
+        message = "; ".join(filter(None, (message, note)))
     metrics = {
         "real_time_factor": end.time / max(end.wall, 1e-12),
         "tipped_over": log.fallen is not None,
-        **travel(data, problem.settle, problem.cycle),
+        **walked,
         **marker_agreement(data, problem.settle),
         "front_load_share": front_share(data, problem.settle),
         "largest_actuator_force_N": float(abs(data.actuator_force).max()),
@@ -49,7 +54,7 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         kind="voxels.simulation",
         model=MODEL,
         verdict=end.verdict,
-        message=end.message,
+        message=message,
         data=data,
         residuals=worst,
         timings={"simulate": end.wall},
@@ -168,6 +173,7 @@ def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
     forward, left, turn = steady.mean(axis=0)
     return {
         "cycles": done,
+        "start_up_only": done == 1,
         "travel_mm_per_cycle": float(forward),
         "travel_spread_mm": float(np.ptp(steady[:, 0])),
         "left_mm_per_cycle": float(left),

@@ -96,6 +96,9 @@ class VoxelSimulation:
         directional: share s by which the feet slide more easily forward: mu (1 - s)
             forward, mu (1 + s) backward.
         point_feet: whether the back feet are points, without heel and toe.
+        heel_and_toe: distance of heel and toe from the node that a back foot is
+            under [m]; by default that of params.yaml.
+        front_mass: mass of the parts that either front voxel carries [kg].
         joint_damping: damping of each ball joint beside that of the bushings in the
             model file [N m s/rad], integrated implicitly by Drake; by default that
             of params.yaml.
@@ -119,6 +122,8 @@ class VoxelSimulation:
     friction_back: float | None = None
     directional: float = 0.0
     point_feet: bool = False
+    heel_and_toe: float | None = None
+    front_mass: float = 0.0
     joint_damping: float | None = None
     settle: float = 0.3
     stiction: float = 1e-5
@@ -134,11 +139,15 @@ class VoxelSimulation:
             ("friction_front", friction["front"]),
             ("friction_back", friction["back"]),
             ("joint_damping", given.number("joint_damping")),
+            ("heel_and_toe", given.table("foot")["heel_and_toe"]),
         ):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default)
         # An actuator can change its length by two fifths of the pitch.
-        check(self, "", stroke=between(0, 0.2 * given.number("pitch"), "m"))
+        pitch = given.number("pitch")
+        check(self, "", stroke=between(0, 0.2 * pitch, "m"))
+        check(self, "", heel_and_toe=positive("m"))
+        check(self, "", heel_and_toe=between(0, pitch, "m"))
         check(self, "", ramp=positive())
         check(
             self,
@@ -150,6 +159,7 @@ class VoxelSimulation:
             friction_back=between(0, 1.5),
             directional=between(0, 1),
             point_feet=flag(),
+            front_mass=non_negative("kg"),
             joint_damping=non_negative("N m s/rad"),
             settle=non_negative("s"),
             stiction=positive("m/s"),
@@ -239,11 +249,14 @@ def build(problem: VoxelSimulation) -> WalkDiagram:
     plant, scene_graph = AddMultibodyPlant(config, builder)
     plant.set_name("plant")
     feet = walker_feet(
-        problem.friction_front, problem.friction_back, point_feet=problem.point_feet
+        problem.friction_front,
+        problem.friction_back,
+        point_feet=problem.point_feet,
+        heel_and_toe=problem.heel_and_toe,
     )
-    cut = walker()
+    cut = walker(problem.front_mass)
     points = tuple(foot.point(cut) for foot in feet)
-    model = replace(load(MODEL), text=walker_sdf(feet), feet=points)
+    model = replace(load(MODEL), text=walker_sdf(feet, cut), feet=points)
     model.add_to(plant)
     Ground(GROUND_FRICTION).add_to(plant)
     built = find_octahedra(plant, cut)

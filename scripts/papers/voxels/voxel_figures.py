@@ -117,7 +117,7 @@ def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
     """Draws all figures.
 
     Args:
-        folder: an existing folder.
+        folder: the folder, made where it is missing.
         quick: fewer blocks in the table and the map.
 
     Returns:
@@ -126,6 +126,7 @@ def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
     Raises:
         FileProblem: when a file cannot be written.
     """
+    Path(folder).mkdir(parents=True, exist_ok=True)
     files = {name: Path(folder) / f"voxel_{name}.png" for name in FIGURES}
     for path in files.values():
         check_output(path)

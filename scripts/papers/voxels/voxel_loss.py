@@ -248,9 +248,10 @@ def draw_map(figure, axis, losses: LossMap) -> None:
     for i in rows:
         for k in columns:
             value = percent[i, k]
+            text = f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
             axis.text(
                 *(k, i),
-                f"{value:.1f}" if value < 9.95 else f"{value:.0f}",
+                text + "!" * (value > 100),
                 ha="center",
                 va="center",
                 fontsize=7,
@@ -267,7 +268,9 @@ def draw_map(figure, axis, losses: LossMap) -> None:
     axis.set(
         xlabel="slenderness L/d",
         ylabel="n of a block n x 1 x n [voxels]",
-        title="largest loss [%], actuator in the middle; blue: 4.9 %",
+        title="largest loss [%], actuator in the middle; blue: 4.9 %"
+        + "\n! over 100 %: a node moves against what planes of motion say"
+        * bool((percent > 100).any()),
     )
     figure.colorbar(shown, ax=axis, label="largest loss [%]", format="%g")
 

@@ -1,11 +1,13 @@
 """Planes of motion against the frame: the measured table, slopes, the rule."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom.placement import candidates
-from drakebots.lattice.pom.pom import Control
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import (
     agreement,
     check_plane,
@@ -17,7 +19,7 @@ from drakebots.lattice.pom.validity import (
 )
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
 from drakebots.lattice.shape.rigidity import rigid_motions
-from tests.helpers.random_lattices import joined_blocks
+from tests.helpers.random_lattices import grown, joined_blocks
 
 
 @pytest.mark.parametrize(
@@ -107,12 +109,48 @@ def test_fifty_random_shapes_where_planes_miss_nothing():
         tried += 1
         slopes.append(result.planes.slope)
         assert result.planes.slope == pytest.approx(1, abs=0.1), seed
-        assert result.advice == "planes of motion hold here"
+        assert result.planes_bound.error < 0.4
         free = check_plane(lattice, found[seed % len(found)], convention="free")
         assert free.signs_right and free.slope > 0.9, seed
         if tried == 50:
             break
     assert tried == 50 and np.median(slopes) > 0.97
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_advice_bounds_every_pose(seed):
+    """In no pose within the stroke is a node further off than the advice says."""
+    lattice, rng = grown(seed, 5 + 6 * seed), np.random.default_rng(seed)
+    found = candidates(lattice)
+    actuators = []
+    for k in rng.permutation(len(found)):
+        trial = [*actuators, found[k]]
+        with suppress(InvalidInput):
+            result, actuators = compare(lattice, trial, np.ones(len(trial))), trial
+        if len(actuators) == 3:
+            break
+    for u in rng.uniform(-5e-3, 5e-3, (4, len(actuators))):
+        frame = frame_motion(lattice, actuators, u).displacement[:, :3]
+        planes = PlanesOfMotion(lattice, actuators).displacements(u)
+        gap = without_rigid_motion(lattice, frame, planes) - planes
+        most = np.linalg.norm(gap, axis=1).max()
+        assert most <= result.planes_bound.error * np.abs(u).max() * (1 + 1e-9)
+    # One actuator alone takes the bound up.
+    alone = compare(lattice, actuators[:1], [5e-3])
+    assert alone.planes_bound.error * 5e-3 >= alone.planes.max > 0
+
+
+def test_advice_by_the_largest_error_not_by_the_slope():
+    """A C of 5x2x5 has no mechanism that planes miss, and yet they are far off."""
+    block_of_two = compare(block(2, 2, 2), [Control((2, 1, 1), 2)], [5e-3])
+    assert "use the elastic model here" in block_of_two.advice
+    assert block_of_two.planes_bound.error == pytest.approx(0.165, abs=5e-3)
+    pair = compare(block(2, 1, 2), [Control((2, 1, 1), 2)], [5e-3])
+    assert pair.advice.startswith("planes of motion hold here")
+    full = [v for v in np.ndindex(5, 2, 5) if v[0] < 2 or v[2] < 2 or v[2] > 2]
+    lattice = Lattice(np.array(full))
+    c_shape = compare(lattice, [Control((2, 1, 5), 2)], [5e-3])
+    assert "planes of motion do not hold" in c_shape.advice
 
 
 def test_a_rod_is_reported_as_wrong():
@@ -123,7 +161,7 @@ def test_a_rod_is_reported_as_wrong():
     result = compare(lattice, [actuator], [5e-3])
     assert result.missed and result.planes.slope < 0.8
     assert result.elastic.slope == pytest.approx(1, abs=0.03)
-    assert "use the elastic model" in result.report()
+    assert "planes of motion do not hold" in result.report()
     assert "WRONG DIRECTION" in check_plane(lattice, actuator).report()
 
 

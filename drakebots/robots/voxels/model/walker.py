@@ -26,10 +26,14 @@ _ORANGE = (0.86, 0.52, 0.20, 1.0)
 _BLUE = (0.36, 0.47, 0.62, 1.0)
 
 
-def walker() -> Octahedra:
-    """The robot's ten voxels."""
+def walker(front_mass: float = 0.0) -> Octahedra:
+    """The robot's ten voxels.
+
+    Args:
+        front_mass: mass of the parts that either front voxel carries [kg].
+    """
     robot, given = VoxelRobot(), parameters_of("voxel")
-    masses = np.full(len(robot.lattice.voxels), given.number("voxel_mass"))
+    masses = np.full(len(robot.lattice.voxels), given.number("voxel_mass") + front_mass)
     masses[: len(robot.core.voxels)] = given.number("core_voxel_mass")
     d = given.number("strut")
     strut = Strut(d, d, **given.table("material"))
@@ -41,17 +45,21 @@ def walker_feet(
     friction_back: float | None = None,
     *,
     point_feet: bool = False,
+    heel_and_toe: float | None = None,
 ) -> tuple[Foot, ...]:
     """The spheres under the robot: FL, FR, and heel and toe of BL and BR.
 
     Args:
         friction_front, friction_back: mu on the ground; None for that of params.yaml.
         point_feet: whether the back feet are points instead of bars.
+        heel_and_toe: distance of a bar's ends from its node [m]; None for that of
+            params.yaml.
     """
     given = parameters_of("voxel")
     default, size = given.table("friction"), given.table("foot")
     front = default["front"] if friction_front is None else friction_front
     back = default["back"] if friction_back is None else friction_back
+    half = size["heel_and_toe"] if heel_and_toe is None else heel_and_toe
     feet = []
     for name, node in FEET.items():
         if name[0] == "F" or point_feet:
@@ -59,18 +67,20 @@ def walker_feet(
             feet.append(Foot(name, node, np.zeros(3), size["radius"], mu))
             continue
         for end, sign in (("heel", -1), ("toe", 1)):
-            offset = sign * size["heel_and_toe"] * HEADING
+            offset = sign * half * HEADING
             feet.append(Foot(f"{name}_{end}", node, offset, size["radius"], back))
     return tuple(feet)
 
 
-def walker_sdf(feet: tuple[Foot, ...] | None = None) -> str:
-    """The SDF text of the robot, with its own feet or the given ones."""
+def walker_sdf(
+    feet: tuple[Foot, ...] | None = None, cut: Octahedra | None = None
+) -> str:
+    """The SDF text of the robot, with its own feet and voxels or the given ones."""
     robot = VoxelRobot()
     core, all_voxels = len(robot.core.voxels), len(robot.lattice.voxels)
     colors = [_BLUE] * core + [_ORANGE] * (all_voxels - core)
     feet = walker_feet() if feet is None else feet
-    return octahedra_sdf(walker(), feet, name="voxel", colors=colors)
+    return octahedra_sdf(cut or walker(), feet, name="voxel", colors=colors)
 
 
 def rest_pose() -> np.ndarray:
