@@ -298,6 +298,7 @@ def stored(path: str | Path) -> results.Result:
 def stored_motion(path: str | Path) -> results.Result:
     """As :func:`stored`, to be executed or exported: warns first if it failed."""
     result = stored(path)
+    results.check_layout(result)
     warn_if_failed(result)
     return result
 

@@ -18,6 +18,7 @@ got -1".
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
 from numbers import Real
@@ -28,6 +29,27 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, UnknownName
 
 Rule = Callable[[Any], Any]
+
+
+RANGES: dict[str, tuple[float, float]] = {
+    "s": (1e-9, 1e9),  # a nanosecond; thirty years
+    "Hz": (1e-9, 1e9),
+    "m": (1e-12, 1e9),
+    "kg": (1e-15, 1e12),
+    "": (1e-30, 1e15),
+}
+"""The least and the largest magnitude of a number, by unit; "" for all others.
+
+Nothing that is simulated lies outside, and what does breaks what a number reaches:
+squares and reciprocals overflow, counts do not fit into C's integers, Drake aborts.
+0 is allowed wherever it has a meaning."""
+
+MOST = 2**31 - 1
+"""The largest whole number, unless a field has its own limit: C's largest int."""
+
+
+MOST_THREADS = 1024
+"""More threads are a slip; a solver would try to start them."""
 
 
 class Refused(ValueError):
@@ -72,18 +94,19 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
 
 
 def positive(unit: str = "") -> Rule:
-    """A finite number > 0."""
-    return _number(lambda x: x > 0, _words("> 0", unit))
+    """A finite number > 0, within :data:`RANGES`."""
+    return _number(lambda x: x > 0, _words("> 0", unit), unit)
 
 
 def non_negative(unit: str = "") -> Rule:
-    """A finite number >= 0."""
-    return _number(lambda x: x >= 0, _words(">= 0", unit))
+    """A finite number >= 0, within :data:`RANGES`."""
+    return _number(lambda x: x >= 0, _words(">= 0", unit), unit)
 
 
 def finite(unit: str = "") -> Rule:
-    """A finite number."""
-    return _number(lambda x: True, _words("a finite number", unit and f"[{unit}]"))
+    """A finite number, within :data:`RANGES`."""
+    words = _words("a finite number", unit and f"[{unit}]")
+    return _number(lambda x: True, words, unit)
 
 
 def between(
@@ -98,14 +121,16 @@ def between(
 
 
 def whole(least: int = 0, most: int | None = None) -> Rule:
-    """A whole number >= least, and <= most; stored as an int."""
+    """A whole number >= least, and <= most (:data:`MOST`); stored as an int."""
     words = f"a whole number >= {least}"
     words += f" and <= {most}" if most is not None else ""
+    most = MOST if most is None else most
 
     def rule(value: Any) -> int:
         number = _real(value, words)
-        if number % 1 or number < least or (most is not None and number > most):
-            raise Refused(words)
+        if number % 1 or number < least or number > most:
+            known = number % 1 or number < least or "<=" in words
+            raise Refused(words if known else f"{words} and <= {most}")
         return value if type(value) is int else int(number)
 
     return rule
@@ -140,7 +165,11 @@ def one_of(kind: str, choices: Iterable[str]) -> Rule:
 
 
 def array(
-    shape: tuple[int | None, ...], unit: str = "", *, entry: Rule | None = None
+    shape: tuple[int | None, ...],
+    unit: str = "",
+    *,
+    entry: Rule | None = None,
+    integers: bool = False,
 ) -> Rule:
     """An array of finite floats, stored as a read-only copy.
 
@@ -148,21 +177,24 @@ def array(
         shape: of the array; None stands for any length.
         unit: of its numbers.
         entry: a rule for numbers that the smallest and the largest must also meet.
+        integers: whether it must have, and keeps, whole numbers.
     """
     size = "x".join("n" if n is None else str(n) for n in shape) or "one"
-    words = _words(f"{size} finite numbers", unit and f"[{unit}]")
+    numbers_are = "whole numbers" if integers else "finite numbers"
+    words = _words(f"{size} {numbers_are}", unit and f"[{unit}]")
+    kinds = "iu" if integers else "iuf"
+    most = RANGES.get(unit, RANGES[""])[1]
 
     def rule(value: Any) -> np.ndarray:
-        try:
-            numbers = np.array(value)
-        except (TypeError, ValueError):  # lists of different lengths
-            raise Refused(words) from None
+        numbers = _array(value, words)
         fits = numbers.ndim == len(shape) and all(
             n is None or n == m for n, m in zip(shape, numbers.shape)
         )
-        if not (fits and numbers.dtype.kind in "iuf" and np.isfinite(numbers).all()):
+        if not (fits and numbers.dtype.kind in kinds and np.isfinite(numbers).all()):
             raise Refused(words)
-        numbers = numbers.astype(float)
+        numbers = numbers.astype(int if integers else float)
+        if numbers.size and abs(numbers).max() > most:
+            raise Refused(_words(f"{words}, none larger than {most:g}", unit))
         if entry is not None and numbers.size:
             entry(float(numbers.min()))
             entry(float(numbers.max()))
@@ -170,6 +202,59 @@ def array(
         return numbers
 
     return rule
+
+
+def numeric() -> Rule:
+    """An array of real numbers of any shape, NaN too: for who checks shapes himself."""
+    words = "an array of numbers"
+
+    def rule(value: Any) -> np.ndarray:
+        numbers = _array(value, words)
+        if numbers.dtype.kind not in "iuf" and numbers.size:
+            raise Refused(words)
+        return numbers
+
+    return rule
+
+
+def interval(unit: str = "") -> Rule:
+    """A smallest and a largest number, stored as a tuple."""
+
+    def rule(value: Any) -> tuple[float, float]:
+        low, high = array((2,), unit)(value).tolist()
+        if low >= high:
+            raise Refused(_words("an increasing pair of finite numbers", unit))
+        return low, high
+
+    return rule
+
+
+def instance(kind: Any, what: str = "") -> Rule:
+    """An object of a class, or of one that is made from it; or of one of several."""
+
+    def rule(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise Refused(what or f"a {getattr(kind, '__name__', kind)}")
+        return value
+
+    return rule
+
+
+def each(rule: Rule, what: str) -> Rule:
+    """Some values that meet a rule, stored as a tuple.
+
+    Args:
+        rule: of each.
+        what: they are, in the plural.
+    """
+
+    def check_each(values: Any) -> tuple:
+        scalar = isinstance(values, np.ndarray) and not values.ndim
+        if scalar or not isinstance(values, tuple | list | np.ndarray):
+            raise Refused(f"a list of {what}")
+        return tuple(rule(value) for value in values)
+
+    return check_each
 
 
 def text(pattern: str = ".+", words: str = "a text that is not empty") -> Rule:
@@ -193,12 +278,74 @@ def optional(rule: Rule) -> Rule:
     return lambda value: None if value is None else rule(value)
 
 
-def _number(holds: Callable[[float], bool], words: str) -> Rule:
+def check_memory(what: str, count: float, each: float = 8.0) -> None:
+    """Refuses a plan, a log or a table that does not fit into memory, unbuilt.
+
+    Args:
+        what: what it is and how to make it smaller: "a log of 3e9 samples (log less
+            often)".
+        count: of its items.
+        each: bytes of an item.
+
+    Raises:
+        InvalidInput: naming its size and the machine's.
+    """
+    need = count * each
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if need > have:
+        raise InvalidInput(
+            f"{what} needs {need / 1e9:.3g} GB, and this machine has "
+            f"{have / 1e9:.3g} GB; ask for less"
+        )
+
+
+def check_log(duration: float, period: float, sample: float = 4e3) -> None:
+    """Refuses a run whose log does not fit into memory.
+
+    Args:
+        duration, period: of the run, and of its samples [s].
+        sample: bytes of one.
+
+    Raises:
+        InvalidInput: naming its size and the machine's.
+    """
+    count = duration / period
+    check_memory(f"a log of {count:.3g} samples over {duration:.3g} s", count, sample)
+
+
+def check_knots(knots: int) -> None:
+    """Refuses a program that does not fit into memory.
+
+    A knot of a legged robot takes some hundred variables, whose rows and factors have
+    some 5,000 nonzeros before fill-in: half a megabyte.
+
+    Raises:
+        InvalidInput: naming its size and the machine's.
+    """
+    check_memory(f"a plan of {knots} knots", knots, 5e5)
+
+
+def _array(value: Any, words: str) -> np.ndarray:
+    try:
+        return np.array(value)
+    except (TypeError, ValueError, OverflowError):  # lists of different lengths
+        raise Refused(words) from None
+
+
+def _number(
+    holds: Callable[[float], bool], words: str, unit: str | None = None
+) -> Rule:
+    least, most = (0.0, math.inf) if unit is None else RANGES.get(unit, RANGES[""])
+
     def rule(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value.item()
-        if not holds(_real(value, words)):
+        number = _real(value, words)
+        if not holds(number):
             raise Refused(words)
+        if number and not least <= abs(number) <= most:
+            size = _words(f"of magnitude {least:g} to {most:g}", unit or "")
+            raise Refused(f"{words}, {size}")
         return value
 
     return rule

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from drakebots.core.checks import array, check, check_value, positive, text
+from drakebots.core.checks import array, check, check_value, instance, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import glue_distance, plates
 from drakebots.design.fit import FitSettings
@@ -62,6 +62,7 @@ class DesignProblem:
     def __post_init__(self):
         check(self, "design", name=text(r"\w+", "letters, digits and _ only"))
         check(self, "design", scale=positive())
+        check(self, "design", limits=instance(Mapping, "a mapping of limits by name"))
         for name, limits in self.limits.items():
             check_value(f"design: limits of {name}", limits, array((2,)))
         if (self.body is None) == (self.surface is None):

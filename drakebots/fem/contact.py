@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from drakebots.core.checks import between, check, check_value, non_negative, positive
+from drakebots.core.checks import (
+    array,
+    between,
+    check,
+    check_value,
+    instance,
+    non_negative,
+    positive,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
@@ -278,6 +286,10 @@ class SurfaceContact:
         check(self, "contact", reach=positive("m"))
         check(self, "contact", margin=between(0, self.reach, "m"))
         check(self, "contact", clearance=non_negative("m"))
+        check_value("contact: points", self.points, array((None,), integers=True))
+        faces = array((None, 3), integers=True)
+        check_value("contact: triangles", self.triangles, faces)
+        check_value("contact: penalty", self.penalty, instance(Penalty))
         if len(self.points) == 0 or len(self.triangles) == 0:
             raise InvalidInput("contact: no points or no triangles; name at least one")
 

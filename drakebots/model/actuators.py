@@ -38,7 +38,8 @@ class Actuator:
 
 def _effort(value: float) -> float:
     """A rule: a positive effort, or inf."""
-    return float(value) if value == float("inf") else positive("N m")(value)
+    infinite = isinstance(value, float) and value == float("inf")
+    return float(value) if infinite else positive("N m")(value)
 
 
 def add_actuators(

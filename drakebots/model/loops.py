@@ -16,7 +16,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, ModelInstanceIndex
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import Refused, array, check, one_of, optional
+from drakebots.core.checks import Refused, array, check, one_of, optional, text
 from drakebots.core.errors import InvalidInput, UnknownName
 
 ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
@@ -66,6 +66,7 @@ class Loop:
     in_file: bool = False
 
     def __post_init__(self):
+        check(self, "loop", rows=text())
         check(
             self,
             f"loop {self.name}",

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from pydrake.systems.framework import Context
 
+from drakebots.core.checks import check, each, instance, text
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.multibody.plant import Robot
 
@@ -37,6 +38,8 @@ class ClosedChain:
     joints: tuple[str, ...]
 
     def __post_init__(self):
+        check(self, "closed chain", robot=instance(Robot))
+        check(self, "closed chain", joints=each(text(), "names of joints"))
         self._split  # noqa: B018  a wrong choice of joints must be found now
 
     @cached_property

@@ -18,7 +18,10 @@ from drakebots.core.errors import (
     InvalidInput,
     UnknownName,
 )
+from drakebots.core.lazy import late
 from drakebots.robots.registry import find_kind, find_task, resolve, robots
+
+results = late("drakebots.results")
 
 if TYPE_CHECKING:
     from drakebots.core.run import Progress
@@ -61,6 +64,7 @@ def track(problem: Any, *, progress: Progress | None = None, **options: Any) -> 
         task = find_kind(kind).track
         if task is None:
             raise InvalidInput(f"nothing tracks a result of kind {kind!r}")
+        results.check_layout(problem)
         warn_if_failed(problem)
         problem = resolve(task.problem)(problem, **options)
     elif options:
@@ -124,9 +128,12 @@ def plot(result: Result, path: str | Path) -> Path:
     Raises:
         UnknownName: for a kind that nobody registered.
         InvalidInput: for another ending.
+        InvalidInput: for data that is not what its kind promises.
         FileProblem: when the file cannot be written.
     """
-    return resolve(find_kind(result.kind).plot)(result, path)
+    kind = find_kind(result.kind)
+    results.check_layout(result)
+    return resolve(kind.plot)(result, path)
 
 
 def record(result: Result, *, model: Model | None = None, **playback: Any) -> Stage:
@@ -148,6 +155,7 @@ def record(result: Result, *, model: Model | None = None, **playback: Any) -> St
         raise InvalidInput(
             f"a result of kind {result.kind!r} has no motion to show; plot it instead"
         )
+    results.check_layout(result)
     chosen = {name: value for name, value in playback.items() if value is not None}
     drawn = resolve(kind.record)
     known = inspect.signature(drawn).parameters

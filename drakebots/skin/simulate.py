@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from drakebots.core.checks import (
+    MOST_THREADS,
     check,
+    check_log,
     finite,
     flag,
     non_negative,
@@ -94,13 +96,14 @@ class SkinSimulation:
         check(self, "", duration=seconds, time_step=seconds, skin_period=seconds)
         check(self, "", time_limit=optional(seconds), period=seconds)
         check(self, "", amplitude=finite("rad"), friction=non_negative())
-        check(self, "", threads=whole(1), unlimited=flag(), ground=flag())
+        check(self, "", threads=whole(1, MOST_THREADS), unlimited=flag(), ground=flag())
         check(self, "", self_collision=flag(), link_collision=flag())
         if self.time_step > self.duration:
             raise InvalidInput(
                 f"time_step {self.time_step:g} s is longer than the run, "
                 f"{self.duration:g} s"
             )
+        check_log(self.duration, self.time_step, 2e3)
         self.joint_motion()
         self.changed(Material())
 

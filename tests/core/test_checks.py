@@ -12,10 +12,17 @@ from drakebots.core.checks import (
     array,
     between,
     check,
+    check_knots,
+    check_log,
+    check_memory,
     check_value,
+    each,
     finite,
     flag,
+    instance,
+    interval,
     non_negative,
+    numeric,
     one_of,
     optional,
     positive,
@@ -78,6 +85,57 @@ def test_numbers(rule, good, bad, says):
         with pytest.raises(InvalidInput, match="x must be") as caught:
             check_value("x", value, rule)
         assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_numbers_that_nothing_has_are_refused():
+    """Their squares, reciprocals and counts would not be numbers any more."""
+    numbers = (positive("m"), non_negative(), finite("N m"))
+    for rule, value in [
+        *((rule, x) for rule in numbers for x in (1e300, 10**30)),
+        (positive("s"), 1e-300),
+        (array((2,), "Pa"), [1.0, -1e300]),
+        (whole(0), 10**30),
+    ]:
+        with pytest.raises(InvalidInput, match="x must be"):
+            check_value("x", value, rule)
+    assert check_value("x", 0.0, finite("s")) == 0.0
+    assert check_value("x", -1e-9, finite("m")) == -1e-9
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_its_size():
+    check_memory("a table", 1e6)
+    with pytest.raises(InvalidInput, match=r"a table needs 8e\+21 GB, .* GB"):
+        check_memory("a table", 1e30)
+    with pytest.raises(InvalidInput, match=r"a log of 1e\+12 samples over 1e\+09 s"):
+        check_log(1e9, 1e-3)
+    with pytest.raises(InvalidInput, match="a plan of 1000000000 knots"):
+        check_knots(10**9)
+
+
+ODD = (None, 1j, b"1", "x", {}, [[]], [[1, 2], [3]], np.array([1j]), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "good"),
+    [
+        (array((None,), integers=True), [1, 2]),
+        (interval("m"), (0, 1)),
+        (instance(dict, "a mapping of names"), None),
+        (each(positive(), "lengths"), (0.5, 1)),
+    ],
+)
+def test_objects_of_other_types(rule, good):
+    """Nothing of numpy's words, and scalars of numpy are numbers."""
+    if good is not None:
+        kept = check_value("x", np.array(good), rule)
+        assert np.array_equal(kept, good)
+    for value in (*ODD, np.float64(1), 10**30):
+        if good is None and isinstance(value, dict):
+            continue
+        with pytest.raises(InvalidInput, match=r"^x must be"):
+            check_value("x", value, rule)
+    with pytest.raises(InvalidInput, match="x must be an array of numbers"):
+        check_value("x", [[1], ["a"]], numeric())
 
 
 def test_flags_texts_and_choices():

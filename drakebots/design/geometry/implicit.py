@@ -23,6 +23,8 @@ from drakebots.core.checks import (
     array,
     between,
     check,
+    each,
+    instance,
     non_negative,
     optional,
     positive,
@@ -191,8 +193,8 @@ class Implicit:
     blend: float = 0.03
 
     def __post_init__(self):
-        object.__setattr__(self, "parts", tuple(self.parts))
-        object.__setattr__(self, "cuts", tuple(self.cuts))
+        check(self, "body", parts=each(instance(Part), "parts"))
+        check(self, "body", cuts=each(instance(HalfSpaceCut), "cuts"))
         if not self.parts:
             raise InvalidInput("body: needs at least one part")
         check(self, "body", blend=non_negative("m"))

@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.checks import Rule, check, check_value, finite, one_of, positive
+from drakebots.core.checks import (
+    Rule,
+    array,
+    check,
+    check_value,
+    each,
+    finite,
+    instance,
+    one_of,
+    positive,
+)
 from drakebots.core.errors import InvalidInput, UnknownName
 
 
@@ -22,7 +32,7 @@ def _each(rule: Rule) -> Rule:
     """A rule for every number of nested tuples, which are kept as they are."""
 
     def check_each(value: Any) -> Any:
-        if isinstance(value, tuple | list | np.ndarray):
+        if isinstance(value, tuple | list) or np.ndim(value):
             for entry in value:
                 check_each(entry)
         else:
@@ -74,6 +84,9 @@ class Servo:
         check(self, what, size=_LENGTHS, screws=_LENGTHS, shaft=_LENGTH, ear=_LENGTH)
         check(self, what, mass=positive("kg"), effort=positive("N m"))
         check(self, what, speed=positive("rad/s"), travel=positive("rad"))
+        for name, count in (("size", 3), ("screws", 2)):
+            check_value(f"{what}: {name}", getattr(self, name), array((count,), "m"))
+        check_value(f"{what}: shaft", self.shaft, positive("m"))
         if self.shaft >= self.size[0]:
             raise InvalidInput(f"{what}: shaft must be < the length, size[0]")
 
@@ -178,6 +191,7 @@ class Build:
     sole_skin: float = 0.008
 
     def __post_init__(self):
+        check(self, "build", servo=instance(Servo))
         lengths = {f.name for f in fields(self)} - {"servo", "density"}
         check(self, "build", **dict.fromkeys(lengths, _LENGTH))
         check(self, "build", density=positive("kg/m^3"))
@@ -336,8 +350,9 @@ class Torso:
         check(self, "torso", centre=_PLACES, brace_centre=finite("m"))
         check(self, "torso", stations=_each(finite()))
         check(self, "torso", battery=_each(positive()), board=_each(positive()))
-        for name, *ends in self.struts:
-            check_value(f"torso: strut {name}", ends, _PLACES)
+        check(self, "torso", struts=each(instance(tuple | list), "struts"))
+        for strut in self.struts:
+            check_value(f"torso: strut {strut[:1]}", strut[1:], _PLACES)
 
 
 @dataclass(frozen=True)

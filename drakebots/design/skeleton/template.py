@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drakebots.core.checks import check, one_of
+from drakebots.core.checks import check, one_of, text
 from drakebots.design.skeleton.links import (
     ABDUCTION,
     FLEXION,
@@ -135,6 +135,7 @@ class Crouched(Template):
     shoulder: str = "pitch"
 
     def __post_init__(self):
+        check(self, "template", name=text())
         check(self, self.name, shoulder=one_of("shoulder", _SHOULDER_AXES))
 
     def limb_parts(self, name: str) -> LimbParts:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from drakebots.core.checks import check_value, numeric
 from drakebots.core.errors import InvalidInput
 
 
@@ -27,8 +28,9 @@ def checked_arrays(
         InvalidInput: for wrong shapes, no cells, positions that are not finite,
             or a corner that is not a vertex.
     """
+    vertices = check_value(f"{what} vertices", vertices, numeric())
     x = np.ascontiguousarray(vertices, dtype=float)
-    c = np.ascontiguousarray(cells)
+    c = np.ascontiguousarray(check_value(f"{what} {cell}s", cells, numeric()))
     if x.ndim != 2 or x.shape[1] != 3:
         raise InvalidInput(f"{what} vertices: shape {x.shape}, needs (n, 3)")
     if c.ndim != 2 or c.shape[1:] != (corners,) or len(c) == 0:

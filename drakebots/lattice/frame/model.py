@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
+from drakebots.core.checks import check, check_value, each, flag, instance, numeric
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame.element import Elements, elements
 from drakebots.lattice.shape import Lattice, Strut, pieces
@@ -41,7 +42,13 @@ class Frame:
     shear: bool = False
 
     def __post_init__(self):
-        positions, beams = np.array(self.positions, float), np.array(self.beams)
+        positions = check_value("positions", self.positions, numeric()).astype(float)
+        beams = check_value("beams", self.beams, numeric())
+        if not isinstance(self.struts, Strut):
+            check(self, "frame", struts=each(instance(Strut), "struts"))
+        if self.up is not None:
+            check_value("frame: up", self.up, numeric())
+        check(self, "frame", shear=flag())
         if positions.ndim != 2 or positions.shape[1] != 3:
             raise InvalidInput(f"positions must be (N, 3), got {positions.shape}")
         if beams.ndim != 2 or beams.shape[1] != 2 or not len(beams):
@@ -196,7 +203,11 @@ class Supports:
     floating: bool = False
 
     def __post_init__(self):
-        object.__setattr__(self, "held", np.array(self.held, dtype=bool))
+        try:
+            held = np.array(self.held, dtype=bool)
+        except (TypeError, ValueError):  # lists of different lengths
+            raise InvalidInput("held must be (N, 6) of true or false") from None
+        object.__setattr__(self, "held", held)
         object.__setattr__(self, "actuators", node_pairs(self.actuators))
 
 

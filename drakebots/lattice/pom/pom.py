@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import between, check_value, positive
+from drakebots.core.checks import between, check, check_value, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape import (
     AXES,
@@ -60,6 +60,7 @@ class Control:
     def __post_init__(self):
         object.__setattr__(self, "node", place_of(self.node))
         object.__setattr__(self, "axis", axis_number(self.axis))
+        check(self, "actuator", name=text(".*", "a text"))
         if not self.name:
             object.__setattr__(self, "name", f"{self.node} {AXES[self.axis]}")
 

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from drakebots.core.checks import between, check, positive
+from drakebots.core.checks import between, check, check_value, numeric, positive
 from drakebots.core.errors import InvalidInput
 
 
@@ -120,7 +120,7 @@ class Lattice:
 
     def __post_init__(self):
         check(self, "", pitch=positive("m"))
-        given = np.asarray(self.voxels)
+        given = check_value("voxels", self.voxels, numeric())
         if given.ndim != 2 or given.shape[1] != 3 or not len(given):
             raise InvalidInput(f"voxels must be (n, 3), n >= 1, got {given.shape}")
         voxels = given.astype(int)

@@ -38,7 +38,8 @@ def axis_number(axis: int | str) -> int:
     """
     if isinstance(axis, str) and axis in tuple(AXES):
         return AXES.index(axis)
-    if not isinstance(axis, str | bool) and axis in (0, 1, 2):
+    number = isinstance(axis, int | np.integer | float) and not isinstance(axis, bool)
+    if number and axis in (0, 1, 2):
         return int(axis)
     raise UnknownName("axis", axis, AXES)
 

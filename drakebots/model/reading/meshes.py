@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import scipy
 from pydrake.geometry import Mesh
 
-from drakebots.core.errors import ModelProblem, one_line
+from drakebots.core.errors import DrakebotsWarning, ModelProblem, one_line
 from drakebots.core.files import replacing
 from drakebots.core.lazy import late
 
@@ -70,7 +73,7 @@ def visual_mesh(path: Path) -> Path:
     """
     path = check_mesh_file(path)
     if path.suffix.lower() in _DRAWN:
-        return _without_lost_materials(_hull_known(path))
+        return _with_own_files(_hull_known(path))
     return _converted(path, "visual", lambda: [coarser(p) for p in read_parts(path)])
 
 
@@ -87,7 +90,8 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
     path = check_mesh_file(path)
     large = hull and path.suffix.lower() == ".obj" and path.stat().st_size > LARGE
     if path.suffix.lower() in _TOUCHED and not large:
-        return _hull_known(path)
+        # It is drawn, too, where a model has nothing else to draw.
+        return _with_own_files(_hull_known(path))
     kind = "hull" if hull else "surface"
     return _converted(
         path, kind, lambda: [join(read_parts(path), hull=hull)], colors=False
@@ -142,23 +146,106 @@ def _hull_known(path: Path) -> Path:
     return path
 
 
-def _without_lost_materials(path: Path) -> Path:
-    """An .obj whose library of materials is missing, without it; else the path.
+def _with_own_files(path: Path) -> Path:
+    """A mesh as Meshcat may have it: with no file that is not of the mesh.
 
-    Meshcat complains of each that it cannot open. The model's color is used then.
+    Meshcat copies into a page whatever an .obj names as its library of materials, a
+    library as its textures, and a .gltf as buffers and images. An .obj goes without its
+    materials where one is missing (Meshcat complains of each that it cannot open), is
+    another file of the machine, or none of a library's kind; a color of the model is
+    used then. A .gltf is refused.
+
+    Raises:
+        ModelProblem: for a .gltf that names a file which is not near it.
     """
-    if path.suffix.lower() != ".obj":
+    if path.suffix.lower() == ".vtk":
+        return path
+    if path.suffix.lower() == ".gltf":
+        for uri in _gltf_files(path):
+            if not _belongs(path, path.parent / uri, folders=1):
+                raise ModelProblem(
+                    path, f"names {uri}, which is not below its folder; move it there"
+                )
         return path
     text = path.read_text(encoding="utf-8", errors="replace")
-    libraries = re.findall(r"^mtllib[ \t]+(.+?)\s*$", text, re.MULTILINE)
-    if all((path.parent / library).is_file() for library in libraries):
+    # As Drake looks for libraries: anywhere in the text, and up to a space.
+    libraries = re.findall(r"mtllib\s+[\\\"]*([^\s\\\"]+)", text)
+    lost = [x for x in libraries if not _is_library(path, path.parent / x)]
+    if not lost:
         return path
+    if any((path.parent / name).exists() for name in lost):
+        warnings.warn(
+            f"{path}: drawn without its materials, for {lost[0]} is none of a library "
+            "and its pictures near the mesh",
+            DrakebotsWarning,
+            stacklevel=2,
+        )
     target = mesh_cache() / f"{path.stem}-plain{_VERSION}-{_digest(path)}.obj"
     if not target.is_file():
-        lines = re.compile(r"^(mtllib|usemtl)\b.*$", re.MULTILINE)
+        lines = re.compile(r"^.*mtllib.*$|^usemtl\b.*$", re.MULTILINE)
+        # A library's name may stand a line below its word.
+        plain = lines.sub("", text).replace("mtllib", "")
         with replacing(target) as file:
-            file.write_text(lines.sub("", text), encoding="utf-8")
+            file.write_text(plain, encoding="utf-8")
     return target
+
+
+_LIBRARY_WORDS = re.compile(
+    r"(newmtl|K[adse]|T[fr]|N[si]|d|illum|sharpness|P[a-z]+|aniso[a-z]*|norm|disp|decal"
+    r"|bump|refl|map_\w+)\b|#|$"
+)
+"""How a line of a library of materials begins."""
+
+_PICTURES = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|BM|GIF8|RIFF....WEBP|\xabKTX|II\*|MM\0", re.S
+)
+"""How a file of a picture begins."""
+
+
+def _is_library(mesh: Path, library: Path) -> bool:
+    """Whether a file is a library of materials that Meshcat may copy into a page."""
+    if not _belongs(mesh, library) or library.stat().st_size > MAX_BYTES:
+        return False
+    lines = library.read_text(encoding="utf-8", errors="replace").splitlines()
+    if not all(_LIBRARY_WORDS.match(line.strip()) for line in lines):
+        return False
+    named = [
+        library.parent / word.strip("\"'")
+        for line in lines
+        if re.match(r"\s*(map_|bump|disp|decal|refl|norm)", line)
+        for word in (*line.split()[1:], line.strip().partition(" ")[2])
+    ]
+    return all(_is_picture(mesh, file) for file in named if os.path.lexists(file))
+
+
+def _is_picture(mesh: Path, file: Path) -> bool:
+    if not _belongs(mesh, file):
+        return False
+    with open(file, "rb") as content:
+        return _PICTURES.match(content.read(12)) is not None
+
+
+def _belongs(mesh: Path, file: Path, *, folders: int = 2) -> bool:
+    """Whether a file lies below the mesh's folder, or below one that holds that."""
+    try:
+        near = Path(os.path.realpath(mesh.parent))
+        for _ in range(folders - 1):
+            near = near if near.parent == Path("/") else near.parent
+        real = Path(os.path.realpath(file))
+        return real.is_file() and near != Path("/") and real.is_relative_to(near)
+    except (OSError, ValueError):
+        return False
+
+
+def _gltf_files(path: Path) -> list[str]:
+    """What a .gltf has in other files."""
+    try:
+        top = json.loads(path.read_bytes())
+        parts = [*top.get("buffers", []), *top.get("images", [])]
+        uris = [str(part["uri"]) for part in parts if "uri" in part]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelProblem(path, f"is no glTF ({one_line(error)[:80]})") from error
+    return [unquote(uri) for uri in uris if not uri.startswith("data:")]
 
 
 def _digest(path: Path) -> str:

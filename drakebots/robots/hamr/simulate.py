@@ -25,7 +25,14 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder, OutputPort
 from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
 
-from drakebots.core.checks import check, non_negative, optional, positive, whole
+from drakebots.core.checks import (
+    check,
+    check_log,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd
 from drakebots.core.units import MM_G_MS
@@ -110,6 +117,7 @@ class HamrRun:
 
     def _sample_period(self, cycle: float) -> float:
         desired = self.log_period or min(1e-3, cycle / 200)
+        check_log(self.cycles * cycle, max(desired, self.time_step))
         return max(1, round(desired / self.time_step)) * self.time_step
 
 

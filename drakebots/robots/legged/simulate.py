@@ -19,6 +19,7 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots.core.checks import (
     check,
+    check_log,
     finite,
     flag,
     non_negative,
@@ -107,6 +108,7 @@ class Simulation:
             log_period=positive("s"),
             time_limit=optional(positive("s")),
         )
+        check_log(self.duration, self.log_period)
 
 
 def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result:

@@ -19,6 +19,7 @@ import xarray as xr
 
 from drakebots.core.checks import (
     check,
+    check_log,
     finite,
     non_negative,
     one_of,
@@ -122,6 +123,7 @@ class Tracking:
             time_step=optional(positive("s")),
             time_limit=optional(positive("s")),
         )
+        check_log(self.settle + self.cycles, LOG_PERIOD)
         needed = ("position", "velocity", "foot_force", "input")
         has = all(name in self.plan.data for name in needed)
         if not has or "periodic" not in self.plan.metrics:

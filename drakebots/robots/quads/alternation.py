@@ -18,7 +18,14 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, non_negative, optional, positive, whole
+from drakebots.core.checks import (
+    MOST_THREADS,
+    check,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.run import Verdict
 from drakebots.model import model_provenance
 from drakebots.results import Result
@@ -74,7 +81,7 @@ class PlanOptions:
             max_iterations=whole(1),
             min_iterations=whole(1),
             knot_spacing=whole(1),
-            threads=whole(1),
+            threads=whole(1, MOST_THREADS),
             time_limit=optional(positive("s")),
         )
 

@@ -33,6 +33,7 @@ from pydrake.systems.framework import Diagram, DiagramBuilder, EventStatus
 from drakebots.core.checks import (
     between,
     check,
+    check_log,
     flag,
     non_negative,
     optional,
@@ -167,6 +168,8 @@ class VoxelSimulation:
             log_period=positive("s"),
             time_limit=optional(positive("s")),
         )
+        length = self.settle + 8 * self.cycles * self.pose_time
+        check_log(length, max(self.log_period, self.time_step))
         if self.directional == 1:
             raise InvalidInput("directional must be < 1: mu forward would be 0")
         if self.log_period > self.pose_time:

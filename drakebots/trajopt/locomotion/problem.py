@@ -10,6 +10,7 @@ import numpy as np
 
 from drakebots.core.checks import (
     check,
+    check_knots,
     check_value,
     finite,
     flag,
@@ -159,6 +160,7 @@ class LocomotionProblem:
             periodic=optional(flag()),
             integrator=one_of("integrator", INTEGRATORS),
         )
+        check_knots(self.knots)
         if isinstance(self.torque, Mapping):
             for name, limit in self.torque.items():
                 check_value(f"torque limit of {name}", limit, non_negative("N m or N"))

@@ -1,11 +1,13 @@
 """Meshes that Drake can use, made from those it cannot."""
 
+import json
+
 import numpy as np
 import pytest
 import trimesh
 from pydrake.geometry import Mesh
 
-from drakebots.core.errors import ModelProblem
+from drakebots.core.errors import DrakebotsWarning, ModelProblem
 from drakebots.model.reading import meshes
 from drakebots.model.reading.meshes import (
     Part,
@@ -64,6 +66,53 @@ def test_a_converted_mesh_is_made_once(tmp_path):
 def test_good_meshes_are_used_as_they_are(tmp_path):
     path = saved(tmp_path / "leg.obj", l_shape())
     assert visual_mesh(path) == collision_mesh(path) == path
+
+
+BOX = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+@pytest.mark.parametrize("line", ["mtllib {}", "# mtllib {}", "mtllib\n{}", "mtllib l"])
+def test_no_other_file_of_the_machine_is_named(tmp_path, line):
+    """Meshcat copies what a mesh names into the page, wherever it lies."""
+    secret = tmp_path / "secret"
+    secret.write_text("root:x:0\n")
+    folder = tmp_path / "robot" / "meshes"
+    folder.mkdir(parents=True)
+    (folder / "l").symlink_to(secret)
+    path = folder / "leg.obj"
+    path.write_text(line.format(secret) + "\n" + BOX)
+    for use in (visual_mesh, collision_mesh):
+        with pytest.warns(DrakebotsWarning, match="drawn without its materials"):
+            used = use(path)
+        assert "mtllib" not in used.read_text()
+        assert trimesh.load(used, force="mesh").volume == pytest.approx(1 / 6)
+
+
+def test_materials_and_pictures_near_a_mesh_are_kept(tmp_path):
+    folder = tmp_path / "robot" / "meshes"
+    folder.mkdir(parents=True)
+    (folder / "leg.mtl").write_text("# grey\nnewmtl a\nKd 1 0 0\nmap_Kd ../leg.png\n")
+    path = folder / "leg.obj"
+    path.write_text("mtllib leg.mtl\n" + BOX)
+    picture = tmp_path / "robot" / "leg.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert visual_mesh(path) == path
+    picture.write_text("root:x:0\n")  # no picture
+    with pytest.warns(DrakebotsWarning, match="leg.mtl"):
+        assert visual_mesh(path) != path
+
+
+def test_a_gltf_with_a_file_from_elsewhere_is_refused(tmp_path):
+    sound = trimesh.exchange.gltf.export_gltf(trimesh.Scene(trimesh.creation.box()))
+    for name, content in sound.items():
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / "model.gltf"
+    assert visual_mesh(path) == path
+    top = json.loads(path.read_text())
+    top["images"] = [{"uri": "/etc/hostname"}]
+    path.write_text(json.dumps(top))
+    with pytest.raises(ModelProblem, match="names /etc/hostname, which is not below"):
+        visual_mesh(path)
 
 
 def test_a_large_collision_mesh_is_kept_as_its_hull(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.polynomial import polynomial as npoly
 
-from drakebots.core.checks import array, check_value, whole
+from drakebots.core.checks import array, check, check_value, interval, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import si_factor
 from drakebots.robots.gecko.model import Gecko, Pose, parameters
@@ -49,14 +49,7 @@ class Domain:
     q2: tuple[float, float]
 
     def __post_init__(self):
-        for name in ("q1", "q2"):
-            low, high = map(float, getattr(self, name))
-            if not (np.isfinite([low, high]).all() and low < high):
-                raise InvalidInput(
-                    f"domain: {name} must be an increasing finite range, "
-                    f"got {low:g}..{high:g}"
-                )
-            object.__setattr__(self, name, (low, high))
+        check(self, "domain", q1=interval("rad"), q2=interval())
 
     def check(self, q1, q2) -> tuple[np.ndarray, np.ndarray]:
         """q1 and q2 as arrays of one shape.

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, whole
+from drakebots.core.checks import array, check, check_value, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict
 from drakebots.results import Result, provenance
@@ -57,7 +57,8 @@ class VelocitySpace:
     def __post_init__(self):
         gecko(self.size, self.weights)
         for name in ("q1", "q2"):
-            values = tuple(map(float, getattr(self, name)))
+            grid = check_value(name, getattr(self, name), array((None,)))
+            values = tuple(grid.tolist())
             if len(values) < 2 or (np.diff(values) <= 0).any():
                 raise InvalidInput(
                     f"{name}: the grid must increase and have at least 2 values, "

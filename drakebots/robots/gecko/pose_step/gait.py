@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import between, check_value, whole
+from drakebots.core.checks import between, check_value, finite, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.gecko.model import Gecko, Pose, fixation, gait_law, pose_at
 from drakebots.robots.gecko.pose_step.pose_step import Step, pose_step
@@ -27,7 +27,8 @@ def check_gait(q1, q2) -> tuple[float, float]:
     Raises:
         InvalidInput: unless q1 is within 0..180 deg, 0 excluded, and q2 within -1..1.
     """
-    q1, q2 = float(q1), float(q2)
+    q1 = float(check_value("step length q1", q1, finite("rad")))
+    q2 = float(check_value("steering q2", q2, finite()))
     if not 0 < q1 <= np.pi:
         raise InvalidInput(
             f"step length q1 must be > 0 and within 0..180 deg, got {np.degrees(q1):g}"

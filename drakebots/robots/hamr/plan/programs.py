@@ -39,6 +39,7 @@ import numpy as np
 from drakebots.core.checks import (
     between,
     check,
+    check_knots,
     check_value,
     flag,
     non_negative,
@@ -195,6 +196,7 @@ class _PlanProblem(OnSurface):
             symmetric=flag(),
             time_limit=optional(positive("s")),
         )
+        check_knots(self.knots)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from drakebots.core.checks import (
     array,
     between,
     check,
+    check_knots,
+    check_log,
     check_value,
     finite,
     non_negative,
@@ -153,6 +155,8 @@ class Control:
             log_period=positive("s"),
             time_limit=optional(positive("s")),
         )
+        check_log(self.duration, self.log_period)
+        check_knots(self.knots)
         if not isinstance(self.terrain, Flat | Step):
             raise InvalidInput(
                 f"terrain {type(self.terrain).__name__} has no shape for the plant; "

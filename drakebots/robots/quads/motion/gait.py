@@ -16,7 +16,14 @@ import scipy.sparse as sp
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
-from drakebots.core.checks import check, check_value, finite, positive, whole
+from drakebots.core.checks import (
+    check,
+    check_memory,
+    check_value,
+    finite,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.robots.quads.motion.motion import (
     GRAVITY,
@@ -251,6 +258,7 @@ def synthesize(
     knots = max(8, round(gait.period / knot))
     period = knots * knot
     K = cycles * knots + 1
+    check_memory(f"a motion of {cycles} cycles", K, 1e4)
     N = (K - 1) * KNOT_SPACING + 1
     footfall = gait_footfall(
         quad.feet, gait.phases, period=period, duty=gait.duty, frames=N, dt=dt

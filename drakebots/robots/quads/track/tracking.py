@@ -13,7 +13,14 @@ from __future__ import annotations
 import time as clock
 from dataclasses import dataclass
 
-from drakebots.core.checks import check, non_negative, positive, whole
+from drakebots.core.checks import (
+    MOST_THREADS,
+    check,
+    check_log,
+    non_negative,
+    positive,
+    whole,
+)
 from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
@@ -61,8 +68,15 @@ class Tracking(OpenLoop):
 
     def __post_init__(self):
         super().__post_init__()
-        check(self, "", cycles=whole(1), settle=non_negative("s"), threads=whole(1))
+        check(
+            self,
+            "",
+            cycles=whole(1),
+            settle=non_negative("s"),
+            threads=whole(1, MOST_THREADS),
+        )
         check(self, "", time_step=positive("s"), skin_period=positive("s"))
+        check_log(self.cycles + self.settle, self.time_step)
         self.ground  # noqa: B018 - checks its numbers
 
     @property
