@@ -239,7 +239,8 @@ def _run(argv: Sequence[str], running: Running) -> int:
         print(f"drakebots: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as error:
-        print("drakebots: {}: {}".format(*ended_by(error)), file=sys.stderr)
+        message = ended_by(error)[1].partition(";")[0]
+        print(f"drakebots: {message}, before it had a result", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of a pipe went away; that is not an error of ours.

@@ -7,11 +7,14 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from drakebots.cli import COMMANDS, find_command, inputs, main, parse
+from drakebots.core.run import Command as Running
+from drakebots.core.run import CtrlC
 from drakebots.model import load
 from drakebots.results import load_result
 from tests.helpers.scripts import is_picture
@@ -170,12 +173,25 @@ def test_truncated_result_is_one_line(run, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
-def test_time_limit_keeps_what_was_reached(tmp_path, capsys):
-    """A run out of time exits 1 and its result loads, marked so."""
+def test_time_limit_keeps_what_was_reached(tmp_path, capsys, monkeypatch):
+    """A run out of time exits 1 and its result loads, marked so; nothing is drawn."""
+    limit, check, checks = Running.limit, CtrlC.check, iter(range(10**6))
+
+    def late(self):
+        if next(checks) == 30:
+            limit(running[0], 1e-3)
+            time.sleep(0.01)
+        check(self)
+
+    running = []
+    monkeypatch.setattr(Running, "limit", lambda self, seconds: running.append(self))
+    monkeypatch.setattr(CtrlC, "check", late)
     out = tmp_path / "late.nc"
-    argv = ["simulate", "hamr", "--cycles", "50", "--time-limit", "0.3"]
-    assert main([*argv, "-o", str(out)]) == 1
-    assert "time limit" in capsys.readouterr().err
+    argv = ["simulate", "hamr", "--cycles", "50", "--time-limit", "100", "-o", str(out)]
+    assert main([*argv, "--html", str(tmp_path / "late.html")]) == 1
+    err = capsys.readouterr().err
+    assert "time limit" in err and f"saved {out}; could not draw" in err
+    assert [file.name for file in tmp_path.iterdir()] == ["late.nc"]
     result = load_result(out)
     assert result.verdict == "time limit"
     assert result.data.sizes["time"] > 1
