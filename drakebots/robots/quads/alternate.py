@@ -14,14 +14,14 @@ in rad and lengths in units of 0.1 m. The paper gives no norm and no tolerance.
 from __future__ import annotations
 
 import time as clock
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.ndimage import uniform_filter1d
 
-from drakebots.core.errors import NoSolution
 from drakebots.core.files import check_output
-from drakebots.core.run import Progress, Verdict
+from drakebots.core.run import Progress, Verdict, ended_by
 from drakebots.results import Result
 from drakebots.robots.quads.alternation import (
     Alternation,
@@ -62,12 +62,12 @@ def alternate(
     Returns:
         The best step-by-step plan with the motion it followed and all stages; see
         :mod:`~drakebots.robots.quads.alternation`. It failed if no iteration meets the
-        tolerance; Ctrl-C and the time limit leave the best so far.
+        tolerance; Ctrl-C and the time limit leave the best so far. Where they end the
+        first space-time program, that is its best iterate, of kind "quads.space_time".
 
     Raises:
         InvalidInput: from the check of the motion, before solving.
         FileProblem: when the path cannot be written.
-        NoSolution: when the first space-time program is cut short.
     """
     if path is not None:
         check_output(path)
@@ -76,43 +76,46 @@ def alternate(
     stages: list[Stage] = []
     influence = follow = plan = None
     verdict, message = Verdict.FAILED, ""
-    for k in range(problem.max_iterations):
-        plan = run.space_time(k, influence, follow, plan)
-        if not plan.ok and k == 0 and plan.solution.verdict is not Verdict.FAILED:
-            raise NoSolution(
-                f"{problem.motion.name}: the first space-time program was cut short "
-                f"({plan.solution.message}); there is no plan yet"
-            )
-        if plan.solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
-            verdict, message = plan.solution.verdict, plan.solution.message
-            break
-        stage = run.frames(k, plan)
-        stages.append(stage)
-        verdict, message = _judge(problem, stages)
-        if path is not None:
-            _result(problem, stages, verdict, message, provenance, began).save(path)
-        if verdict is not Verdict.FAILED:
-            break
-        if run.left() == LATE:
-            verdict = Verdict.TIME_LIMIT
-            message = f"stopped at the time limit of {problem.time_limit:g} s"
-            break
-        reached = stage.usable(problem.fall / 2)
-        motion = frame_motion(plan)
-        if not problem.ignore_skin:
-            influence = skin_influence(
-                problem.robot,
-                stage.frames,
-                motion,
-                reached=reached,
-                window=problem.knot_spacing,
-                base=problem.base,
-            )
-        follow = np.array(motion[0])
-        follow[:reached] = stage.reached[:reached]
-    if verdict is Verdict.FAILED:
-        message = _kept(problem, stages) or message
-    result = _result(problem, stages, verdict, message, provenance, began)
+    try:
+        for k in range(problem.max_iterations):
+            plan = run.space_time(k, influence, follow, plan)
+            if plan.solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
+                verdict, message = plan.solution.verdict, plan.solution.message
+                break
+            stage = run.frames(k, plan)
+            stages.append(stage)
+            verdict, message = _judge(problem, stages)
+            if path is not None:
+                _result(problem, stages, verdict, message, provenance, began).save(path)
+            if verdict is not Verdict.FAILED:
+                break
+            if run.left() == LATE:
+                verdict = Verdict.TIME_LIMIT
+                message = f"stopped at the time limit of {problem.time_limit:g} s"
+                break
+            reached = stage.usable(problem.fall / 2)
+            motion = frame_motion(plan)
+            if not problem.ignore_skin:
+                influence = skin_influence(
+                    problem.robot,
+                    stage.frames,
+                    motion,
+                    reached=reached,
+                    window=problem.knot_spacing,
+                    base=problem.base,
+                )
+            follow = np.array(motion[0])
+            follow[:reached] = stage.reached[:reached]
+    except KeyboardInterrupt as error:
+        if plan is None:
+            raise
+        verdict, message = ended_by(error)
+    if not stages:
+        result = replace(plan.result(), verdict=verdict, message=message)
+    else:
+        if verdict is Verdict.FAILED:
+            message = _kept(problem, stages) or message
+        result = _result(problem, stages, verdict, message, provenance, began)
     if path is not None:
         result.save(path)
     return result

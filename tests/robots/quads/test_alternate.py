@@ -183,6 +183,17 @@ def test_ctrl_c_keeps_the_frames_so_far(robot, lift, tmp_path):
     assert load_result(path).data.sizes["time"] == len(result.data.time)
 
 
+def test_ctrl_c_keeps_the_first_space_time_program(robot, lift, tmp_path):
+    path = tmp_path / "cut.nc"
+
+    def press(stage, done, end):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    result = alternate(Alternation(robot, lift), path=path, progress=press)
+    assert result.verdict is Verdict.INTERRUPTED and result.kind == "quads.space_time"
+    assert load_result(path).data.sizes["time"] == len(lift.com)
+
+
 def test_moving_state_moves_as_one(robot):
     """A base that drifts and turns carries all of the skin along."""
     stepper = robot.skinned.stepper(5e-3)
