@@ -22,7 +22,7 @@ import xarray as xr
 from scipy.optimize import differential_evolution
 
 from drakebots.core.checks import check, non_negative, optional, positive, whole
-from drakebots.core.run import CtrlC, Progress, Verdict
+from drakebots.core.run import CtrlC, Progress, Verdict, ended_by
 from drakebots.model import parameters_of
 from drakebots.results import Result, provenance
 from drakebots.robots.voxels.model import ACTUATORS, MODEL
@@ -141,8 +141,8 @@ def search_gait(
             if len(tried) < problem.walks:
                 verdict = Verdict.TIME_LIMIT
                 message = f"stopped at the time limit after {len(tried)} walks"
-        except KeyboardInterrupt:
-            verdict, message = Verdict.INTERRUPTED, "interrupted; the best is kept"
+        except KeyboardInterrupt as error:
+            verdict, message = ended_by(error)
     return _result(problem, tried, verdict, message, time.perf_counter() - began)
 
 
