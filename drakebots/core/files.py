@@ -14,6 +14,7 @@ import itertools
 import math
 import os
 import platform
+import shutil
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -378,6 +379,20 @@ def _is_open(path: Path, file: int) -> bool:
         return False
 
 
+def part_folder(target: Path) -> Path:
+    """A new folder beside a file, to make it in; the caller removes it.
+
+    Where the process is killed, the next that makes one for this file removes it.
+
+    Raises:
+        OSError: where it cannot be made.
+    """
+    _remove_left(target)
+    folder = _part(target)
+    folder.mkdir()
+    return folder
+
+
 def _part(target: Path) -> Path:
     number = next(_part_numbers)
     return target.with_name(f"{_part_start(target)}{os.getpid()}-{number}")
@@ -412,7 +427,10 @@ def _remove(part: Path) -> None:
     # After a failure the folder may be gone or refuse this too; the failure
     # itself is what the user must see.
     with suppress(OSError):
-        part.unlink()
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "plan hamr": ("plan", "hamr", "--knots", "17", "--checkpoint", "x.npz", "-o"),
     "simulate hamr": ("simulate", "hamr", "--cycles", "3", "--html", "x.html", "-o"),
     "simulate leg": ("simulate", "skinned-leg", "--duration", "0.3", "-o"),
-    "simulate gecko": ("simulate", "gecko", "--engine", "drake", "-o"),
+    "simulate gecko": ("simulate", "gecko", "--html", "x.html", "-o"),
     "simulate voxel": ("simulate", "voxel", "--cycles", "1", "-o"),
     "simulate file": ("simulate", EXAMPLE, "--duration", "2", "--plot", "x.png", "-o"),
     "mpc": ("mpc", "mini_cheetah", "--duration", "0.5", "-o"),

@@ -12,7 +12,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.files import part_folder
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,15 @@ def compiled(
     cc = compiler()
     if cc is None:
         return list(functions)
-    jobs = [
-        _Job(f, cc, source) if f.n_instructions() >= WORTH_IT else None
-        for f, source in zip(functions, sources)
-    ]
-    return [job.finish() if job else f for job, f in zip(jobs, functions)]
+    jobs: list[_Job | None] = []
+    try:
+        for f, source in zip(functions, sources):
+            large = f.n_instructions() >= WORTH_IT
+            jobs.append(_Job(f, cc, source) if large else None)
+        return [job.finish() if job else f for job, f in zip(jobs, functions)]
+    finally:
+        for job in filter(None, jobs):  # Ctrl-C
+            job.stop()
 
 
 class _Job:
@@ -233,7 +237,7 @@ class _Job:
             self.target = None
 
     def _start(self, code: str, cc: str) -> None:
-        self.work = Path(tempfile.mkdtemp(dir=self.target.parent))
+        self.work = part_folder(self.target)
         source = self.work / "function.c"
         source.write_text(code)
         self.process = subprocess.Popen(
@@ -247,19 +251,20 @@ class _Job:
             return self.function
         try:
             if self.process is not None:
-                try:
-                    code = self.process.wait()
-                    if code == 0:
-                        os.replace(self.work / "function.so", self.target)
-                finally:
-                    if self.process.poll() is None:
-                        self.process.kill()
-                    shutil.rmtree(self.work, ignore_errors=True)
-                if code != 0:
+                if self.process.wait() != 0:
                     return self.function
+                os.replace(self.work / "function.so", self.target)
             return ca.external(self.function.name(), str(self.target))
         except (OSError, RuntimeError):
             return self.function
+
+    def stop(self) -> None:
+        """Ends the compiler if it runs, and removes its files."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            shutil.rmtree(self.work, ignore_errors=True)
 
 
 def compile_blocks(blocks) -> list[dict[str, ca.Function]]:

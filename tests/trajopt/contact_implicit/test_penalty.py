@@ -1,8 +1,18 @@
 """Starts from an answer with fewer knots, and weights that grow."""
 
 import numpy as np
+import pytest
 
-from drakebots.trajopt.contact_implicit import on_knots
+from drakebots.core.run import Verdict
+from drakebots.trajopt.contact_implicit import (
+    Clock,
+    Rung,
+    on_knots,
+    solve_penalty_continuation,
+    start_from,
+)
+from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.solvers import solve
 
 
 def test_a_motion_at_other_knots():
@@ -28,3 +38,56 @@ def test_unequal_steps_become_equal():
     out = on_knots(parts, 5)
     np.testing.assert_allclose(out["h"], 0.1)
     np.testing.assert_allclose(out["q"].ravel(), [0, 1, 2, 3, 4])
+
+
+def sliding(weight):
+    """min (a - 1)^2 + (c - 1)^2 + w s with a c <= s: the smaller of a and c is 0."""
+    b = ProgramBuilder("sliding")
+    x = b.add_variables("x", 1, ["a", "c"], lower=0, upper=5)
+    s = b.add_variables("s", 1, [""], lower=0, upper=5)
+    b.cost("goal", {"x": x.indices}, lambda x: (x[0] - 1) ** 2 + (x[1] - 1.1) ** 2)
+    b.cost("slack", {"s": s.indices}, lambda s: weight * s[0])
+    b.constraint(
+        "product",
+        {"x": x.indices, "s": s.indices},
+        lambda x, s: x[0] * x[1] - s[0],
+        upper=0.0,
+    )
+    return weight, b.build()
+
+
+def climb(solver, path=None):
+    return solve_penalty_continuation(
+        sliding,
+        (0.5, 3.0, 30.0),
+        start_from(path, lambda program: np.full(program.num_variables, 0.5)),
+        solver,
+        options=lambda program, x, later: {"mu_init": 1e-2 if later else 0.1},
+        done=lambda stages: False,
+        clock=Clock(),
+        rung=Rung.of(path),
+    )
+
+
+@pytest.mark.parametrize("stopped", [2, 3])
+def test_a_stopped_continuation_goes_on_at_its_rung(tmp_path, stopped):
+    """And comes to the bits and the stages of one that was not stopped."""
+    path, solves = tmp_path / "best.npz", []
+
+    def cut(program, x, *, monitor=None, **more):
+        solves.append(x)
+        late = len(solves) == stopped
+        stop = (lambda iteration: iteration.number >= 2) if late else None
+        solution = solve(program, x, checkpoint=path, monitor=stop, **more)
+        if late:
+            raise KeyboardInterrupt
+        return solution
+
+    whole = climb(solve)
+    assert whole.solution.ok and whole.stages[-1].slack < 1e-6 < whole.stages[0].slack
+    first = climb(cut)
+    assert first.solution.verdict is Verdict.INTERRUPTED
+    assert len(first.stages) == stopped - 1
+    resumed = climb(solve, path)
+    np.testing.assert_array_equal(resumed.solution.x, whole.solution.x)
+    assert resumed.stages == whole.stages
