@@ -10,14 +10,16 @@ from matplotlib.figure import Figure
 from voxel_figures import FIGURES
 from voxel_loss import plot_dissipation, plot_loss_table
 from voxel_planes import plot_numbering
+from voxel_robot import RECORDED, plot_recording, read_recording
 
 from drakebots import plot
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.io import LatticeSpec
 from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.plots.lattice import draw_nodes, plot_lattice
-from drakebots.robots.voxels.model.robot import ACTUATORS, VoxelRobot
+from drakebots.robots.voxels.gait import GaitMotion, paper_gait
+from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
 from drakebots.robots.voxels.plan import ReachProblem, Target
 from drakebots.robots.voxels.plan import plan as plan_reach
 from drakebots.view.lattice.record import actuators_of, lattice_of, lattice_of_nodes
@@ -45,6 +47,29 @@ def test_quick_figures_by_the_script(tmp_path, capsys):
     assert printed["fig6"]["slope"] == pytest.approx(0.998, abs=1e-3)
     assert printed["fig2"]["max_loss"][1][1] == pytest.approx(0.0461, abs=1e-4)
     assert facts["fig1"]["signs_right"] is True
+
+
+def test_a_users_recording_is_drawn(tmp_path):
+    """The gait at 2.3 mm, walked and turned: half ranges of 2.3 mm come back."""
+    robot, turn = VoxelRobot(), np.radians(np.linspace(80, 130, 400))
+    motion = GaitMotion(paper_gait(2.3e-3).poses, 1.0, 1.0, 0.0)
+    u = [motion(t) for t in np.linspace(1, 40, 400)]
+    places = [MARKERS[name] for name in RECORDED]
+    seen = robot.displacements(u, places)[..., :2]
+    seen = seen + robot.pitch / 2 * np.array(places)[:, :2]
+    c, s = np.cos(turn)[:, None], np.sin(turn)[:, None]
+    x, y = seen[..., 0], seen[..., 1]
+    seen = np.stack([c * x - s * y + 0.1 * turn[:, None], s * x + c * y], axis=-1)
+    np.save(tmp_path / "marks.npy", 100 * seen)
+    recording = read_recording(tmp_path / "marks.npy")
+    assert np.allclose(recording.half_range, 2.3e-3, atol=2e-4)
+    assert is_picture(plot_recording(recording, tmp_path / "fig7.png"))
+    np.save(tmp_path / "mixed.npy", 100 * seen[:, [0, 2, 1, 3]])
+    mixed = read_recording(tmp_path / "mixed.npy")
+    assert recording.names == RECORDED and mixed.names == ("gb", "gr", "yb", "yr")
+    np.save(tmp_path / "small.npy", seen)
+    with pytest.raises(FileProblem, match="square"):
+        read_recording(tmp_path / "small.npy")
 
 
 def test_nodes_are_drawn_in_their_place():

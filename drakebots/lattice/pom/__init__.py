@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.lattice.pom.calibrate import calibrate, read_measurements
+    from drakebots.lattice.pom.calibrate import (
+        BodyFrame,
+        body_frame,
+        calibrate,
+        read_measurements,
+    )
     from drakebots.lattice.pom.elastic import ElasticPOM
     from drakebots.lattice.pom.kinematics import (
         Conflict,

@@ -243,7 +243,7 @@ class _Space:
             _, chosen = best
             swaps = [
                 (*chosen[:i], k, *chosen[i + 1 :])
-                for i in range(size)
+                for i in range(len(chosen))  # fewer where a smaller set was better
                 for k in everything
                 if k not in chosen
             ]

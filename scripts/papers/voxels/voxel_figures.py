@@ -2,6 +2,11 @@
 
 python scripts/papers/voxels/voxel_figures.py -o out      # some 15 seconds
 python scripts/papers/voxels/voxel_figures.py -o out --quick
+python scripts/papers/voxels/voxel_figures.py -o out --markers marks_cm.npy
+
+The last one also draws the authors' recording of the robot's markers, which has no
+licence and so is read where you have it: MotionCapture/marks_cm.npy of their public
+repository VOXELS.
 
 Source: Tebyani et al., "A Geometric Kinematic Model for Flexible Voxel-Based Robots"
 (2022).
@@ -32,8 +37,10 @@ from voxel_loss import (
 from voxel_planes import groups, plot_layers, plot_numbering, plot_pair
 from voxel_robot import (
     RobotTemplates,
+    plot_recording,
     plot_robot,
     plot_templates,
+    read_recording,
     robot_templates,
     targets_recovered,
 )
@@ -113,12 +120,15 @@ FIGURES: dict[str, Callable[[Numbers, Path], Path]] = {
 """What draws each figure, as voxel_NAME.png."""
 
 
-def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
+def draw_figures(
+    folder: Path, *, quick: bool = False, markers: Path | None = None
+) -> dict[str, Any]:
     """Draws all figures.
 
     Args:
         folder: the folder, made where it is missing.
         quick: fewer blocks in the table and the map.
+        markers: a recording for Fig. 7, as voxel_fig7.png.
 
     Returns:
         Numbers by figure, for JSON; shares are of 1.
@@ -130,7 +140,14 @@ def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
     files = {name: Path(folder) / f"voxel_{name}.png" for name in FIGURES}
     for path in files.values():
         check_output(path)
-    numbers = Numbers(quick)
+    numbers, recorded = Numbers(quick), {}
+    if markers is not None:
+        recording = read_recording(markers)
+        files["fig7"] = plot_recording(recording, Path(folder) / "voxel_fig7.png")
+        recorded = {
+            "rescale": recording.body.rescale,
+            "half_range_mm": (1e3 * recording.half_range).tolist(),
+        }
     for name, draw in FIGURES.items():
         draw(numbers, files[name])
     losses = numbers.losses
@@ -152,6 +169,7 @@ def draw_figures(folder: Path, *, quick: bool = False) -> dict[str, Any]:
         "fig3": plane_facts(numbers.cube) | layer_facts(numbers.cube),
         "fig5": {"gait_from_its_node_motions_error_m": targets_recovered()},
         "fig6": template_facts(numbers.templates),
+        "fig7": recorded,
         "files": {name: str(path) for name, path in files.items()},
     }
 
@@ -194,11 +212,14 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, default=Path("."))
     parser.add_argument("--quick", action="store_true", help="fewer blocks")
+    parser.add_argument("--markers", type=Path, help="recorded markers (.npy), in cm")
     args = parser.parse_args(argv)
-    facts = draw_figures(args.output, quick=args.quick)
+    facts = draw_figures(args.output, quick=args.quick, markers=args.markers)
     for row in facts["fig2"]["table"]:
         title = f"{row['block']}: losses, ours and facts'"
         print_table(title, {k: v for k, v in row.items() if k != "block"})
+    if facts["fig7"]:
+        print_table("Fig. 7: the recording", facts["fig7"])
     for title, key in (
         ("Fig. 1: 2x1x2", "fig1"),
         ("Fig. 3: 2x2x2", "fig3"),

@@ -13,9 +13,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from drakebots.core.errors import FileProblem
 from drakebots.lattice.pom import (
     Agreement,
+    BodyFrame,
     agreement,
+    body_frame,
     frame_motion,
     inverse_kinematics,
     without_rigid_motion,
@@ -112,6 +115,100 @@ def targets_recovered() -> float:
     moved = robot.displacements(gait.poses)[:, rows, axes]
     found = inverse_kinematics(robot.core, ACTUATORS, TARGETS, moved)
     return float(np.abs(found.controls - gait.poses).max())
+
+
+# --- the recording ----------------------------------------------------------
+
+RECORDED = ("gb", "yb", "gr", "yr")
+"""The markers of the authors' recording in its order, as their figure places them."""
+_COUNTERCLOCKWISE = ("gb", "gr", "yr", "yb")
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Recorded markers in the body's frame (Fig. 7).
+
+    Attributes:
+        names: of the markers, in their order.
+        body: the markers.
+        moved: displacements from each marker's mean (T, 4, 2) [m].
+    """
+
+    names: tuple[str, ...]
+    body: BodyFrame
+    moved: np.ndarray
+
+    @property
+    def half_range(self) -> np.ndarray:
+        """Half the range of each marker along x and y (4, 2) [m], without the 2 % of
+        the frames that stray most."""
+        low, high = np.percentile(self.moved, (1, 99), axis=0)
+        return (high - low) / 2
+
+
+def read_recording(path: str | Path) -> Recording:
+    """Markers from the authors' marks_cm.npy: (T, 4, 2) in cm, seen from above.
+
+    The file has no licence, so it is not part of this repository; it lies in
+    MotionCapture/ of the authors' public repository VOXELS.
+
+    Raises:
+        FileProblem: for a file that is no such table, or whose markers do not stay at
+            a square of the robot's size.
+    """
+    try:
+        seen = 1e-2 * np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise FileProblem(path, f"is no recording of markers: {error}") from None
+    if seen.ndim != 3 or seen.shape[1:] != (4, 2):
+        raise FileProblem(path, f"must hold (T, 4, 2) markers [cm], not {seen.shape}")
+    half = VoxelRobot().pitch / 2
+    for names in (RECORDED, _around(seen)):
+        rest = half * np.array([MARKERS[name][:2] for name in names], float)
+        body = body_frame(seen, rest)
+        if np.abs(body.displacement).max() < half / 2:
+            moved = body.displacement - body.displacement.mean(axis=0)
+            return Recording(names, body, moved)
+    raise FileProblem(path, f"its markers do not stay at a square of {2 * half:.3g} m")
+
+
+def _around(seen: np.ndarray) -> tuple[str, ...]:
+    """Names counterclockwise, from the first marker on."""
+    x, y = (seen - seen.mean(axis=1, keepdims=True)).transpose(2, 0, 1)
+    angle = np.arctan2(y, x)
+    place = ((angle - angle[:, :1]) % (2 * np.pi)).mean(axis=0)
+    return tuple(_COUNTERCLOCKWISE[k] for k in np.argsort(np.argsort(place)))
+
+
+def plot_recording(recording: Recording, path: str | Path) -> Path:
+    """Fig. 7: recorded markers, as they are and rescaled as the authors do.
+
+    Args:
+        recording: of `read_recording`.
+        path: to write to.
+    """
+    check_ending(path)
+    robot, factor = VoxelRobot(), recording.body.rescale
+    planes = robot.displacements(paper_gait(robot.stroke).poses, MARKERS.values())
+    planes = dict(zip(MARKERS, planes.transpose(1, 0, 2)))
+    figure = Figure(figsize=(8.5, 8.8), layout="constrained")
+    # The authors' panels: yr and gr above, yb and gb below.
+    for k, name in enumerate(("yr", "gr", "yb", "gb")):
+        axis, row = figure.add_subplot(2, 2, k + 1), recording.names.index(name)
+        moved = MM * recording.moved[:, row]
+        model = MM * np.vstack([planes[name], planes[name][:1]])[:, :2]
+        axis.plot(*(factor * moved).T, color="#b9c6d8", lw=0.8, label="rescaled")
+        axis.plot(*moved.T, color=_MARKER, lw=0.8, label="as recorded")
+        axis.plot(*model.T, **_STYLES["planes"], label="planes of motion, 5 mm")
+        across, along = MM * recording.half_range[row]
+        axis.set_title(f"{name}: within {across:.1f}, {along:.1f} mm", fontsize=10)
+        axis.set(xlabel="x [mm]", ylabel="y [mm]", xlim=(-8, 8), ylim=(-8, 8))
+        axis.set_aspect("equal")
+        axis.grid(alpha=0.3)
+    shown = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*shown, fontsize=9, ncols=3, loc="outside lower center")
+    figure.suptitle(f"markers in the body's frame; the authors' factor: {factor:.3f}")
+    return save(figure, path)
 
 
 # --- pictures ---------------------------------------------------------------

@@ -13,6 +13,7 @@ from drakebots.robots.voxels.search import (
     search_gait,
     wave,
 )
+from drakebots.robots.voxels.simulate import VoxelSimulation
 
 
 class Walked:
@@ -53,6 +54,26 @@ def test_the_search_finds_what_travels(walked):
     assert many.metrics["travel_mm_per_cycle"] > 4.7
     best = max(many.metrics["travel_mm_of_each_walk"])
     assert many.metrics["travel_mm_per_cycle"] == best
+
+
+def test_a_gait_counts_by_all_its_grounds(monkeypatch):
+    """Two grounds on which the lag helps and hurts: the gait goes alike on both."""
+
+    class OnTwoGrounds(Walked):
+        def __init__(self, problem):
+            super().__init__(problem)
+            if problem.friction_back < 0.5:
+                travel = 8.5 - self.metrics["travel_mm_per_cycle"]
+                self.metrics["travel_mm_per_cycle"] = travel
+
+    monkeypatch.setattr(gait_search, "simulate", OnTwoGrounds)
+    slick, rough = (VoxelSimulation(friction_back=mu) for mu in (0.1, 0.8))
+    found = search_gait(GaitSearch(slick, (rough,), walks=800)).metrics
+    assert found["walks"] == 800
+    one, other = found["travel_mm_of_the_best"]
+    assert one == pytest.approx(other, abs=0.3)
+    alone = search_gait(GaitSearch(slick, (rough,), spread_weight=0.0, walks=40))
+    assert alone.metrics["travel_mm_per_cycle"] == pytest.approx(4.25)
 
 
 def test_a_seed_repeats(walked):
