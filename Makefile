@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 READY := $(VENV)/.ready
 
-.PHONY: demo docs types test test-all test-slow lint format check bench models clean
+.PHONY: demo docs types test test-all test-slow lint format check bench fuzz models clean
 
 demo: $(READY)
 	mkdir -p $(OUT)
@@ -64,6 +64,11 @@ bench: $(READY)
 	$(BIN)/python scripts/bench/sweep.py
 	$(BIN)/python scripts/bench/environments.py
 	$(BIN)/python scripts/bench/exchange.py
+
+# Damaged files, extreme numbers, wrong types, stops; what breaks is kept in out/fuzz.
+MINUTES ?= 10
+fuzz: $(READY)
+	$(BIN)/python scripts/bench/hard.py --minutes $(MINUTES)
 
 models: $(READY)
 	$(BIN)/python scripts/make_hamr_model.py

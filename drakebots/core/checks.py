@@ -346,7 +346,8 @@ def _number(
         if number and not least <= abs(number) <= most:
             size = _words(f"of magnitude {least:g} to {most:g}", unit or "")
             raise Refused(f"{words}, {size}")
-        return value
+        # A fraction has no format of a number.
+        return value if isinstance(value, int | float | np.generic) else number
 
     return rule
 

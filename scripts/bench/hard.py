@@ -6,7 +6,8 @@
 
 Each input is a command line or a call in a child of its own limits: 20 to 40 s of
 processor time, 2 GB more than before. It may succeed or be refused with one line; what
-ends otherwise is counted, and kept below --keep (or in tests/fuzz/seeds with --seed):
+ends otherwise is counted, and kept below --keep; what is small and text belongs into
+tests/scripts/seeds, where a test runs it again:
 
     traceback   Python's, instead of a line of ours
     crash       a signal
@@ -203,12 +204,12 @@ def main() -> int:
     outcomes = fuzz(
         chosen, 60 * args.minutes, first=args.first, most=args.most, jobs=args.jobs
     )
-    keep(outcomes, chosen, args.keep)
     if not args.json:
         for outcome in outcomes:
             if args.again:
                 print(outcome.word, outcome.label, outcome.text, sep="\n")
         table(outcomes)
+    keep(outcomes, chosen, args.keep)
     found = figures(outcomes, stops=not args.inputs_only)
     print(json.dumps(found))
     return int(any(found[w] for w in ("tracebacks", "crashes", "hangs", "over_memory")))

@@ -296,7 +296,7 @@ def results_family(paths: list[Path]) -> Callable[[Random], Case]:
 
     def family(random: Random) -> Case:
         path = random.choice(paths)
-        content = _edited_result(random, path)
+        content = edited_result(random, path)
         kind = path.stem
         commands = [
             ("report", "r.nc"),
@@ -323,7 +323,7 @@ def _loaded(path: Path) -> tuple[Any, dict[str, str]]:
     return read_netcdf(path)
 
 
-def _edited_result(random: Random, path: Path) -> bytes:
+def edited_result(random: Random, path: Path) -> bytes:
     from drakebots.results.container import seal, write_netcdf
 
     here = Path.cwd() / f".made-{os.getpid()}.nc"

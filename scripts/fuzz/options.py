@@ -7,6 +7,7 @@ A command line is a short, sound one with one or two of its options set to a val
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -41,7 +42,8 @@ VALUES = (
     *("1" * 5000, "a=nan", "x:y=1e300", "=", ":", "--", "0x10", "1_000", "<script>"),
 )
 
-R, L = str(EXAMPLES / "my_robot.urdf"), str(EXAMPLES / "lattice.json")
+R, L = "my_robot.urdf", "lattice.json"
+_FILES = (R, L, "limbs.yaml", "skeleton.urdf", "skin.vtk", "walk.csv")
 SHORT = "--time-limit 0.3"
 
 LINES: Mapping[str, str] = {
@@ -63,14 +65,13 @@ LINES: Mapping[str, str] = {
     "track hamr_plan": f"track {{hamr_plan}} --cycles 1 {SHORT}",
     "refine hamr_plan": f"refine {{hamr_plan}} --rounds 1 {SHORT}",
     "refine locomotion_plan": f"refine {{locomotion_plan}} --rounds 1 {SHORT}",
-    "sweep": f"sweep hamr.simulation --cycles 1 {SHORT} -o out",
+    "sweep": f"sweep hamr.simulate --cycles 1 {SHORT} -o out",
     "export": f"export {R} --mjcf x.xml",
     "export hamr_plan": "export {hamr_plan} --voltages v.csv",
-    "limbs": f"limbs {R} {EXAMPLES / 'limbs.yaml'} -o soft.dmd.yaml",
-    "attach": f"attach {EXAMPLES / 'skeleton.urdf'} {EXAMPLES / 'skin.vtk'} "
-    "--glue radius=5mm",
+    "limbs": f"limbs {R} limbs.yaml -o soft.dmd.yaml",
+    "attach": "attach skeleton.urdf skin.vtk --glue radius=5mm",
     "design": "design m.obj --template cow --vertices 500 -o out --no-pictures",
-    "calibrate": f"calibrate {L} {EXAMPLES / 'walk.csv'}",
+    "calibrate": f"calibrate {L} walk.csv",
     "view": "view {voxel_simulation} --html page.html",
     "report": "report {hamr_simulation}",
 }
@@ -81,7 +82,12 @@ LINES: Mapping[str, str] = {
 def _options(words: tuple[str, ...]) -> tuple[argparse.Action, ...]:
     from drakebots.cli import make_parser
 
-    parser = make_parser(words)
+    here = os.getcwd()
+    os.chdir(EXAMPLES)  # a file's form decides the options
+    try:
+        parser = make_parser(words)
+    finally:
+        os.chdir(here)
     commands = parser._subparsers._group_actions[0].choices  # type: ignore[union-attr]
     actions = commands[words[0]]._actions
     return tuple(a for a in actions if a.option_strings and a.nargs != 0)
@@ -101,7 +107,8 @@ def option_families(results: list[Path]) -> dict[str, Family]:
                 option = random.choice(options).option_strings[-1]
                 value = random.choice(VALUES)
                 argv.append(f"{option}={value}")
-            return Case(argv, {"m.obj": b""}, seconds=60)
+            sound = {name: (EXAMPLES / name).read_bytes() for name in _FILES}
+            return Case(argv, sound | {"m.obj": b""}, seconds=60)
 
         return make
 

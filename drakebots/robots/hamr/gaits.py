@@ -10,7 +10,14 @@ import numpy as np
 import yaml
 from pydrake.systems.framework import LeafSystem
 
-from drakebots.core.checks import between, check_value, finite, one_of, positive
+from drakebots.core.checks import (
+    between,
+    check_value,
+    finite,
+    instance,
+    one_of,
+    positive,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.model import package_root
 from drakebots.robots.hamr.model import BIAS, FORWARD, LEGS, MODEL, UP, hamr_benders
@@ -126,6 +133,8 @@ def make_waveform(
     check_value("swing_voltage", swing_voltage, between(0, BIAS / 2, "V"))
     check_value("lift_voltage", lift_voltage, between(0, BIAS / 2, "V"))
     phase = row.get("phase", dict.fromkeys(LEGS, 0.0))
+    if phases is not None:
+        check_value("phases", phases, instance(Mapping, "shares of a cycle by leg"))
     for leg, share in (phases or {}).items():
         check_value("phase of a leg", leg, one_of("leg", LEGS))
         check_value(f"phase of {leg}", share, finite())

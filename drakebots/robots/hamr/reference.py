@@ -20,9 +20,11 @@ from scipy.interpolate import CubicSpline
 from drakebots.core.checks import (
     array,
     check,
+    check_memory,
     check_value,
     flag,
     non_negative,
+    positive,
     whole,
 )
 from drakebots.core.errors import InvalidInput
@@ -319,7 +321,7 @@ def sampled_voltages(
     """
     reference = as_reference(plan)
     fastest = 1 / np.diff(reference.time).min()
-    if not (np.isfinite(rate) and rate >= fastest * (1 - 1e-9)):
+    if check_value("rate", rate, positive("Hz")) < fastest * (1 - 1e-9):
         raise InvalidInput(
             f"rate must be at least {fastest:.4g} Hz to play every knot, got {rate:g}"
         )
@@ -327,6 +329,7 @@ def sampled_voltages(
     # A drive must not jump: not a number would leave the ramp out.
     check_value("ramp", ramp, non_negative())
     length = reference.duration * (cycles if reference.periodic else 1)
+    check_memory(f"a table of {length * rate:.3g} rows", length * rate, 500)
     times = np.arange(round(length * rate)) / rate
     values = np.array([reference.voltages_at(t) for t in times])
     if ramp > 0 and reference.periodic:

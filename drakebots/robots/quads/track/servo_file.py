@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.checks import check_value, one_of, positive, whole
+from drakebots.core.checks import check_memory, check_value, one_of, positive, whole
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.files import replacing
 from drakebots.design.fabrication import servo_map as design_map
@@ -208,6 +208,8 @@ def servo_table(
             f"cycles = {cycles}: the joints of {plan.metrics.get('motion', 'the plan')}"
             " do not end as they begin; use 1"
         )
+    rows = cycles * end * rate
+    check_memory(f"a table of {rows:.3g} rows", rows, 100 * max(len(channels), 1))
     times = np.arange(int(np.floor(cycles * end * rate * (1 + 1e-9))) + 1) / rate
     phase = np.where(times > end * (1 + 1e-9), times % end, times)
     columns = []
