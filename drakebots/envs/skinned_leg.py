@@ -7,28 +7,16 @@ cache: the first environment on a machine takes some 10 s longer.
 
 from __future__ import annotations
 
-import hashlib
-import os
-from pathlib import Path
-
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from drakebots import __version__
 from drakebots.core.checks import check_value, whole
-from drakebots.core.errors import FileProblem, NoSolution
+from drakebots.core.errors import NoSolution
 from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
 from drakebots.fem.mesh import surface_triangles
-from drakebots.model import skin_path
-from drakebots.results import file_hash
-from drakebots.skin.file import SkinnedRobot, load_skinned
-from drakebots.skin.reduced import (
-    read_reduced,
-    reduced_stepper,
-    train_on_random_motion,
-    write_reduced,
-)
+from drakebots.skin.file import load_skinned
+from drakebots.skin.reduced import reduced_stepper, trained_once
 
 REACH = 0.4
 """Largest deflection of a joint from its rest position [rad], as trained on."""
@@ -64,7 +52,7 @@ class SkinnedLegEnv(RobotEnv):
         super().__init__(render_mode)
         self.leg = load_skinned("skinned_leg")
         self.stepper = reduced_stepper(
-            self.leg, trained_skin(self.leg), self.period / self.substeps
+            self.leg, trained_once(self.leg, TRAINING), self.period / self.substeps
         )
         plant = self.leg.plant
         self._limits = self.leg.effort_limits
@@ -131,30 +119,3 @@ class SkinnedLegEnv(RobotEnv):
         axes.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
         axes.set(xlim=(-0.2, 0.2), ylim=(-0.02, 0.28))
         return figure_picture(figure)
-
-
-def trained_skin(leg: SkinnedRobot, folder: Path | None = None):
-    """The reduced skin of a robot, from a file if it was trained before.
-
-    Args:
-        leg: the robot.
-        folder: of the files; by default in the user's cache.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "drakebots" / "skins" if folder is None else folder
-    path = leg.model.path
-    files = [path, skin_path(path), path.parent / leg.skin.mesh]
-    parts = [__version__, repr(TRAINING), *map(file_hash, files)]
-    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    path = folder / f"{leg.model.name}_{key}.npz"
-    try:
-        return read_reduced(path)
-    except FileProblem:
-        pass  # not there, or of another version
-    skin = train_on_random_motion(leg, **TRAINING)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_reduced(skin, path)
-    except (FileProblem, OSError):
-        pass  # a home that cannot be written; it is trained again next time
-    return skin

@@ -374,6 +374,7 @@ KINDS = (
         for name in ("plan", "space_time")
     ),
     Kind("quads.frames", f"{_QUADS}:plot_plan", _SKIN),
+    Kind("quads.control", f"{_QUADS}:plot_control", _SKIN),
     *(
         Kind(
             f"quads.{name}",

@@ -9,6 +9,7 @@ from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import CoupledResult, CoupledState, CoupledStepper
+from drakebots.skin.frame.driven import DrivenSkeleton
 
 
 def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
@@ -26,8 +27,10 @@ class SkinRecord:
 
     Args:
         robot: the simulated robot.
-        stepper: its stepper.
+        stepper: its stepper; with a reduced skin, states are lifted before they are
+            added.
         skin_period: time between stored shapes of the skin [s].
+        period: time between the states that are added [s]; the stepper's by default.
 
     Attributes:
         worst_ratio: smallest det F so far.
@@ -35,10 +38,14 @@ class SkinRecord:
     """
 
     def __init__(
-        self, robot: SkinnedRobot, stepper: CoupledStepper, skin_period: float
+        self,
+        robot: SkinnedRobot,
+        stepper: CoupledStepper | DrivenSkeleton,
+        skin_period: float,
+        period: float | None = None,
     ):
         self.robot, self.stepper = robot, stepper
-        self._every = max(1, round(skin_period / stepper.dt))
+        self._every = max(1, round(skin_period / (period or stepper.dt)))
         self._rows: dict[str, list] = {}
         self._skin: dict[str, list] = {"time": [], "position": [], "stress": []}
         self.worst_ratio, self.worst_gap = 1.0, 0.0
@@ -57,9 +64,9 @@ class SkinRecord:
         last: bool = False,
     ) -> None:
         """Adds the state and result of a step; the initial state has no result."""
-        robot, glue, model = self.robot, self.stepper.glue, self.stepper.model
+        robot, glue, model = self.robot, self.robot.glue, self.stepper.model
         links, m = glue.by_body(), len(self.stepper.joint_names)
-        solution = None if result is None else result.solution
+        solution = getattr(result, "solution", None)
         pull = np.zeros((len(glue), 3)) if solution is None else solution.glue_forces
         feet = sum(len(p.p_BC) for p in self.stepper.patches)
         row = {
@@ -78,7 +85,8 @@ class SkinRecord:
         }
         if result is not None:
             self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
-        self.worst_gap = max(self.worst_gap, self.stepper.glue_gap(state))
+        if isinstance(self.stepper, CoupledStepper):
+            self.worst_gap = max(self.worst_gap, self.stepper.glue_gap(state))
         for name, value in row.items():
             self._rows.setdefault(name, []).append(value)
         if (self.frames - 1) % self._every == 0 or last:
@@ -119,7 +127,7 @@ class SkinRecord:
     def dataset(self) -> xr.Dataset:
         """All steps as a dataset; docs/skin.md describes its variables."""
         plant, robot, stepper = self.stepper.plant, self.robot, self.stepper
-        mesh, glued = robot.mesh, stepper.glue.vertices
+        mesh, glued = robot.mesh, robot.glue.vertices
         glued = np.sort(glued[glued < len(mesh.vertices)])
         shape = self._skin
         table = {
@@ -170,7 +178,7 @@ class SkinRecord:
             "position_unit": ("position_name", q_units),
             "velocity_unit": ("velocity_name", v_units),
             "joint": list(stepper.joint_names),
-            "link": list(stepper.glue.by_body()),
+            "link": list(robot.glue.by_body()),
         }
         patches = [f"{p.foot}_{k}" for p in stepper.patches for k in range(len(p.p_BC))]
         if patches:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drakebots.robots.quads.motion import MOTIONS
     from drakebots.robots.quads.plan import QuadProblem as Problem
     from drakebots.robots.quads.plan import plan
-    from drakebots.robots.quads.plots import plot_plan, plot_track
+    from drakebots.robots.quads.plots import plot_control, plot_plan, plot_track
     from drakebots.robots.quads.robot import MODELS as MODEL
     from drakebots.robots.quads.track import (
         SapTracking,

@@ -58,6 +58,35 @@ def plot_track(result: Result, path: str | Path) -> Path:
     return _save(result, path, lambda axes, _: draw_com(axes, runs), _draw_tilt)
 
 
+def plot_control(result: Result, path: Path) -> Path:
+    """A run under control: speed, tilt, loads of the feet and torques."""
+    data, figure = result.data, Figure(figsize=(8, 8), layout="constrained")
+    grid = figure.subplots(4, 1, sharex=True)
+    t, base = data.time.values, data.base.values
+    for k, colour in zip((0, 1), COLOURS):
+        grid[0].plot(t, base[:, k] - base[0, k], color=colour, label="xy"[k])
+    grid[0].set_ylabel("way [m]")
+    for name, k, colour in (("roll", 5, COLOURS[0]), ("pitch", 4, COLOURS[1])):
+        grid[1].plot(t, np.degrees(base[:, k]), color=colour, label=name)
+    grid[1].set_ylabel("tilt [degrees]")
+    feet = [str(name).rpartition("_")[0] for name in data.patch.values]
+    for foot, colour in zip(dict.fromkeys(feet), COLOURS):
+        own = np.array([name == foot for name in feet])
+        load = data.patch_force.values[:, own, 2].sum(axis=1)
+        grid[2].plot(t, load, color=colour, lw=0.8, label=literal(foot))
+    grid[2].set_ylabel("load [N]")
+    draw_torques(grid[3], result)
+    for push in result.metrics.get("pushes", ()):
+        for axes in grid:
+            axes.axvspan(push["time"], push["time"] + push["duration"], color=BAR)
+    for axes in grid:
+        tidy(axes)
+    for axes in grid[:3]:
+        legend_beside(axes)
+    figure.suptitle(f"{literal(result.model)}: {literal(result.message)}")
+    return save(figure, path)
+
+
 def _save(result: Result, path: Path, *panels) -> Path:
     """A figure of some panels, and of COP margin and torques."""
     figure = Figure(figsize=(8, 9), layout="constrained")

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
         glue_midside,
         glue_vertices,
     )
-    from drakebots.skin.frame.laws import PatchContact, Patches, patch_points
+    from drakebots.skin.frame.laws import (
+        PatchContact,
+        Patches,
+        PatchLaw,
+        patch_points,
+    )
     from drakebots.skin.frame.skeleton import (
         Servo,
         glue_points,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drakebots.skin.reduced.loop import BaseController, Feedback, run_loop
     from drakebots.skin.reduced.skin import (
         ReducedOptions,
+        ReducedSkin,
         read_reduced,
         train_reduced,
         write_reduced,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         measure_reduced,
         random_targets,
         train_on_random_motion,
+        trained_once,
         walk_targets,
     )
 

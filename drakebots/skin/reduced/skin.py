@@ -151,11 +151,11 @@ class ReducedOptions:
     """
 
     limb_modes: int = 20
-    base_modes: int = 10
-    tolerance: float = 1e-2
-    points: int = 150
-    mass_points: int = 150
-    shapes: int = 60
+    base_modes: int = 30
+    tolerance: float = 5e-3
+    points: int = 250
+    mass_points: int = 300
+    shapes: int = 80
     seed: int = 0
 
     def __post_init__(self):

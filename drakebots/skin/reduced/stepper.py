@@ -25,7 +25,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
-from drakebots.fem.assembly import FemModel, stiffness_shares
+from drakebots.fem.assembly import FemModel, as_positions, stiffness_shares
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import CoupledState, Glue, Servo, as_vector
 from drakebots.skin.frame.driven import DrivenSkeleton, feet
@@ -56,6 +56,14 @@ class _Group:
         self.touched = np.flatnonzero(np.abs(modes).max(axis=(0, 1), initial=0.0) > 0)
         self.modes = np.ascontiguousarray(modes[:, :, self.touched])
         self.rest, self.weights = skin.rest[inside], weights.rows(inside)
+        self.links = np.unique(self.weights.links[self.weights.shares > 0])
+
+    def own(self, motion: LinkMotion) -> tuple[LinkMotion, np.ndarray]:
+        """The motion with the velocities that move any of the points, and these."""
+        spin, drift = motion.spin[self.links], motion.drift[self.links]
+        at = np.flatnonzero(spin.any(axis=(0, 1)) | drift.any(axis=(0, 1)))
+        some = (np.ascontiguousarray(J[:, :, at]) for J in (motion.spin, motion.drift))
+        return LinkMotion(motion.turn, motion.shift, *some), at
 
 
 class ReducedForces:
@@ -79,7 +87,7 @@ class ReducedForces:
             )
         self.model, self.skin = model, skin
         self.gravity = np.asarray(gravity, float)
-        weights = SparseWeights.of(skin.weights)
+        self._all = weights = SparseWeights.of(skin.weights)
         self.groups = [
             _Group(skin, np.flatnonzero(skin.point_domain == k), weights)
             for k in np.unique(skin.point_domain)
@@ -106,7 +114,8 @@ class ReducedForces:
         g, K, low = np.zeros(n), np.zeros((n, n)), np.inf
         for group in self.groups:
             points = group.rest + group.modes @ y[group.touched]
-            x, J = blended_columns(points, group.weights, motion, group.modes)
+            own, moved = group.own(motion)
+            x, J = blended_columns(points, group.weights, own, group.modes)
             part, m, c = group.points, len(group.points), J.shape[2]
             D, TD = np.empty((9 * m, c)), np.empty((9 * m, c))
             force, smallest, good = forces_and_tangents(
@@ -127,7 +136,7 @@ class ReducedForces:
                 raise NoSolution(
                     f"reduced skin: a point inverted (det F {smallest:.3g})"
                 )
-            at = np.concatenate([np.arange(nv), nv + group.touched])
+            at = np.concatenate([moved, nv + group.touched])
             g[at] += force
             K[np.ix_(at, at)] += D.T @ TD
             low = min(low, smallest)
@@ -143,6 +152,14 @@ class ReducedForces:
         a = np.repeat(skin.masses * (1 / dt**2 + self._alpha / dt), 3)
         push = (self.gravity + velocity / dt).ravel()
         return J.T @ (a[:, None] * J), J.T @ (m * push), J
+
+    def pull(self, motion: LinkMotion, y: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """J' f (nv + r,) of forces on all nodes (N, 3) [N]."""
+        at = np.flatnonzero(forces.any(axis=1))
+        modes = np.ascontiguousarray(self.skin.modes[at])
+        points = self.skin.rest[at] + modes @ y
+        _, J = blended_columns(points, self._all.rows(at), motion, modes)
+        return np.einsum("nij,ni->j", J, forces[at])
 
     def no_motion(self) -> np.ndarray:
         """Zero velocities of the mass points (p, 3)."""
@@ -373,7 +390,14 @@ class ReducedStepper(DrivenSkeleton):
             return y
         raise NoSolution(f"reduced skin: no equilibrium (residual force {error:.1e})")
 
-    def system(self, state: ReducedState, servo=None, *, project: bool = False):
+    def system(
+        self,
+        state: ReducedState,
+        servo=None,
+        *,
+        skin_forces: np.ndarray | None = None,
+        project: bool = False,
+    ):
         """The small system of a step, J of the mass points, and the smallest det F.
 
         Raises:
@@ -396,6 +420,10 @@ class ReducedStepper(DrivenSkeleton):
         A[:nv, :nv] += skeleton.A
         b = push - g
         b[:nv] += skeleton.b
+        if skin_forces is not None:
+            b += self.forces.pull(
+                motion, state.y, as_positions(self.model, skin_forces)
+            )
         return small_system(A, b, skeleton.B), J, low
 
     def step(
@@ -405,6 +433,7 @@ class ReducedStepper(DrivenSkeleton):
         contact_forces: np.ndarray | None = None,
         *,
         servo: Servo | None = None,
+        skin_forces: np.ndarray | None = None,
     ) -> ReducedResult:
         """The next state; a failed result has the old one.
 
@@ -413,6 +442,7 @@ class ReducedStepper(DrivenSkeleton):
             torques: joint torques (m,) [N m].
             contact_forces: None or empty, as the skin has no contacts.
             servo: implicit servos, one per torque.
+            skin_forces: forces on all nodes of the full skin (N, 3) [N].
 
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
@@ -423,7 +453,10 @@ class ReducedStepper(DrivenSkeleton):
         for project in (False, True):
             try:
                 system, J, low = self.system(
-                    state, self.in_matrix(servo), project=project
+                    state,
+                    self.in_matrix(servo),
+                    skin_forces=skin_forces,
+                    project=project,
                 )
                 drive = self.drive(state.q, system.B, torques, servo)
                 dq, ground = _solve(system, drive, state)

@@ -6,18 +6,30 @@ figures, runs = measure_reduced(robot, skin, targets, steps=300)
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time as clock
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots import __version__
+from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.core.run import Progress, Verdict, run_steps
 from drakebots.core.threads import calm_threads
+from drakebots.model import skin_path
+from drakebots.results import file_hash
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import PatchContact, torque_map
 from drakebots.skin.reduced.basis import Links, SkinRun, snapshots
-from drakebots.skin.reduced.skin import ReducedOptions, ReducedSkin, train_reduced
+from drakebots.skin.reduced.skin import (
+    ReducedOptions,
+    ReducedSkin,
+    read_reduced,
+    train_reduced,
+    write_reduced,
+)
 from drakebots.skin.reduced.stepper import reduced_stepper
 
 Targets = Callable[[float], np.ndarray]
@@ -195,6 +207,37 @@ def train_on_random_motion(
     return train_reduced(robot, runs, options)
 
 
+def trained_once(
+    robot: SkinnedRobot, training: dict, folder: Path | None = None
+) -> ReducedSkin:
+    """The reduced skin of a robot, from a file if it was trained before.
+
+    Args:
+        robot: the robot.
+        training: options of :func:`train_on_random_motion`.
+        folder: of the files; by default in the user's cache.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "drakebots" / "skins" if folder is None else folder
+    path = robot.model.path
+    files = [path, skin_path(path), path.parent / robot.skin.mesh]
+    options = training.get("options", ReducedOptions())
+    parts = [__version__, repr(training), repr(options), *map(file_hash, files)]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    path = folder / f"{robot.model.name}_{key}.npz"
+    try:
+        return read_reduced(path)
+    except FileProblem:
+        pass  # not there, or of another version
+    skin = train_on_random_motion(robot, **training)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_reduced(skin, path)
+    except (FileProblem, OSError):
+        pass  # a home that cannot be written; it is trained again next time
+    return skin
+
+
 def measure_reduced(
     robot: SkinnedRobot,
     skin: ReducedSkin,
@@ -203,14 +246,15 @@ def measure_reduced(
     steps: int = 300,
     dt: float = 5e-3,
     contact: PatchContact | None = None,
+    skin_forces: Callable[[float], np.ndarray | None] | None = None,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> tuple[dict, dict]:
     """Simulates full and reduced skin in turns on the same motion.
 
     Both follow the same servo targets from the same start on the same ground. Their
-    steps are timed in turns, so that other load of the machine affects both alike; the
-    first five are not counted in the times.
+    steps are timed in turns, in processor time, so that other load of the machine
+    affects both alike; the first five are not counted in the times.
 
     Args:
         robot: robot with the full skin.
@@ -219,6 +263,8 @@ def measure_reduced(
         steps: number of time steps.
         dt: time step [s].
         contact: ground under the feet; friction 0.8 by default.
+        skin_forces: forces on all nodes (N, 3) [N] at a time [s], or None; of contacts
+            that the skin was not trained on.
         threads: number of threads of the full skin's solver.
         progress: called after each step.
 
@@ -246,11 +292,12 @@ def measure_reduced(
     def step(k):
         nonlocal a, b
         servo = robot.servo(targets(k * dt))
-        t0 = clock.perf_counter()
-        one = full.step(a, servo=servo)
-        t1 = clock.perf_counter()
-        two = small.step(b, servo=servo)
-        spent[k - 1] = t1 - t0, clock.perf_counter() - t1
+        pressed = None if skin_forces is None else skin_forces(k * dt)
+        t0 = clock.process_time()
+        one = full.step(a, servo=servo, skin_forces=pressed)
+        t1 = clock.process_time()
+        two = small.step(b, servo=servo, skin_forces=pressed)
+        spent[k - 1] = t1 - t0, clock.process_time() - t1
         a, b = converged(one).state, converged(two).state
         torques.append(one.torques)
         reduced.append(two.torques)

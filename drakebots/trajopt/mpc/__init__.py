@@ -20,7 +20,13 @@ if TYPE_CHECKING:
         Reference,
         standing,
     )
-    from drakebots.trajopt.mpc.references import Trot, Way, default_cost, follow_feet
+    from drakebots.trajopt.mpc.references import (
+        Push,
+        Trot,
+        Way,
+        default_cost,
+        follow_feet,
+    )
     from drakebots.trajopt.mpc.solver import MpcSolver
     from drakebots.trajopt.mpc.system import ContactImplicitMpc, MpcLog
 

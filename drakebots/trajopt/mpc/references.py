@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import between, check, positive
+from drakebots.core.checks import between, check, finite, non_negative, positive
 from drakebots.multibody import Robot
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
@@ -38,6 +38,39 @@ RETURN = 0.6
 
 PHASES = 40
 """Number of phases of the table of stepping joints."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """A horizontal force on the base at its centre of mass.
+
+    Attributes:
+        force: its size [N].
+        time: when it begins [s].
+        duration: how long it acts [s].
+        direction: where it points: 0 ahead (+x), pi/2 to the left (+y) [rad].
+    """
+
+    force: float
+    time: float
+    duration: float = 0.1
+    direction: float = np.pi / 2
+
+    def __post_init__(self):
+        check(
+            self,
+            "push",
+            force=finite("N"),
+            time=non_negative("s"),
+            duration=positive("s"),
+            direction=finite("rad"),
+        )
+
+    def at(self, time: float) -> np.ndarray:
+        """The force at a time, in the world (3,) [N]."""
+        acts = self.time - 1e-9 <= time < self.time + self.duration - 1e-9
+        ahead = [np.cos(self.direction), np.sin(self.direction), 0.0]
+        return acts * self.force * np.array(ahead)
 
 
 @dataclass(frozen=True)
@@ -79,13 +112,19 @@ class Trot:
         return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
 
 
-def default_cost(robot: Robot, axes: dict[str, int], height: float) -> MpcCost:
+def default_cost(
+    robot: Robot,
+    axes: dict[str, int],
+    height: float,
+    effort: float | np.ndarray | None = None,
+) -> MpcCost:
     """The cost of :data:`WEIGHTS` for a robot.
 
     Args:
         robot: on a base whose velocities are the positions' rates.
         axes: of its base; see :class:`Way`.
         height: of its centre of mass when it stands [m].
+        effort: weight of efforts in place of that of WEIGHTS, as in `MpcCost`.
     """
     nv, plant = robot.plant.num_velocities(), robot.plant
     g = float(np.linalg.norm(plant.gravity_field().gravity_vector())) or 9.81
@@ -102,7 +141,7 @@ def default_cost(robot: Robot, axes: dict[str, int], height: float) -> MpcCost:
     return MpcCost(
         position=position,
         velocity=velocity,
-        effort=WEIGHTS["effort"] / torque**2,
+        effort=WEIGHTS["effort"] / torque**2 if effort is None else effort,
         terminal_position=end * position,
         terminal_velocity=end * velocity,
     )

@@ -384,3 +384,26 @@ def test_bad_input_is_refused(robot, run, skin, stepper):
         walk_targets(np.zeros(3))
     with pytest.raises(InvalidInput, match="zero or not finite"):
         sparse_weights(np.ones((2, 2)), np.zeros(2), tolerance=0.1, most=1)
+
+
+def test_forces_on_the_skin_do_their_work(robot, skin, stepper):
+    """J' f is the slope of the work of f, by central differences of the shape."""
+    rng = np.random.default_rng(5)
+    q, y = bent(robot, 0.2, 0.3), 0.1 * rng.standard_normal(skin.size)
+    forces = np.zeros_like(skin.rest)
+    forces[rng.integers(len(forces), size=5)] = rng.standard_normal((5, 3))
+    v, dy = (
+        rng.standard_normal(stepper.plant.num_velocities()),
+        rng.standard_normal(skin.size),
+    )
+    stepper.pose(q, v)
+    found = stepper.forces.pull(stepper.links.motion(stepper.context), y, forces)
+    work, h = [], 1e-6
+    for sign in (1, -1):
+        stepper.pose(q, v)
+        ahead = moved_positions(stepper.plant, stepper.context, sign * h * v)
+        stepper.pose(ahead, v)
+        x = skin.positions(y + sign * h * dy, stepper.links.motion(stepper.context))
+        work.append((forces * x).sum())
+    slope = (work[0] - work[1]) / (2 * h)
+    assert found @ np.concatenate([v, dy]) == pytest.approx(slope, rel=1e-6)

@@ -9,8 +9,8 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.legged.mpc.control import control
-    from drakebots.robots.legged.mpc.problem import Control, Push
+    from drakebots.robots.legged.mpc.problem import Control
     from drakebots.robots.legged.mpc.view import plot_control, record_control
-    from drakebots.trajopt.mpc import Trot, Way, default_cost
+    from drakebots.trajopt.mpc import Push, Trot, Way, default_cost
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

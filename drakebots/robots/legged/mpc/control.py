@@ -45,13 +45,14 @@ from drakebots.multibody import (
 from drakebots.multibody.posture import Stance, find_posture, servos
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import stiff_ground
-from drakebots.robots.legged.mpc.problem import Control, Push
+from drakebots.robots.legged.mpc.problem import Control
 from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
 from drakebots.robots.legged.reference import gravity
 from drakebots.trajopt import Step
 from drakebots.trajopt.mpc import (
     ContactImplicitMpc,
     MpcProblem,
+    Push,
     Trot,
     Way,
     default_cost,

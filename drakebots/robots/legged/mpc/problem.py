@@ -24,6 +24,7 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.trajopt import Flat, Step, Terrain
+from drakebots.trajopt.mpc import Push
 
 CONTROLLERS = ("mpc", "tracking", "sampling")
 """Contact-implicit control; whole-body control of a plan that is made once; MPPI."""
@@ -36,39 +37,6 @@ STARTS = ("standing", "side")
 
 REACH = 50.0
 """Largest coordinate of a goal [m]: what is further away is no number of metres."""
-
-
-@dataclass(frozen=True)
-class Push:
-    """A horizontal force on the base at its centre of mass.
-
-    Attributes:
-        force: its size [N].
-        time: when it begins [s].
-        duration: how long it acts [s].
-        direction: where it points: 0 ahead (+x), pi/2 to the left (+y) [rad].
-    """
-
-    force: float
-    time: float
-    duration: float = 0.1
-    direction: float = np.pi / 2
-
-    def __post_init__(self):
-        check(
-            self,
-            "push",
-            force=finite("N"),
-            time=non_negative("s"),
-            duration=positive("s"),
-            direction=finite("rad"),
-        )
-
-    def at(self, time: float) -> np.ndarray:
-        """The force at a time, in the world (3,) [N]."""
-        acts = self.time - 1e-9 <= time < self.time + self.duration - 1e-9
-        ahead = [np.cos(self.direction), np.sin(self.direction), 0.0]
-        return acts * self.force * np.array(ahead)
 
 
 @dataclass(frozen=True)

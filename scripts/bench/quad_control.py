@@ -1,0 +1,171 @@
+"""A skinned robot that trots under feedback, and open loop: rates and falls.
+
+    python scripts/bench/quad_control.py             # 20 seeds; half an hour
+    python scripts/bench/quad_control.py --seeds 4 --push 40
+    python scripts/bench/quad_control.py --full 2    # two seeds in the full skin, too
+
+Every seed has a push of 0.1 s at a random time in a random direction, on the skin of
+the trunk, and one of three grounds in turn: flat, flat with a box of 10 mm across the
+way, and uphill by 10 degrees. The slope is known to the controller, pushes and boxes
+are not. Open loop plays the servo targets of a run under control on the same
+slope, without push and box: a trot that holds as long as nothing happens.
+
+The plant is the robot in its reduced skin, whose torques over those of the full skin
+are measured on a trot (`reduced_plant_torque_error`); `--full` runs seeds in the full
+skin. The rate is that of the median solve, in processor time of the thread that solves.
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
+import numpy as np
+
+from drakebots.cli.output import print_rows
+from drakebots.results import Result
+from drakebots.robots.quads.control import (
+    Built,
+    Control,
+    Push,
+    build,
+    control,
+)
+from drakebots.skin.reduced import measure_reduced
+
+PLANTS = ("reduced", "full")
+SLOPES = ("flat", "up")
+GROUNDS = ("flat", "box", "up")
+SLOPE, BOX = np.radians(10.0), 0.01
+"""Angle of slopes [rad], height of boxes [m]."""
+
+
+def calm(args: argparse.Namespace, ground: str) -> Control:
+    """A run on a ground, without pushes and boxes."""
+    slope = SLOPE if ground == "up" else 0.0
+    return Control(
+        args.robot,
+        speed=args.speed,
+        slope=slope,
+        duration=args.duration,
+        log_period=0.05,
+        skin_period=10.0,
+    )
+
+
+def disturbed(args: argparse.Namespace, seed: int) -> tuple[str, Control]:
+    """The run of a seed, and its ground: the same for both controllers."""
+    random = np.random.default_rng(seed)
+    ground = GROUNDS[seed % len(GROUNDS)]
+    way = random.uniform(0, 2 * np.pi)
+    push = Push(args.push, random.uniform(0.8, 1.6), 0.1, way)
+    box = {"step": BOX, "step_at": random.uniform(0.2, 0.3)}
+    own = box if ground == "box" else {}
+    return ground, replace(calm(args, ground), pushes=(push,), **own)
+
+
+def run_of(
+    args: argparse.Namespace, seed: int | str, replay: Result | None, plant: str
+) -> tuple[dict, Result]:
+    """A row for the run of a seed, or for the calm run of a ground, and the run."""
+    calm_run = isinstance(seed, str)
+    ground, problem = (seed, calm(args, seed)) if calm_run else disturbed(args, seed)
+    built = _built(args, "up" if ground == "up" else "flat")
+    run = control(replace(problem, plant=plant), replay=replay, built=built)
+    print("F" if run.metrics["fell"] else ".", end="", file=sys.stderr, flush=True)
+    return {"seed": seed, "ground": ground, **_row(run)}, run
+
+
+_BUILT: dict[str, Built] = {}
+
+
+def _built(args: argparse.Namespace, ground: str) -> Built:
+    """The controller of a ground, built once in each process."""
+    if ground not in _BUILT:
+        _BUILT[ground] = build(calm(args, ground))
+    return _BUILT[ground]
+
+
+def _row(run: Result) -> dict:
+    names = ("fell", "fell_at_s", "forward_m", "sideways_m", "turned_deg")
+    more = ("largest_roll_deg", "largest_pitch_deg", "saturated_share")
+    solve = ("solve_ms", "solve_p99_ms", "solve_late", "solve_failures")
+    return {name: run.metrics[name] for name in (*names, *more, *solve)}
+
+
+def plant_error(args: argparse.Namespace, run: Result) -> float:
+    """How far the reduced plant's torques are from the full skin's, on a run's targets:
+    rms over joints and time steps, over the rms torque."""
+    built, targets = _built(args, "flat"), run.data.command.values
+    dt = built.problem.time_step
+
+    def at(time: float) -> np.ndarray:
+        return targets[min(round(time / dt) - 1, len(targets) - 1)]
+
+    skinned, steps = built.robot.skinned, args.error_steps
+    figures = measure_reduced(skinned, built.skin, at, steps=steps, dt=dt)[0]
+    return figures["torque_error"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robot", default="monster", help="name or path of the robot")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--push", type=float, default=20.0, help="force [N]")
+    parser.add_argument("--speed", type=float, default=0.2, help="of the trot [m/s]")
+    parser.add_argument("--duration", type=float, default=2.5, help="of a run [s]")
+    parser.add_argument("--plant", choices=PLANTS, default="reduced", help="the skin")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
+    parser.add_argument(
+        "--full", type=int, default=0, help="seeds to run in the full skin, too"
+    )
+    parser.add_argument(
+        "--error-steps", type=int, default=60, help="time steps of the plant's error"
+    )
+    args = parser.parse_args(argv)
+    if args.plant == "reduced":
+        _built(args, "flat").skin  # noqa: B018 - trained once, before many need it
+    seeds, plant = range(args.seeds), args.plant
+    with ProcessPoolExecutor(args.workers, get_context("spawn")) as pool:
+        calm_jobs = {g: pool.submit(run_of, args, g, None, plant) for g in SLOPES}
+        jobs = [pool.submit(run_of, args, seed, None, plant) for seed in seeds]
+        calm_runs = {ground: job.result() for ground, job in calm_jobs.items()}
+        alone = []
+        for seed in seeds:
+            slope = "up" if disturbed(args, seed)[0] == "up" else "flat"
+            alone.append(pool.submit(run_of, args, seed, calm_runs[slope][1], plant))
+        more = [pool.submit(run_of, args, s, None, "full") for s in range(args.full)]
+        closed, opened, full = (
+            [job.result()[0] for job in some] for some in (jobs, alone, more)
+        )
+    print(file=sys.stderr)
+    print_rows("undisturbed", [row for row, _ in calm_runs.values()])
+    print_rows(f"closed loop, pushes of {args.push:g} N", closed)
+    print_rows("open loop, the same seeds", opened)
+    ending = "_of_20" if args.seeds == 20 else "_of_seeds"
+    facts = {
+        "push_N": args.push,
+        "seeds": args.seeds,
+        "closed_loop_hz": 1e3 / float(np.median([r["solve_ms"] for r in closed])),
+        "closed_loop_p99_ms": max(r["solve_p99_ms"] for r in closed),
+        f"closed_loop_falls{ending}": sum(r["fell"] for r in closed),
+        f"open_loop_falls{ending}": sum(r["fell"] for r in opened),
+    }
+    if args.error_steps and plant == "reduced":
+        facts["reduced_plant_torque_error"] = plant_error(args, calm_runs["flat"][1])
+    if full:
+        print_rows("closed loop in the full skin", full)
+        facts["full_skin_falls"] = sum(row["fell"] for row in full)
+    print(json.dumps(facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

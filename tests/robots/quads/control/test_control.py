@@ -1,0 +1,166 @@
+"""A skinned robot under feedback: what it believes, its ground, pushes, open loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.run import Verdict
+from drakebots.fem import equilibrium
+from drakebots.fem.assembly import elastic_energy
+from drakebots.fem.solver import Prescribed
+from drakebots.robots.quads.control import (
+    Control,
+    Push,
+    TerrainContact,
+    Trot,
+    believed_robot,
+    build,
+    control,
+)
+from drakebots.robots.quads.control.believed import joint_stiffness, standing
+from drakebots.robots.quads.control.ground import BoxOn
+from drakebots.robots.quads.robot import load_planned
+from drakebots.skin.frame import PatchContact, glue_points
+from drakebots.trajopt import Flat, Slope, Step
+from drakebots.trajopt.mpc import Way
+from tests.helpers.small_quad import small_quad
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return load_planned(small_quad(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture(scope="module")
+def believed(robot):
+    return believed_robot(robot)
+
+
+def test_it_believes_in_the_skins_mass(robot, believed):
+    """Mass, centre of mass and gravity's torques are those of links with skin."""
+    plant, quad = believed.plant, robot.quad
+    context = plant.CreateDefaultContext()
+    assert plant.CalcTotalMass(context) == pytest.approx(robot.mass, rel=1e-9)
+    q = quad.rest + 0.1 * np.random.default_rng(0).standard_normal(quad.nv)
+    plant.SetPositions(context, q)
+    inertia = quad.tree.inertia + robot.link_skin.inertia
+    com = plant.CalcCenterOfMassPositionInWorld(context)
+    assert np.allclose(com, quad.com(q, inertia)[0], atol=1e-9)
+
+
+def test_springs_are_the_skins_energy(robot):
+    """Half K d^2 is the energy of the skin whose glue follows a joint by d, slowly."""
+    K = joint_stiffness(robot)
+    assert np.allclose(K, K.T, atol=1e-6 * np.abs(K).max())
+    stepper, model = robot.skinned.stepper(5e-3), robot.skinned.fem
+    for joint in np.argsort(-np.diag(K))[:2]:
+        d, q = 0.01, robot.skinned.rest_positions.copy()
+        q[stepper.actuated[joint]] += d
+        stepper.pose(q, np.zeros(stepper.plant.num_velocities()))
+        held = glue_points(stepper.plant, stepper.context, stepper.glue)[0]
+        found = equilibrium(
+            model,
+            Prescribed(stepper.glue.vertices, lambda share, held=held: held),
+            gravity=np.zeros(3),
+        )
+        assert found.converged
+        energy = elastic_energy(model, found.positions)
+        assert energy == pytest.approx(0.5 * K[joint, joint] * d**2, rel=0.05)
+
+
+def test_flat_terrain_is_the_plain_ground(robot):
+    stepper = robot.skinned.stepper(5e-3)
+    stepper.pose(*stepper.home)
+    patches = robot.skinned.skin.patches
+    given = stepper.plant, stepper.context, patches, 5e-3
+    a, b = PatchContact(height=0.0).law(*given), TerrainContact().law(*given)
+    y = 1e-3 * np.random.default_rng(1).standard_normal(len(a.rows))
+    assert np.allclose(a.rows, b.rows) and np.allclose(a.force(y), b.force(y))
+
+
+def test_a_slope_pushes_along_its_normal(robot):
+    """Forces of a slope, back in the world, lie along its normal."""
+    angle, stepper = 0.2, robot.skinned.stepper(5e-3)
+    q, v = stepper.home
+    ground = TerrainContact(terrain=Slope(angle))
+    stepper.pose(q, v)
+    patches = robot.skinned.skin.patches
+    plain = PatchContact().law(stepper.plant, stepper.context, patches, 5e-3)
+    law = ground.law(stepper.plant, stepper.context, patches, 5e-3)
+    force = law.force(np.zeros(len(law.rows)))
+    assert force.reshape(-1, 3)[:, 2].max() > 1.0
+    pulled, n = law.rows.T @ force, [np.sin(angle), 0, np.cos(angle)]
+    along = np.outer(force.reshape(-1, 3)[:, 2], n).ravel()
+    assert np.allclose(pulled, plain.rows.T @ along, atol=1e-9)
+
+
+def test_a_box_lies_on_any_ground():
+    box = Step(0.1, 0.3, 0.01)
+    flat, slope = BoxOn(Flat(), box), BoxOn(Slope(-0.2), box)
+    points = np.array([[0.2, 0.0, 0.05], [0.5, 0.1, 0.05], [0.0, 0.0, 0.02]])
+    assert np.allclose(flat.evaluate(points)[0], [0.04, 0.05, 0.02], atol=1e-12)
+    c, s = np.cos(0.2), np.sin(0.2)
+    turned = points @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    assert np.allclose(slope.evaluate(turned)[0], flat.evaluate(points)[0], atol=1e-12)
+
+
+def test_it_stands_and_steps_on_a_slope(robot, believed):
+    """Soles lie on a slope, and the way's feet and base go along it."""
+    angle, quad = np.radians(2), robot.quad
+    q = standing(believed, quad.rest, angle)
+    context = believed.plant.CreateDefaultContext()
+    believed.plant.SetPositions(context, q)
+    feet = believed.feet_positions(context)
+    assert np.abs(feet[:, 2] - np.tan(angle) * feet[:, 0]).max() < 3e-3
+    rise = float(np.tan(angle))
+    way = Way(believed, q, step=0.05, knots=10, speed=0.1, gait=Trot(), rise=rise)
+    asked = way.sample(np.linspace(0, 1, 21), q)[0]
+    assert asked[-1, 0] - q[0] == pytest.approx(0.1, rel=0.1)
+    assert np.allclose(asked[:, 2] - q[2], rise * (asked[:, 0] - q[0]))
+    with pytest.raises(NoSolution, match="degrees"):
+        standing(believed, quad.rest, 0.69)
+
+
+@pytest.fixture(scope="module")
+def problem(robot):
+    return Control(
+        str(robot.skinned.model.path),
+        speed=0.0,
+        gait=Trot(0.5, 0.7, 0.01),
+        pushes=(Push(1.0, 0.1, 0.05),),
+        plant="full",
+        duration=0.3,
+        knots=6,
+    )
+
+
+@pytest.mark.long
+def test_it_steps_in_its_skin_and_its_targets_replay(problem, monkeypatch):
+    """Control holds the robot up; its targets, played again, repeat the run exactly."""
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")  # takes longer than the run
+    built = build(problem)
+    run = control(problem, built=built)
+    assert run.ok, run.message
+    metrics = run.metrics
+    assert metrics["largest_roll_deg"] < 10 and metrics["largest_pitch_deg"] < 10
+    assert metrics["solves"] == 15 and metrics["solve_hz"] > 0
+    again = control(problem, replay=run, built=built)
+    assert np.array_equal(again.data.position.values, run.data.position.values)
+    with pytest.raises(InvalidInput, match="multiple"):
+        control(replace(problem, period=0.0123), built=built)
+    with pytest.raises(InvalidInput, match="differ in"):
+        control(replace(problem, speed=0.1), built=built)
+    with pytest.raises(InvalidInput, match="no servo targets"):
+        control(problem, replay=replace(run, kind="quads.track"), built=built)
+    cut = control(replace(problem, time_limit=1e-9), replay=run, built=built)
+    assert cut.verdict is Verdict.TIME_LIMIT
+
+
+@pytest.mark.parametrize("bad", [{"slope": 2.0}, {"plant": "none"}, {"knots": 1}])
+def test_bad_problems_are_refused(bad):
+    with pytest.raises(Exception, match=next(iter(bad))):
+        Control("monster", **bad)
