@@ -28,10 +28,11 @@ from drakebots.design import (
 )
 from drakebots.design.robots import VERTICES, WEIGHTS
 from drakebots.design.skeleton import GLUE, MASSES, SIZES, table1_template
-from drakebots.design.skin import FOLDS
+from drakebots.design.skin import SOFT, in_folds
+from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import surface_triangles
 from drakebots.model import package_root
-from drakebots.skin.file import load_skinned
+from drakebots.skin.file import load_skinned, read_skin
 
 
 def rows(names: Sequence[str]) -> list[str]:
@@ -59,7 +60,7 @@ def rows(names: Sequence[str]) -> list[str]:
 def masses(names: Sequence[str]) -> list[str]:
     """A table of what the models' masses are made of, in Markdown.
 
-    Volumes of the skin are those of the mesh: folds are region 1, feet what is below
+    Volumes of the skin are those of the mesh: feet are what is below
     24 mm, where the wall is 8 mm thick.
     """
     columns = {name: _masses(name) for name in names}
@@ -80,7 +81,7 @@ def _masses(name: str) -> dict[str, str]:
     plates = robot.report()["skeleton_mass_kg"] - sum(servos) - payload - printed
     mesh, material = robot.mesh, robot.skin.material
     low = mesh.vertices[mesh.tets].mean(axis=1)[:, 2] < 0.024
-    folds = (mesh.region == FOLDS) & ~low
+    folds = in_folds(mesh) & ~low
     parts = [material.density * mesh.volumes[k].sum() for k in (folds, low)]
     skin = material.density * mesh.volumes.sum()
     outside = surface_triangles(mesh)
@@ -130,6 +131,13 @@ def readme(name: str) -> str:
         if name in MASSES
         else f"together {WEIGHTS[name]}"
     )
+    of_skin = read_skin(package_root() / name / f"{name}.skin.yaml").regions
+    moduli = {
+        k: material.youngs_modulus / SILICONE.youngs_modulus
+        for k, material in of_skin.items()
+        if k < SOFT
+    }
+    low, high = min(moduli.values()), max(moduli.values())
     notes = "".join(f"\n* {note}" for note in report["notes"])
     text = f"""# {name.capitalize()}
 
@@ -158,9 +166,10 @@ nu = {material["poisson_ratio"]:g}.
 
 * One silicone for all robots, {material["density"]:g} kg/m^3, and a wall of
   {1e3 * skin["wall"]:g} mm; the masses are what comes of it (docs/design.md).
-* Folds (region 1): {teeth["teeth"]} teeth, {1e3 * teeth["depth"]:g} mm deep, at every
-  joint; {skin["fold_modulus"]:g} of the skin's modulus, as P1 tets lock there
-  (docs/design.md).{notes}
+* Folds (regions 1 to {max(moduli)}): {teeth["teeth"]} teeth,
+  {1e3 * teeth["depth"]:g} mm deep, at every joint; their P1 tets have {low:.2f} to
+  {high:.2f} of the modulus, as they lock: with that, joints are as stiff as with P2
+  tets and the modulus of the silicone (docs/design.md).{notes}
 
 ## Contents
 

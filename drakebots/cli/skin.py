@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from drakebots.cli.command import Command, Variant
@@ -22,11 +23,12 @@ from drakebots.cli.output import finish, model_table, print_table, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output
-from drakebots.fem.material import Material
+from drakebots.fem.material import SILICONE, Material
 from drakebots.model import load, skin_path
 from drakebots.multibody import build_robot
 from drakebots.skin import MOTIONS, SkinSimulation, read_motion_file, simulate_skinned
 from drakebots.skin.file import (
+    UNITS,
     Attachment,
     GlueRadius,
     actuated_joints,
@@ -111,7 +113,9 @@ SKIN_SHOW = Variant(
 
 def _attach_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skeleton", help="a name, or a URDF, SDF, MJCF, dmd.yaml")
-    parser.add_argument("skin", help="tets in m (.vtk, .vtu, .msh, .mesh)")
+    parser.add_argument("skin", help="tets (.vtk, .vtu, .msh, .mesh)")
+    units = parser.add_argument("--units", help="of the skin: m, cm or mm (default m)")
+    completes(units, UNITS)
     parser.add_argument(
         "--glue",
         required=True,
@@ -153,8 +157,8 @@ def glue_of(text: str, between: str) -> GlueRadius:
 
 def _attach(args: argparse.Namespace) -> int:
     glue = glue_of(args.glue, args.between)
-    material = Material(
-        **given(args, ("kind", "youngs_modulus", "poisson_ratio", "density"))
+    material = replace(
+        SILICONE, **given(args, ("kind", "youngs_modulus", "poisson_ratio", "density"))
     )
     out = args.output
     if out is None:
@@ -164,7 +168,9 @@ def _attach(args: argparse.Namespace) -> int:
     elif not out.name.endswith(".skin.yaml"):
         raise FileProblem(out, "needs the ending .skin.yaml")
     check_output(out)
-    found = attach(args.skeleton, args.skin, glue, material=material)
+    found = attach(
+        args.skeleton, args.skin, glue, material=material, unit=args.units, path=out
+    )
     write_skin(out, found.description_for(out))
     print_table(
         f"{found.robot.model.name} in {Path(args.skin).name}", attach_table(found)

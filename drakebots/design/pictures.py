@@ -16,6 +16,7 @@ from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
 from drakebots.design.pipeline import Fitted
 from drakebots.design.problem import Design
+from drakebots.design.skin import SOFT, in_folds
 from drakebots.fem.mesh import surface_triangles
 
 _SKIN, _FOLD, _SOFT = (0.84, 0.70, 0.50), (0.62, 0.42, 0.38), (0.60, 0.72, 0.66)
@@ -55,11 +56,11 @@ def draw_skin(path: Path, design: Design) -> Path:
     """Draws the outside of the skin, with folds and soft parts in other colours."""
     mesh = design.shell.mesh
     outer = design.shell.outer
-    region = np.zeros(len(mesh.vertices), int)
-    for k in mesh.regions[1:]:
-        region[np.unique(mesh.tets[mesh.region == k])] = k
-    of = region[design.shell.outer_vertices][outer.triangles].min(axis=1)
-    colours = np.array([_SKIN, _FOLD, *[_SOFT] * 8])[of]
+    kind = np.zeros(len(mesh.vertices), int)
+    for k, tets in enumerate((in_folds(mesh), mesh.region >= SOFT), start=1):
+        kind[mesh.tets[tets]] = k
+    of = kind[design.shell.outer_vertices][outer.triangles].min(axis=1)
+    colours = np.array([_SKIN, _FOLD, _SOFT])[of]
     return draw_surface(path, outer, colours, design.problem.name)
 
 

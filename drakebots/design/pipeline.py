@@ -26,13 +26,14 @@ from drakebots.design.embed import embed
 from drakebots.design.fit import CLEARANCE, Fit, enough_scale, fit
 from drakebots.design.geometry import DistanceGrid, Surface, check_surface
 from drakebots.design.problem import Design, DesignProblem
+from drakebots.design.resistance import fold_moduli
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin import (
-    FOLDS,
     FoldSettings,
     Shell,
     SkinSettings,
     fold_and_hollow,
+    in_folds,
     joint_folds,
     region_materials,
     with_regions,
@@ -149,12 +150,15 @@ def design_robot(
     shell, more = fold_and_hollow(grid, skeleton, folds, skin)
     notes += more
     shell = with_regions(shell, skin)
-    materials = region_materials(shell.mesh, skin)
     seen("shell", shell)
     stage("glue")
     found = problem.template is None
     braced = with_plates(skeleton, shell.inner, gap=template.build.gap, drop=found)
     glue, more = glue_by_link(shell, braced.skeleton, skin, fewer=found)
+    materials = region_materials(shell.mesh, skin)
+    if skin.fold_modulus is None:
+        moduli = fold_moduli(braced.skeleton, folds, shell.mesh, glue, materials)
+        materials = region_materials(shell.mesh, skin, moduli)
     times.append(time.perf_counter())
     return Design(
         problem,
@@ -324,7 +328,7 @@ def glue_by_link(
     mesh = shell.mesh
     inner = np.zeros(len(mesh.vertices), bool)
     inner[shell.inner_vertices] = True
-    inner[np.unique(mesh.tets[mesh.region == FOLDS])] = False
+    inner[np.unique(mesh.tets[in_folds(mesh)])] = False
     ids = np.flatnonzero(inner)
     inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
     glue = brace_vertices(

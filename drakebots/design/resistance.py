@@ -2,12 +2,13 @@
 
 :func:`joint_resistance` turns a joint and lets the skin find its equilibrium;
 :func:`rest_stiffness` gives the slopes of all joints at rest from one factorization;
-:func:`limb_skin` cuts out the part of a skin around one limb, small enough for P2 tets.
+:func:`limb_skin` cuts out the part of a skin around one limb, small enough for P2 tets;
+:func:`fold_moduli` finds the moduli with which folds of P1 tets are as stiff as P2's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,8 +16,16 @@ import numpy as np
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.design.skeleton import Skeleton
+from drakebots.design.skin import JointFold, in_folds
 from drakebots.fem import equilibrium
-from drakebots.fem.assembly import build_model, elastic_force, force_and_tangent
+from drakebots.fem.assembly import (
+    FemModel,
+    build_model,
+    elastic_force,
+    force_and_tangent,
+)
+from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh
 from drakebots.fem.solver import Prescribed, make_solver
 from drakebots.model import find_body
@@ -116,19 +125,110 @@ def rest_stiffness(robot: SkinnedRobot) -> np.ndarray:
     Args:
         robot: robot with m actuated joints, whose skin is stress-free in the rest pose.
     """
-    plant, context, fem = robot.plant, robot.context, robot.fem
+    plant, context = robot.plant, robot.context
     plant.SetPositions(context, robot.rest_positions)
     _, J = glue_points(plant, context, robot.glue)
     J = J[:, [plant.GetJointByName(name).velocity_start() for name in robot.joints]]
+    return _slopes(robot.fem, robot.glue, J)
+
+
+def _slopes(fem: FemModel, glue: Glue, J: np.ndarray) -> np.ndarray:
+    """diag(J' S J), with J (3 g, m) the velocities of the glue by those of joints."""
     values = force_and_tangent(fem, fem.rest)[1]
     # The skin as a whole may move freely, so that a pivot would vanish: add a little.
     diagonal = fem.pattern.diagonal
     values[diagonal] += 1e-7 * values[diagonal].mean()
-    solver = make_solver(fem.pattern, robot.glue.dofs)
+    solver = make_solver(fem.pattern, glue.dofs)
     solver.factor(values)
     slope = np.einsum("ij,ik,kj->j", J, solver.schur, J, optimize=True)
     solver.close()
     return slope
+
+
+_TRIALS = (0.2, 0.4)
+"""Moduli of P1 folds over the material's, between which slopes are interpolated."""
+
+_SHARES = (0.02, 1.0)
+"""Smallest and largest modulus of P1 folds over the material's."""
+
+
+def fold_moduli(
+    skeleton: Skeleton,
+    folds: Sequence[JointFold],
+    mesh: TetMesh,
+    glue: Mapping[str, np.ndarray],
+    materials: Mapping[int, Material],
+) -> dict[int, float]:
+    """The modulus of each fold with which P1 tets are as stiff as P2 tets.
+
+    P1 tets lock in folds. With P2 tets everywhere and the material's own modulus, joint
+    j has the slope s_j at rest, which needs no P1 tet and no measurement; with P1 tets
+    and folds of f times the modulus it has s_j(f), nearly a power of f. The f of a fold
+    is where the two are equal, in the geometric mean of its joints, after one step of
+    interpolation and one of correction.
+
+    Args:
+        skeleton: skeleton at rest.
+        folds: the folds; a region of the mesh belongs to the nearest.
+        mesh: mesh of the skin, whose folds are regions.
+        glue: glued vertices by link.
+        materials: material of each region, in folds that of the plain skin.
+
+    Returns:
+        f of each region of folds.
+    """
+    regions = np.unique(mesh.region[in_folds(mesh)]).tolist()
+    if not regions:
+        return {}
+    middles = np.array([fold.p_W for fold in folds])
+    centres = mesh.vertices[mesh.tets].mean(axis=1)
+    at = [
+        np.linalg.norm(middles - centres[mesh.region == k].mean(axis=0), axis=1)
+        for k in regions
+    ]
+    names = [hinge.name for hinge in skeleton.hinges]
+    joints = [[names.index(j) for j in folds[d.argmin()].joints] for d in at]
+    held = Glue(
+        np.concatenate([np.asarray(ids, int) for ids in glue.values()]),
+        tuple(link for link, ids in glue.items() for _ in ids),
+        mesh.vertices[np.concatenate([np.asarray(i, int) for i in glue.values()])],
+    )
+
+    def slopes(shares: np.ndarray, order: int) -> np.ndarray:
+        """log s of each fold, the mean over its joints."""
+        soft = {
+            k: materials[k].with_modulus(f * materials[k].youngs_modulus)
+            for k, f in zip(regions, shares)
+        }
+        second = mesh.regions if order == 2 else ()
+        fem = build_model(mesh, {**materials, **soft}, quadratic=second)
+        on = glue_midside(held, fem.space) if second else held
+        found = _slopes(fem, on, _hinge_columns(skeleton, on))
+        found = np.log(np.maximum(found, 1e-9))  # links without glue are free
+        return np.array([found[rows].mean() for rows in joints])
+
+    exact = slopes(np.ones(len(regions)), 2)
+    low, high = (slopes(np.full(len(regions), f), 1) for f in _TRIALS)
+    power = np.maximum((high - low) / np.log(_TRIALS[1] / _TRIALS[0]), 0.1)
+    shares = np.clip(_TRIALS[0] * np.exp((exact - low) / power), *_SHARES)
+    off = exact - slopes(shares, 1)
+    shares = np.clip(shares * np.exp(off / power), *_SHARES)
+    return dict(zip(regions, shares.round(3).tolist()))
+
+
+def _hinge_columns(skeleton: Skeleton, glue: Glue) -> np.ndarray:
+    """Velocities of glue by those of hinges (3 g, m), a x (p - p_J), at rest."""
+    parent = {link.name: link.parent for link in skeleton.links}
+    J = np.zeros((len(glue), 3, len(skeleton.hinges)))
+    for link, rows in glue.by_body().items():
+        above = set()
+        while link is not None:
+            above.add(link)
+            link = parent[link]
+        for k, hinge in enumerate(skeleton.hinges):
+            if hinge.child in above:
+                J[rows, :, k] = np.cross(hinge.axis, glue.p_BG[rows] - hinge.p_WJ)
+    return J.reshape(3 * len(glue), -1)
 
 
 def limb_skin(
@@ -150,7 +250,7 @@ def limb_skin(
         margin: distance up to which the skin is kept around the lines between the
             limb's joints and its farthest glue [m].
         second_order: regions of P2 tets.
-        modulus: Young's modulus of region 1, the folds, over that of the plain skin;
+        modulus: Young's modulus of the folds over that of the plain skin;
             the file's by default.
 
     Raises:
@@ -180,9 +280,10 @@ def limb_skin(
     materials = {
         k: robot.skin.regions.get(k, robot.skin.material) for k in part.regions
     }
-    if modulus is not None and 1 in materials:
+    if modulus is not None:
         plain = robot.skin.material
-        materials[1] = plain.with_modulus(modulus * plain.youngs_modulus)
+        new = plain.with_modulus(modulus * plain.youngs_modulus)
+        materials |= dict.fromkeys(np.unique(part.region[in_folds(part)]).tolist(), new)
     second_order = [k for k in second_order if k in materials]
     fem = build_model(part, materials, quadratic=second_order)
     glue = _held(robot, kept, np.unique(mesh.tets[~mine]), root)

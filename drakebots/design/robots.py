@@ -24,10 +24,6 @@ WEIGHTS = {"beetle": 3.9, "monster": 11.87, "lizard": 10.8, "cow": 5.95}
 JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
 """Numbers of joints in Table 1."""
 
-_FOLD_MODULUS = {"beetle": 0.43, "monster": 0.43, "lizard": 0.43, "cow": 0.25}
-"""Young's modulus of P1 folds over that of the skin, fitted to P2 tets at the hips by
-scripts/papers/quads/quad_resistance.py (docs/design.md)."""
-
 _HIP_SHIFT = {"beetle": 0.028, "monster": 0.038, "lizard": 0.036, "cow": 0.040}
 """Distance from a hip to the middle of its folds, below its motors [m]."""
 
@@ -65,7 +61,6 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         glue=GLUE[name],
         folds=settings,
         fold_refine=0.75 if name == "lizard" else 1.0,
-        fold_modulus=_FOLD_MODULUS[name],
         soft=_SOFT.get(name, ()),
     )
     return DesignProblem(name, template, body=body, skin=skin)

@@ -6,8 +6,8 @@ bending of a tube (a membrane) is wrong by 2 % only; the error matters in folds 
 buckles.
 
 The estimate is an order of magnitude, since the way cells are cut in tets matters:
-strips with six tets per cell (box_mesh) lock 1.1 to 1.9 times more than the table at nu
-0.3 and 0.46, and up to 2.6 times more at 0.49.
+strips of box_mesh lock as much as the table says at nu 0.3, 0.6 to 0.7 times as much at
+0.46, and 0.3 to 0.4 times at 0.49.
 """
 
 from __future__ import annotations

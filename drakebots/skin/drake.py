@@ -31,6 +31,7 @@ from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.file.description import read_skin
 from drakebots.skin.file.robot import (
+    check_above_ground,
     dress,
     effort_limits,
     rest_positions,
@@ -231,7 +232,8 @@ def add_skin(
         The system; its servos have the gains of the skin's file.
 
     Raises:
-        InvalidInput: for a plant in the builder, or without its scene graph.
+        InvalidInput: for a plant in the builder, or without its scene graph, or a skin
+            that starts below the ground.
         UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
     """
     file = Path(skin)
@@ -260,6 +262,7 @@ def add_skin(
     fem, glue = dress(plant, context, file, description, mesh)
     options = {"context": context, "effort_limits": effort_limits(plant)} | options
     if friction is not None:
+        check_above_ground(mesh, plant, context, description.patches)
         ground = {
             "patches": description.patches,
             "patch_contact": PatchContact(friction),

@@ -30,7 +30,12 @@ from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
 from drakebots.model import model_provenance, skin_path
 from drakebots.results import Result
-from drakebots.skin.file import SkinnedRobot, load_skinned
+from drakebots.skin.file import (
+    SkinnedRobot,
+    check_above_ground,
+    check_modulus,
+    load_skinned,
+)
 from drakebots.skin.frame import (
     Collisions,
     CoupledStepper,
@@ -106,6 +111,8 @@ class SkinSimulation:
         check_log(self.duration, self.time_step, 2e3)
         self.joint_motion()
         self.changed(Material())
+        if self.youngs_modulus is not None:
+            check_modulus("", self.youngs_modulus)
 
     def joint_motion(self) -> NamedMotion | TableMotion:
         """The motion of the joints."""
@@ -143,6 +150,7 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
         wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))[1]
         itself = self_contact(robot.fem, PENALTY, margin=wall / 8, reach=wall / 2)
     if problem.ground:
+        check_above_ground(robot.mesh, robot.plant, robot.context, robot.skin.patches)
         contact = PatchContact(problem.friction)
         ground = SkinGround(problem.friction)
     return robot.stepper(

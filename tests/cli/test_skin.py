@@ -9,9 +9,11 @@ import pytest
 
 from drakebots.cli import main
 from drakebots.cli import skin as skin_commands
+from drakebots.fem.mesh import TetMesh, read_mesh, write_mesh
 from drakebots.model import load, package_root
 from drakebots.results import load_result
 from drakebots.skin import simulate
+from drakebots.skin.file import load_skinned
 
 FOLDER = package_root() / "skinned_leg"
 
@@ -80,11 +82,24 @@ def test_attach_then_simulate(leg, capsys):
     assert last_json(capsys.readouterr().out)["system"] == "skinned"
 
 
+def test_a_mesh_in_millimetres_is_recognised(leg, capsys):
+    mesh = read_mesh(leg / "leg.vtu")
+    write_mesh(leg / "mm.vtu", TetMesh(1e3 * mesh.vertices, mesh.tets, mesh.region))
+    argv = ["attach", str(leg / "leg.sdf"), str(leg / "mm.vtu"), "--glue", "radius=5mm"]
+    assert main(argv) == 2
+    assert "--units mm" in capsys.readouterr().err
+    assert main([*argv, "--units", "mm", "--json"]) == 0
+    facts = last_json(capsys.readouterr().out)
+    assert facts["size_m"] == pytest.approx([0.066, 0.066, 0.2])
+    assert load_skinned(leg / "leg.sdf").skin.unit == "mm"
+
+
 BAD = [
     ("simulate skinned-leg --motion samba", "samba"),
     ("simulate skinned-leg --motion none.csv", "none.csv"),
     ("simulate skinned-leg --poisson-ratio 0.5", "poisson_ratio"),
     ("simulate skinned-leg --youngs-modulus -1", "youngs_modulus"),
+    ("simulate skinned-leg --youngs-modulus 0.8", "7e5"),
     ("simulate skinned-leg --time-step 0", "time_step"),
     ("simulate skinned-leg --gait trot", "--gait"),
     ("simulate skinned-leg -o /nowhere/run.nc", "/nowhere"),
@@ -95,7 +110,12 @@ BAD = [
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=wide", "wide"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=-5mm", "radius"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=0.01mm", "no vertex within"),
-    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=30mm", "two links"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=30mm", "--between"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=30mm -o {leg}/my.skin.yaml",
+     "my.skin.yaml"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --youngs-modulus 0.8",
+     "no solid"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --units ft", "'ft'"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --between cut", "cut"),
     ("attach {leg}/leg.sdf {leg}/leg.sdf --glue radius=5mm", "suffix"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm -o x.yaml", ".skin.yaml"),

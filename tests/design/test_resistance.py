@@ -10,6 +10,7 @@ from fold_experiment import FoldExperiment, ankle_skin, write_ankle
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
+from drakebots.design.skin import in_folds
 from drakebots.model import package_root
 from drakebots.skin.file.description import read_skin
 from drakebots.skin.file.robot import load_skinned
@@ -21,6 +22,20 @@ ANGLES = np.radians([4.0, 8.0])
 @pytest.fixture(scope="module")
 def leg():
     return load_skinned("skinned_leg")
+
+
+@pytest.mark.long
+def test_folds_are_as_stiff_as_with_p2():
+    """The file's moduli of P1 folds against P2 tets and the silicone's own modulus."""
+    robot = load_skinned("beetle")
+    of_limb = [k for k, joint in enumerate(robot.joints) if joint.startswith("FL_")]
+    first, second = (
+        rest_stiffness(limb_skin(robot, "FL_knee", **options))[of_limb]
+        for options in ({}, {"modulus": 1.0, "second_order": robot.mesh.regions})
+    )
+    np.testing.assert_allclose(first / second, 1, atol=0.1)
+    locked = rest_stiffness(limb_skin(robot, "FL_knee", modulus=1.0))[of_limb]
+    assert (locked / second).max() > 2
 
 
 @pytest.mark.slow
@@ -74,7 +89,9 @@ def test_a_limb_cut_off_and_held_is_stiffer_and_p2_softer():
         for m in (0.06, 0.12)
     ]
     assert slopes[0] >= slopes[1] * (1 - 1e-9)
-    part = limb_skin(robot, "FL_knee", margin=0.06, modulus=1.0, second_order=[1])
+    folds = np.unique(robot.mesh.region[in_folds(robot.mesh)])
+    assert len(folds) == 12
+    part = limb_skin(robot, "FL_knee", margin=0.06, modulus=1.0, second_order=folds)
     assert rest_stiffness(part)[k] < slopes[0]
     soft = limb_skin(robot, "FL_knee", margin=0.06, modulus=0.4)
     assert 0.4 * slopes[0] < rest_stiffness(soft)[k] < slopes[0]

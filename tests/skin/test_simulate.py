@@ -10,7 +10,7 @@ from drakebots.fem.assembly.assembly import von_mises
 from drakebots.fem.material.materials import Material
 from drakebots.results import load_result
 from drakebots.skin import simulate as module
-from drakebots.skin.file.robot import load_skinned
+from drakebots.skin.file import Patches, check_above_ground, load_skinned
 from drakebots.skin.motion import NamedMotion, TableMotion, read_motion_file
 from drakebots.skin.record import vertex_stress
 from drakebots.skin.simulate import SkinSimulation, simulate_skinned
@@ -26,6 +26,17 @@ def robot():
 @pytest.fixture(scope="module")
 def result():
     return simulate_skinned(SHORT)
+
+
+def test_a_skin_below_the_ground_is_refused(robot):
+    """What the ground would cut: the skin, or a foot's contact points."""
+    low = robot.mesh.vertices[:, 2].min()
+    mesh = replace(robot.mesh, vertices=robot.mesh.vertices - [0, 0, low + 0.03])
+    with pytest.raises(InvalidInput, match=r"skin starts 30\.0 mm below"):
+        module.build_stepper(SHORT, replace(robot, mesh=mesh))
+    foot = Patches("F", "shin", np.array([[0.0, 0.0, -1.0]]))
+    with pytest.raises(InvalidInput, match=r"foot F \(link shin\) starts"):
+        check_above_ground(robot.mesh, robot.plant, robot.context, [foot])
 
 
 def test_what_a_run_holds(result, robot, tmp_path):

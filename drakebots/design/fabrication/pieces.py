@@ -25,7 +25,7 @@ from drakebots.design.geometry import (
     to_surface,
 )
 from drakebots.design.skeleton import Link, Skeleton
-from drakebots.design.skin import FOLDS, Shell
+from drakebots.design.skin import Shell, in_folds
 
 _ALONG = np.linspace(0.0, 0.7, 15)
 """Places of the planes that are tried, along a limb's first long link from its hip."""
@@ -109,7 +109,7 @@ def skin_pieces(
     """
     if isinstance(shell, Shell):
         outer, inner, mesh = shell.outer, shell.inner, shell.mesh
-        folds = mesh.vertices[mesh.tets[mesh.region == FOLDS]]
+        folds = mesh.vertices[mesh.tets[in_folds(mesh)]]
     else:
         (outer, inner), folds = shell, np.zeros((0, 4, 3))
     whole, cavity = to_manifold(outer, "outer skin"), to_manifold(inner, "inner skin")

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
         with_cuffs,
     )
     from drakebots.design.skin.hollow import (
-        FOLDS,
+        SOFT,
         SkinSettings,
         SoftBall,
         fold_and_hollow,
+        in_folds,
         region_materials,
         with_regions,
     )

@@ -7,7 +7,7 @@ materials = region_materials(shell.mesh, skin)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from drakebots.core.checks import (
     between,
     check,
     check_value,
+    optional,
     positive,
     whole,
 )
@@ -28,8 +29,9 @@ from drakebots.design.skin.shell import Shell, shell_mesh
 from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import TetMesh
 
-FOLDS = 1
-"""Region of the folds in a skin's mesh; 0 is the plain skin, 2... the soft parts."""
+SOFT = 101
+"""Region of the first soft part in a skin's mesh; 0 is the plain skin, 1 to 100 are the
+folds."""
 
 _SHARES = {1.0: 0.5, 0.5: 0.0}
 """Share of the teeth's depth that is tried next where a wall cannot be meshed."""
@@ -76,8 +78,9 @@ class SkinSettings:
         folds: teeth at the joints.
         fold_refine: length of the edges in folds over that of the others.
         material: material of the skin.
-        fold_modulus: Young's modulus of the folds' elements over that of the material,
-            to compensate for P1 tets being too stiff there (docs/design.md).
+        fold_modulus: Young's modulus of the folds' elements over that of the material;
+            None finds one for each fold, with which its P1 tets are as stiff as P2
+            tets (:func:`~drakebots.design.resistance.fold_moduli`).
         soft: parts of another stiffness.
 
     Raises:
@@ -92,13 +95,14 @@ class SkinSettings:
     folds: FoldSettings = field(default_factory=FoldSettings)
     fold_refine: float = 1.0
     material: Material = SILICONE
-    fold_modulus: float = 1.0
+    fold_modulus: float | None = None
     soft: tuple[SoftBall, ...] = ()
 
     def __post_init__(self):
         check(self, "skin", wall=positive("m"), foot_wall=positive("m"))
         check(self, "skin", vertices=whole(10), glue=whole(10), layers=whole(1))
-        check(self, "skin", fold_refine=between(0.1, 2), fold_modulus=positive())
+        check(self, "skin", fold_refine=between(0.1, 2))
+        check(self, "skin", fold_modulus=optional(positive()))
 
 
 def fold_and_hollow(
@@ -198,21 +202,36 @@ def _wall_of(skeleton: Skeleton, skin: SkinSettings) -> Callable:
 
 
 def with_regions(shell: Shell, skin: SkinSettings) -> Shell:
-    """The shell with the regions of its mesh: 0 plain, 1 folds, 2... soft parts."""
+    """The shell with its soft parts as regions of the mesh, outside of the folds."""
     mesh = shell.mesh
-    region = np.where(mesh.region > 0, FOLDS, 0)
+    region = mesh.region.copy()
     middle = mesh.vertices[mesh.tets].mean(axis=1)
     for k, soft in enumerate(skin.soft):
         inside = np.linalg.norm(middle - soft.p_W, axis=1) < soft.radius
-        region[inside & (region == 0)] = FOLDS + 1 + k
+        region[inside & (region == 0)] = SOFT + k
     return replace(shell, mesh=TetMesh(mesh.vertices, mesh.tets, region))
 
 
-def region_materials(mesh: TetMesh, skin: SkinSettings) -> dict[int, Material]:
-    """The material of each region."""
+def in_folds(mesh: TetMesh) -> np.ndarray:
+    """Which tets of a skin are in folds (m,)."""
+    return (mesh.region > 0) & (mesh.region < SOFT)
+
+
+def region_materials(
+    mesh: TetMesh, skin: SkinSettings, folds: Mapping[int, float] | None = None
+) -> dict[int, Material]:
+    """The material of each region.
+
+    Args:
+        mesh: mesh of the skin.
+        skin: how it is made.
+        folds: Young's moduli of folds over that of the material, by region; those of
+            `skin.fold_modulus`, or the same, where none is given.
+    """
     plain = skin.material
-    factors = {0: 1.0, FOLDS: skin.fold_modulus}
-    factors |= {FOLDS + 1 + k: soft.modulus for k, soft in enumerate(skin.soft)}
+    factors = dict.fromkeys(mesh.regions, skin.fold_modulus or 1.0) | {0: 1.0}
+    factors |= {SOFT + k: soft.modulus for k, soft in enumerate(skin.soft)}
+    factors |= folds or {}
     return {
         k: plain.with_modulus(factors[k] * plain.youngs_modulus) for k in mesh.regions
     }

@@ -48,6 +48,10 @@ def box_mesh(
 ) -> TetMesh:
     """A box with a corner at the origin, each cell cut in six tets about its diagonal.
 
+    Neighbours are mirror images, so their diagonals alternate. If all diagonals point
+    the same way, a cantilever of 20 x 4 x 4 cells of P1 tets bends 45 % too little at
+    nu = 0.46; so it is 20 %, and 4 % with P2 tets.
+
     Args:
         lengths: lengths along x, y, z [m].
         cells: number of cells along x, y, z.
@@ -64,15 +68,19 @@ def box_mesh(
     ny, nz = cells[1] + 1, cells[2] + 1
     stride = np.array([ny * nz, nz, 1])
     corner = np.stack(np.meshgrid(*map(np.arange, cells), indexing="ij"), -1)
-    base = corner.reshape(-1, 3) @ stride
+    mirrored = corner.reshape(-1, 3) % 2
+    base = (corner.reshape(-1, 3) + mirrored) @ stride
+    steps = (1 - 2 * mirrored) * stride
     tets = []
     for order in itertools.permutations(range(3)):
         path = [base]
         for axis in order:
-            path.append(path[-1] + stride[axis])
-        # An odd order of the axes gives a negative volume.
+            path.append(path[-1] + steps[:, axis])
+        tet = np.stack(path, axis=1)
+        # An odd order of the axes, or of mirrored ones, gives a negative volume.
         odd = np.linalg.det(np.eye(3)[list(order)]) < 0
-        tets.append(np.stack([path[i] for i in ((0, 2, 1, 3) if odd else range(4))], 1))
+        swap = (mirrored.sum(axis=1) % 2 == 1) != odd
+        tets.append(np.where(swap[:, None], tet[:, [0, 2, 1, 3]], tet))
     return TetMesh(vertices, np.stack(tets, axis=1).reshape(-1, 4))
 
 

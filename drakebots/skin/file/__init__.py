@@ -13,15 +13,18 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.skin.file.attach import Attachment, attach
     from drakebots.skin.file.description import (
+        UNITS,
         GlueRadius,
         ServoGains,
         SkinDescription,
+        check_modulus,
         read_skin,
         write_skin,
     )
     from drakebots.skin.file.robot import (
         SkinnedRobot,
         actuated_joints,
+        check_above_ground,
         load_skinned,
         rest_positions,
     )

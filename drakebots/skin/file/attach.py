@@ -17,7 +17,7 @@ from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import RegionLocking, locking
-from drakebots.fem.material import Material
+from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import connected_pieces
 from drakebots.model import load
 from drakebots.skin.file.description import GlueRadius, ServoGains, SkinDescription
@@ -77,16 +77,20 @@ def attach(
     material: Material | None = None,
     second_order: Iterable[int] = (),
     servos: ServoGains | None = None,
+    unit: str | None = None,
+    path: Path | None = None,
 ) -> Attachment:
     """Glues a skin to a skeleton in its default pose.
 
     Args:
         skeleton: name or path, as for :func:`drakebots.load`.
-        mesh: file of the tets [m], with the skeleton in its default pose.
+        mesh: file of the tets, with the skeleton in its default pose.
         glue: radius, and the choice for vertices between links.
         material: material of all regions; silicone by default.
         second_order: regions of P2 tets.
         servos: gains of the servos.
+        unit: unit of the mesh; see :class:`SkinDescription`.
+        path: where the description is to be written, for errors.
 
     Raises:
         DrakebotsError: for any fault of the input: a file that cannot be read, a mesh
@@ -98,11 +102,12 @@ def attach(
     description = SkinDescription(
         mesh=str(mesh),
         glue=glue,
-        material=Material() if material is None else material,
+        material=SILICONE if material is None else material,
         second_order=tuple(second_order),
         servos=ServoGains() if servos is None else servos,
+        unit=unit,
     )
-    robot = load_skinned(model, description)
+    robot = load_skinned(model, description, path=path)
     if robot.mesh_report.pieces > 1:
         middle = _loose_piece(robot)
         if middle is not None:

@@ -4,6 +4,7 @@ The mesh is given in the world frame, with the skeleton in its default pose exce
 the positions in `joints`:
 
     mesh: skin.vtu
+    unit: mm                       # of the mesh: m (default), cm or mm
     material: {kind: neo-hookean, youngs_modulus: 8.0e5, poisson_ratio: 0.46}
     regions:                       # changes in a region of the mesh
       2: {youngs_modulus: 1.2e5}
@@ -29,12 +30,18 @@ from typing import Any
 
 import yaml
 
-from drakebots.core.checks import check, non_negative, one_of, positive
+from drakebots.core.checks import check, non_negative, one_of, optional, positive
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.core.files import TOP, Fields, integer, number, read_yaml, replacing
 from drakebots.fem.material import Material
 from drakebots.skin.frame import Patches
 from drakebots.skin.frame.glue import BETWEEN
+
+UNITS = ("m", "cm", "mm")
+"""Units of a mesh."""
+
+MODULI = (1e3, 1e13)
+"""Smallest and largest Young's modulus of a skin [Pa]: gels, and ten diamonds."""
 
 
 def _empty() -> Mapping:
@@ -88,6 +95,8 @@ class SkinDescription:
 
     Attributes:
         mesh: path of the tet mesh, relative to the file.
+        unit: unit of the mesh, "m", "cm" or "mm"; None for m, which is refused where
+            the mesh is a hundred times as large as the skeleton.
         glue: vertices on each link, or a radius.
         material: material of all regions except those in `regions`.
         regions: materials of some regions of the mesh.
@@ -96,6 +105,9 @@ class SkinDescription:
             by default.
         servos: gains of the servos.
         patches: contact points of the feet.
+
+    Raises:
+        InvalidInput, UnknownName: for a modulus that no solid has, or another unit.
     """
 
     mesh: str
@@ -106,6 +118,26 @@ class SkinDescription:
     joints: Mapping[str, float] = field(default_factory=_empty)
     servos: ServoGains = field(default_factory=ServoGains)
     patches: tuple[Patches, ...] = ()
+    unit: str | None = None
+
+    def __post_init__(self):
+        check(self, "", unit=optional(one_of("unit", UNITS)))
+        for where, one in {"": self.material, **self.regions}.items():
+            check_modulus(f"region {where} " * (where != ""), one.youngs_modulus)
+
+
+def check_modulus(where: str, value: float) -> None:
+    """Refuses a Young's modulus [Pa] that no solid has.
+
+    Raises:
+        InvalidInput: with what was probably meant.
+    """
+    low, high = MODULI
+    if not low <= value <= high:
+        raise InvalidInput(
+            f"{where}youngs_modulus {value:g} Pa: no solid has it; it is in Pa, "
+            f"{low:g} to {high:g} (silicone of 0.7 MPa: 7e5)"
+        )
 
 
 def read_skin(path: Path) -> SkinDescription:
@@ -146,6 +178,7 @@ def parse_skin(raw: Any) -> SkinDescription:
     material = _changed(Material(), top.get("material", {}), "material")
     return SkinDescription(
         mesh=mesh,
+        unit=top.text("unit") if "unit" in top else None,
         glue=_glue(top.fields("glue")),
         material=material,
         regions={
@@ -215,6 +248,7 @@ def write_skin(path: Path, skin: SkinDescription) -> None:
         glue = {link: [int(v) for v in ids] for link, ids in glue.items()}
     raw: dict[str, Any] = {
         "mesh": skin.mesh,
+        **({} if skin.unit is None else {"unit": skin.unit}),
         "material": _differences(skin.material, Material()),
     }
     if skin.regions:

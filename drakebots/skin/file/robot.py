@@ -6,15 +6,18 @@ stepper = robot.stepper(5e-3)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.units import si_factor
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.mesh import MeshReport, TetMesh, check_mesh, read_mesh
 from drakebots.model import Model, find_body, load, skin_path
@@ -23,12 +26,16 @@ from drakebots.skin.file.description import GlueRadius, SkinDescription, read_sk
 from drakebots.skin.frame import (
     CoupledStepper,
     Glue,
+    Patches,
     Servo,
     glue_by_radius,
     glue_midside,
     glue_vertices,
     torque_map,
 )
+
+BELOW = 2e-3
+"""Depth below the ground at which a skin may start [m]; soles of scans are rough."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,7 @@ def load_skinned(
     name_or_path: str | Path | Model,
     skin: SkinDescription | str | Path | None = None,
     *,
+    path: Path | None = None,
     time_step: float = 1e-3,
     ground: Ground | None = None,
 ) -> SkinnedRobot:
@@ -156,6 +164,7 @@ def load_skinned(
         name_or_path: name or path of the skeleton, as for :func:`drakebots.load`.
         skin: a `.skin.yaml`, or its contents with paths relative to the model's file;
             by default the one beside the model.
+        path: where the contents are to be written, for errors and relative paths.
         time_step: time step of the plant in simulations without skin [s].
         ground: ground of the plant in simulations without skin.
 
@@ -164,7 +173,9 @@ def load_skinned(
             files.
     """
     model = name_or_path if isinstance(name_or_path, Model) else load(name_or_path)
-    path = skin_path(model.path) if not isinstance(skin, (str, Path)) else Path(skin)
+    if isinstance(skin, (str, Path)):
+        path = Path(skin)
+    path = skin_path(model.path) if path is None else path
     given = skin if isinstance(skin, SkinDescription) else read_skin(path)
     mesh, report = skin_mesh(path, given)
     builder = DiagramBuilder()
@@ -205,6 +216,8 @@ def dress(
                 raise UnknownName("mesh region", region, map(str, materials))
         fem = build_model(mesh, materials, quadratic=skin.second_order)
         plant.SetPositions(context, rest_positions(plant, skin.joints))
+        if skin.unit is None:
+            _check_size(mesh, plant, context)
         if isinstance(skin.glue, GlueRadius):
             glue = glue_by_radius(
                 mesh.vertices,
@@ -222,6 +235,42 @@ def dress(
     except (InvalidInput, UnknownName) as error:
         raise ModelProblem(path, str(error)) from error
     return fem, glue
+
+
+def _check_size(mesh, plant, context):
+    """Refuses a mesh whose size tells that it is not in m."""
+    bodies = map(plant.get_body, map(BodyIndex, range(1, plant.num_bodies())))
+    links = [plant.EvalBodyPoseInWorld(context, body).translation() for body in bodies]
+    skin, skeleton = np.ptp(mesh.vertices, axis=0).max(), np.ptp(links, axis=0).max()
+    if skin > 100 * skeleton > 0:
+        raise InvalidInput(
+            f"mesh: {skin:.3g} m long on a skeleton whose links are within "
+            f"{skeleton:.3g} m, so it seems to be in mm; say `unit: mm` (--units mm), "
+            "or `unit: m` if it is in m"
+        )
+
+
+def check_above_ground(
+    mesh: TetMesh, plant: MultibodyPlant, context: Context, patches: Sequence[Patches]
+) -> None:
+    """Refuses a skin or contact points that start below the ground at z = 0.
+
+    Raises:
+        InvalidInput: with how far, and what to do.
+    """
+    world = plant.world_frame()
+    low = {"skin": mesh.vertices[:, 2].min()}
+    for one in patches:
+        frame = find_body(plant, one.body).body_frame()
+        points = plant.CalcPointsPositions(context, frame, one.p_BC.T, world)
+        low[f"foot {one.foot} (link {one.body})"] = points[2].min()
+    part = min(low, key=low.__getitem__)
+    if low[part] < -BELOW:
+        raise InvalidInput(
+            f"{part} starts {-1e3 * low[part]:.1f} mm below the ground at z = 0, which "
+            "would cut it; raise skeleton and mesh by that, or simulate without ground "
+            "(--no-ground)"
+        )
 
 
 def effort_limits(plant: MultibodyPlant) -> np.ndarray:
@@ -268,6 +317,9 @@ def skin_mesh(path: Path, skin: SkinDescription) -> tuple[TetMesh, MeshReport]:
     """
     file = path.parent / skin.mesh
     read = read_mesh(file)
+    if skin.unit is not None:
+        scaled = read.vertices * si_factor(skin.unit)
+        read = TetMesh(scaled, read.tets, read.region)
     try:
         mesh, report = check_mesh(read)
     except InvalidInput as error:

@@ -221,7 +221,7 @@ def glue_by_radius(
         raise InvalidInput(
             f"glue vertex {vertex}: within {radius:g} m of two links, {two[0]!r} and "
             f"{two[1]!r} ({(count > 1).sum()} such vertices); use a smaller radius, "
-            "or between='nearest' or 'leave'"
+            "or choose between (--between): nearest, or leave them free"
         )
     glued = np.flatnonzero(count == 1 if between == "leave" else count > 0)
     nearest = np.argmin(distance[glued], axis=1)

@@ -235,7 +235,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         skin = replace(folded.skin, vertices=args.vertices)
         folded = replace(folded, skin=skin)
     material = folded.skin.material.with_modulus(args.youngs_modulus)
-    folded = replace(folded, skin=replace(folded.skin, material=material))
+    # All tets are P2, so the moduli of P1 folds are not needed.
+    skin = replace(folded.skin, material=material, fold_modulus=1.0)
+    folded = replace(folded, skin=skin)
     results = {}
     for name, problem in (("smooth", smooth(folded)), ("folded", folded)):
         design = design_robot(problem)

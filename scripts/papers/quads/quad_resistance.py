@@ -3,7 +3,6 @@
 python scripts/papers/quads/quad_resistance.py  # slopes at rest, all robots
 python scripts/papers/quads/quad_resistance.py cow --angles 15 20
 python scripts/papers/quads/quad_resistance.py cow --second-order
-python scripts/papers/quads/quad_resistance.py cow --fold-modulus
 
 For each joint of the left limbs a row in Markdown: the largest torque of the motor, the
 slope at rest times 15 degrees, the static torques at each angle [N m].
@@ -24,11 +23,6 @@ from drakebots.skin.file import load_skinned
 
 SLOPE = 15.0
 """Angle by which the slope at rest is multiplied [degrees]."""
-
-HIPS = ("shoulder", "abduction", "flexion")
-
-SHARES = (0.15, 0.25, 0.4, 0.6, 1.0)
-"""Moduli of the folds over the skin's, between which slopes are interpolated."""
 
 
 def measure(name: str, angles: Sequence[float], second_order: bool, joints=()) -> list:
@@ -82,36 +76,6 @@ def both_directions(robot, joint: str, angles: Sequence[float]) -> dict:
     return torques
 
 
-def fold_modulus(name: str) -> dict:
-    """The modulus of P1 folds over the skin's that makes slopes at rest equal to P2's.
-
-    P2 means P2 tets everywhere and the skin's own modulus in the folds. There is one
-    number for each robot, by least squares of log(P1/P2) over the hips of both left
-    limbs, which decide whether a leg moves.
-
-    Returns:
-        the number, and the ratios P1/P2 with it by joint.
-    """
-    robot = load_skinned(name)
-    joints, first, second = [], [], []
-    for limb in ("FL", "RL"):
-        rows = [k for k, j in enumerate(robot.joints) if j.startswith(f"{limb}_")]
-        joint = robot.joints[rows[0]]
-        p1 = [rest_stiffness(limb_skin(robot, joint, modulus=f))[rows] for f in SHARES]
-        p2 = limb_skin(robot, joint, modulus=1.0, second_order=robot.mesh.regions)
-        joints += [robot.joints[k] for k in rows]
-        first += np.log(p1).T.tolist()
-        second += np.log(rest_stiffness(p2)[rows]).tolist()
-    trial = np.geomspace(SHARES[0], SHARES[-1], 200)
-    knots = np.log(SHARES)
-    away = np.array([np.interp(np.log(trial), knots, row) for row in first])
-    away -= np.array(second)[:, None]
-    hips = [k for k, joint in enumerate(joints) if joint.split("_")[1] in HIPS]
-    best = int(np.square(away[hips]).sum(axis=0).argmin())
-    ratios = dict(zip(joints, np.exp(away[:, best]).round(2).tolist()))
-    return {"fold_modulus": float(trial[best]), "p1_over_p2": ratios}
-
-
 def table(rows: Sequence[dict], angles: Sequence[float]) -> list[str]:
     """The rows of :func:`measure` as a table in Markdown."""
     signed = [f"{sign * angle:+g}" for angle in angles for sign in (1, -1)]
@@ -144,16 +108,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--joints", nargs="+", default=[], help="parts of names of joints"
     )
     parser.add_argument("--second-order", action="store_true", help="use P2 tets")
-    parser.add_argument(
-        "--fold-modulus",
-        action="store_true",
-        help="fit the modulus of P1 folds to P2 tets",
-    )
     args = parser.parse_args(argv)
-    if args.fold_modulus:
-        result = {name: fold_modulus(name) for name in args.robots or JOINTS}
-        print(json.dumps(result))
-        return result
     angles = sorted(args.angles)
     result = {}
     for name in args.robots or JOINTS:
