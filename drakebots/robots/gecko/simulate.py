@@ -25,10 +25,10 @@ from drakebots.results import Result, provenance
 from drakebots.robots.gecko.drake import (
     DrakeWalk,
     motion_dataset,
-    saturate,
     simulate_walk,
 )
 from drakebots.robots.gecko.generator import (
+    RULES,
     SUMS,
     Decision,
     GaitPatternGenerator,
@@ -54,6 +54,7 @@ from drakebots.robots.gecko.model import (
     gecko,
     parameters,
     pose_at,
+    saturate,
 )
 from drakebots.robots.gecko.pose_step import Step, half_cycle
 
@@ -69,6 +70,10 @@ MOTIONS = {
 
 START_ANGLES = tuple(np.radians([30.0, 0.0, -30.0, 30.0, 0.0]).tolist())
 """Angles of the limbs at the start of Fig. 12 [rad]."""
+
+RESOLUTION = 0.2
+"""Least epsilon by the length of a leg: 1.8 cm for the small robot, whose front end
+swings by as much to either side of a straight gait; below, targets are passed by."""
 
 VIA_SPACING, VIA_ARRIVAL = 0.05, 0.10
 """Spacing of the points along a path around obstacles, and their arrival [m]."""
@@ -95,10 +100,12 @@ class GeckoSimulation:
         start: position of the torso's front end at the start (2,) [m].
         heading: heading at the start [rad].
         motion: motion model of the generator; see MOTIONS.
-        sum: reading of eq. (19), "corrected" or "paper".
-        horizon: largest number of cycles that the generator looks ahead.
+        rule: how the generator chooses, "least time" or "published" (Algorithm 1);
+            the motion model "pose step" always goes with the latter.
+        sum: reading of eq. (19), "corrected" or "paper", of the published rule.
+        horizon: largest number of cycles that the published rule looks ahead.
         patience: number of half cycles without progress after which the robot leaves
-            its circle; 0 for the algorithm as published, which does not.
+            its circle; 0 for never, as published.
         size: name of the robot's size, "small" or "large".
         weights: name of the pose step's weights, "velocity_space" or "single_cycle".
         engine: engine of the simulation, "pose" or "drake".
@@ -114,7 +121,8 @@ class GeckoSimulation:
     final_heading: float | None = None
     start: tuple[float, float] = (0.0, 0.0)
     heading: float = np.pi / 2
-    motion: str = "table 3"
+    motion: str = "fit"
+    rule: str = "least time"
     sum: str = "corrected"
     horizon: int = field(default_factory=lambda: int(parameters().number("horizon")))
     patience: int = 16
@@ -133,6 +141,7 @@ class GeckoSimulation:
             epsilon=positive("m"),
             final_heading=optional(finite("rad")),
             heading=finite("rad"),
+            rule=one_of("rule", RULES),
             sum=one_of("sum", SUMS),
             horizon=whole(1),
             patience=whole(0),
@@ -143,7 +152,13 @@ class GeckoSimulation:
         )
         check_point(self.start, "start")
         check_targets(self.targets)
-        gecko(self.size, self.weights)
+        finest = RESOLUTION * gecko(self.size, self.weights).leg
+        if self.epsilon < finest:
+            raise InvalidInput(
+                f"epsilon {100 * self.epsilon:.3g} cm is finer than the gait: the "
+                "front end swings to either side by about "
+                f"{100 * finest:.2g} cm, and would pass targets by; use that or more"
+            )
         if self.final_heading is not None:
             if len(self.targets) != 1 or self.obstacles:
                 raise InvalidInput(
@@ -212,12 +227,19 @@ def prepare(problem: GeckoSimulation) -> Course:
     """
     motion, observer = MotionPolynomial.table_3(), None
     if problem.motion == "fit":
-        space = VelocitySpace(size=problem.size, weights=problem.weights)
+        space = VelocitySpace(
+            size=problem.size, weights=problem.weights, pressure=problem.pressure
+        )
         motion = simulated_motion(space)
     elif problem.motion == "pose step":
         motion = observer = PoseStepMotion(problem.robot, problem.start_pose())
     options = GeneratorOptions(
-        problem.epsilon, problem.horizon, problem.sum, motion, problem.patience or None
+        problem.epsilon,
+        problem.horizon,
+        problem.sum,
+        motion,
+        problem.patience or None,
+        "published" if observer is not None else problem.rule,
     )
     if problem.final_heading is not None:
         path = plan_cubic(
@@ -327,7 +349,9 @@ def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
         decision = course.generator.decide(pose.position, pose.heading)
         deciding += time.perf_counter() - began
         if decision is None:
-            return Stop(Verdict.SUCCESS, f"done after {len(steps)} half cycles")
+            met = "every target was met at the start; the robot did not walk"
+            done = f"done after {len(steps)} half cycles" if steps else met
+            return Stop(Verdict.SUCCESS, done)
         if number > most:
             return failed(
                 f"target {decision.target} was not reached in {most} half cycles "

@@ -19,19 +19,22 @@ from drakebots.core.files import check_output
 from drakebots.robots.gecko import Simulation, simulate
 
 PAPER_STEPS = "45..51"
+SIZES = ("small", "large")
 
 
 def cases(quick: bool) -> list[dict]:
     """Options of the simulations."""
     if quick:
         return [{"epsilon": 0.10}]
-    found = [
-        {"size": size, "epsilon": epsilon, "sum": which}
-        for size in ("small", "large")
+    published = {"rule": "published", "motion": "table 3"}
+    found = [{"size": size, "epsilon": e} for size in SIZES for e in (0.05, 0.10)]
+    found += [
+        published | {"size": size, "epsilon": epsilon, "sum": which}
+        for size in SIZES
         for epsilon in (0.05, 0.10)
         for which in ("corrected", "paper")
     ]
-    found += [{"motion": motion} for motion in ("fit", "pose step")]
+    found += [published | {"motion": motion} for motion in ("fit", "pose step")]
     found += [{"pressure": True}]
     return [*found, {"engine": "drake"}, {"engine": "drake", "pressure": True}]
 
@@ -56,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
                 "engine": problem.engine,
                 "size": problem.size,
                 "epsilon_cm": m["epsilon_cm"],
+                "rule": problem.rule,
                 "sum": problem.sum,
                 "motion": problem.motion,
                 "pressure": problem.pressure,

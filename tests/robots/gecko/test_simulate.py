@@ -35,6 +35,13 @@ def test_every_motion_model_walks_the_first_leg(motion):
     assert result.residuals["drift of a fixed foot [m]"] < 1e-9
 
 
+def test_a_target_met_at_the_start_says_so():
+    for engine in ("pose", "drake"):
+        result = simulate(GeckoSimulation(targets=((0.01, 0.0),), engine=engine))
+        assert result.ok and "met at the start" in result.message
+        assert result.metrics["half_cycles"] == 0
+
+
 def test_a_large_robot_and_the_papers_sum_arrive_too():
     result = simulate(GeckoSimulation(size="large", sum="paper"))
     assert result.ok
@@ -90,6 +97,9 @@ def test_a_time_limit_keeps_what_was_reached():
         ({"targets": ((np.nan, 0),)}, InvalidInput, "target 0"),
         ({"heading": np.inf}, InvalidInput, "heading"),
         ({"epsilon": -1.0}, InvalidInput, "epsilon"),
+        ({"epsilon": 0.01}, InvalidInput, "1.8 cm"),
+        ({"epsilon": 0.02, "size": "large"}, InvalidInput, "2.4 cm"),
+        ({"rule": "shortest"}, UnknownName, "published"),
         ({"time_limit": 0.0}, InvalidInput, "time_limit"),
         ({"final_heading": 0.0}, InvalidInput, "one target"),
         (

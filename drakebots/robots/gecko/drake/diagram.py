@@ -51,11 +51,9 @@ from drakebots.robots.gecko.drake.plant import (
 )
 from drakebots.robots.gecko.drake.pressure import (
     AngleLoop,
-    Calibration,
     Chambers,
     Gains,
     PressureLoop,
-    saturate,
 )
 from drakebots.robots.gecko.drake.sampled import Sampled
 from drakebots.robots.gecko.drake.sequencer import (
@@ -68,10 +66,12 @@ from drakebots.robots.gecko.model import (
     FEET,
     LEGS,
     LIMBS,
+    Calibration,
     Gecko,
     Pose,
     gait_law,
     pose_at,
+    saturate,
 )
 from drakebots.robots.gecko.pose_step import check_gait
 
@@ -159,6 +159,12 @@ class DrakeWalk:
         )
         check_value("position", self.position, array((2,), "m"))
         check_value("alpha", self.alpha, optional(array((5,), "rad")))
+        if (self.limb_law, self.cups) == ("arc", "spring"):
+            raise InvalidInput(
+                "limbs that stay arcs with cups of one stiffness walk 1.8 times as far "
+                "as elastic ones, for arcs strain the feet against each other; use "
+                "limb_law 'beam' with cups 'spring', or 'arc' with 'weighted'"
+            )
         if self.time_step > 1e-3:
             raise InvalidInput(
                 f"time step {self.time_step:g} s lets fixed feet drift; "
@@ -255,11 +261,12 @@ class GeneratorSystem(Sampled):
 
     Attributes:
         arrived: whether the generator has reached its end.
+        decisions: number of gaits that it has chosen.
     """
 
     def __init__(self, generator: Generator, period: float):
         super().__init__("generator", np.zeros(3))
-        self._generator, self.arrived = generator, False
+        self._generator, self.arrived, self.decisions = generator, False, 0
         self.DeclareVectorInputPort("measured_pose", 3)
         self._declare_update(self._decide, period)
         self._declare_output("gait_parameters", slice(0, 3))
@@ -271,6 +278,7 @@ class GeneratorSystem(Sampled):
         if decision is None:
             x[2] = 0.0
             return x
+        self.decisions += 1
         return np.array([decision.q1, decision.q2, 1.0])
 
 

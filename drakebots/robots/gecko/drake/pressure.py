@@ -22,68 +22,17 @@ pressurised side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import between, check, check_value, non_negative, positive
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import check, check_value, non_negative, positive
 from drakebots.robots.gecko.drake.sampled import Sampled
-from drakebots.robots.gecko.model import parameters
+from drakebots.robots.gecko.model import parameters, saturate
 
 
 def _default(name: str) -> float:
     return parameters().table("pressure")[name]
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The pressure that keeps a free limb at an angle, and its inverse.
-
-        p(a) = sign(a) p_max ((1 + k) x - k x^2),   x = |a|/a_max <= 1
-
-    The curve is odd, and increasing for 0 <= k < 1, so that it can be inverted.
-    Angles beyond a_max would need more than p_max.
-
-    Attributes:
-        limit: largest pressure p_max [Pa].
-        angle: angle a_max at the largest pressure [rad].
-        curvature: coefficient k; the further a soft limb bends, the less pressure
-            each further degree needs.
-    """
-
-    limit: float = field(default_factory=lambda: _default("limit"))
-    angle: float = field(default_factory=lambda: _default("angle"))
-    curvature: float = field(default_factory=lambda: _default("curvature"))
-
-    def __post_init__(self):
-        check(self, "calibration", limit=positive("Pa"), angle=positive("rad"))
-        check(self, "calibration", curvature=between(0, 1))
-        if self.curvature == 1:
-            raise InvalidInput("calibration: curvature must be < 1")
-
-    def pressure(self, alpha) -> np.ndarray:
-        """Pressures [Pa] of angles (...) [rad], at most the limit."""
-        x = np.minimum(np.abs(alpha) / self.angle, 1.0)
-        k = self.curvature
-        return np.sign(alpha) * self.limit * ((1 + k) * x - k * x**2)
-
-    def bending(self, pressure) -> np.ndarray:
-        """Angles [rad] of pressures (...) [Pa]."""
-        y = np.minimum(np.abs(pressure) / self.limit, 1.0)
-        b = 1 + self.curvature
-        # The root without cancellation, also for k = 0.
-        x = 2 * y / (b + np.sqrt(b**2 - 4 * self.curvature * y))
-        return np.sign(pressure) * self.angle * x
-
-
-def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
-    """Reference angles (..., 5) [rad] limited to what the pressure can reach.
-
-    For the pose step: `walk(..., saturate=saturate)`.
-    """
-    curve = curve or Calibration()
-    return np.clip(alpha_ref, -curve.angle, curve.angle)
 
 
 @dataclass(frozen=True)

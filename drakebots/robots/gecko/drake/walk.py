@@ -112,7 +112,10 @@ def simulate_built(
     def stopped(context: Context) -> Stop | None:
         if built.generator is not None and built.generator.arrived:
             time = context.get_time()
-            return Stop(Verdict.SUCCESS, f"every target was reached at {time:.4g} s")
+            done = f"every target was reached at {time:.4g} s"
+            if built.generator.decisions == 0:
+                done = "every target was met at the start; the robot did not walk"
+            return Stop(Verdict.SUCCESS, done)
         return stop(context)
 
     simulator = built.simulator(problem.start())

@@ -4,9 +4,10 @@
     decision = generator.decide(position, heading)      # q1, q2; None at the end
 
 `motion` predicts where a gait takes the robot, `planner` finds the gait that takes it
-nearest to a target, `generator` walks to one target after the other, `paths` walks to
-a pose, `obstacles` plans around polygons, `velocity_space` simulates a grid of gaits
-and fits the polynomial that the generator uses.
+nearest to a target, `least_time` the one that takes it there soonest, `generator` walks
+to one target after the other, `paths` walks to a pose, `obstacles` plans around
+polygons, `velocity_space` simulates a grid of gaits and fits the polynomial that the
+generator uses.
 """
 
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.generator.generator import (
+        RULES,
         Decision,
         GaitPatternGenerator,
         Generator,
         GeneratorOptions,
         check_targets,
     )
+    from drakebots.robots.gecko.generator.least_time import LeastTime, NextGait
     from drakebots.robots.gecko.generator.motion import (
         COMPONENTS,
         MotionPolynomial,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import array, check, check_value, whole
+from drakebots.core.checks import array, check, check_value, flag, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict
 from drakebots.results import Result, provenance
@@ -22,7 +23,14 @@ from drakebots.robots.gecko.generator.motion import (
     Fit,
     MotionPolynomial,
 )
-from drakebots.robots.gecko.model import LIMBS, MARKERS, MODEL, gecko, parameters
+from drakebots.robots.gecko.model import (
+    LIMBS,
+    MARKERS,
+    MODEL,
+    gecko,
+    parameters,
+    saturate,
+)
 from drakebots.robots.gecko.pose_step import CycleMotion, check_gait, cycle_motion
 
 KIND = "gecko.velocity_space"
@@ -45,6 +53,7 @@ class VelocitySpace:
         settle: number of cycles before the one that is measured.
         size: name of the robot's size, "small" or "large".
         weights: name of the pose step's weights, "velocity_space" or "single_cycle".
+        pressure: whether the limbs bend no further than at 1.1 bar.
     """
 
     q1: tuple[float, ...] = Q1_GRID
@@ -53,6 +62,7 @@ class VelocitySpace:
     settle: int = 4
     size: str = "small"
     weights: str = "velocity_space"
+    pressure: bool = False
 
     def __post_init__(self):
         gecko(self.size, self.weights)
@@ -69,6 +79,7 @@ class VelocitySpace:
             for q2 in self.q2:
                 check_gait(q1, q2)
         check(self, "velocity space", order=whole(0), settle=whole(0))
+        check(self, "velocity space", pressure=flag())
         fewest = min(len(self.q1), len(self.q2))
         if self.order >= fewest:
             raise InvalidInput(
@@ -94,11 +105,13 @@ def plan(
         NoSolution: when a pose step fails.
     """
     robot = gecko(problem.size, problem.weights)
+    limit = saturate if problem.pressure else None
     gaits = list(product(problem.q1, problem.q2))
     cycles: list[CycleMotion] = []
     began = time.perf_counter()
     for done, (q1, q2) in enumerate(gaits, 1):
-        cycles.append(cycle_motion(robot, q1, q2, settle=problem.settle))
+        cycle = cycle_motion(robot, q1, q2, settle=problem.settle, saturate=limit)
+        cycles.append(cycle)
         if progress is not None:
             progress("velocity space", done, len(gaits))
 
@@ -186,6 +199,7 @@ def _in_paper_units(values: np.ndarray, title: str) -> dict[str, float]:
     }
 
 
+@lru_cache(maxsize=32)
 def simulated_motion(problem: VelocitySpace = VelocitySpace()) -> MotionPolynomial:
-    """The polynomial of a velocity space that is simulated now (about 0.2 s)."""
+    """The polynomial of a velocity space; the first call simulates it (0.2 s)."""
     return motion_of(plan(problem))

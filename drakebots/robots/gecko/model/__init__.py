@@ -15,6 +15,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.model.kinematics import (
+        Calibration,
         Pose,
         arc_end,
         fixation,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         limb_starts,
         markers,
         pose_at,
+        saturate,
     )
     from drakebots.robots.gecko.model.parameters import (
         FEET,

@@ -1,4 +1,4 @@
-"""Constant-curvature kinematics of the gecko in the plane, and its gait law.
+"""The gecko in the plane: constant curvature, the gait law, angles by pressure.
 
 **Kinematics.** A limb of length l and bending angle a that starts at p in direction
 th ends at
@@ -26,12 +26,13 @@ Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), eqs. (1), (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from drakebots.core import checks
-from drakebots.core.checks import check, finite, positive
+from drakebots.core.checks import between, check, finite, positive
+from drakebots.core.errors import InvalidInput
 from drakebots.robots.gecko.model.parameters import (
     FOOT_MARKERS,
     LEGS,
@@ -167,3 +168,60 @@ def limb_curves(pose: Pose, points: int = 24) -> np.ndarray:
     share = np.linspace(0, 1, points)
     parts = np.outer(bends, share), np.outer(pose.ell, share)
     return arc_end(starts, directions[:, None], *parts)
+
+
+# --- the pressure of an angle ---------------------------------------------------
+
+
+def _pressure(name: str) -> float:
+    return parameters().table("pressure")[name]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The pressure that keeps a free limb at an angle, and its inverse.
+
+        p(a) = sign(a) p_max ((1 + k) x - k x^2),   x = |a|/a_max <= 1
+
+    The curve is odd, and increasing for 0 <= k < 1, so that it can be inverted.
+    Angles beyond a_max would need more than p_max.
+
+    Attributes:
+        limit: largest pressure p_max [Pa].
+        angle: angle a_max at the largest pressure [rad].
+        curvature: coefficient k; the further a soft limb bends, the less pressure
+            each further degree needs.
+    """
+
+    limit: float = field(default_factory=lambda: _pressure("limit"))
+    angle: float = field(default_factory=lambda: _pressure("angle"))
+    curvature: float = field(default_factory=lambda: _pressure("curvature"))
+
+    def __post_init__(self):
+        check(self, "calibration", limit=positive("Pa"), angle=positive("rad"))
+        check(self, "calibration", curvature=between(0, 1))
+        if self.curvature == 1:
+            raise InvalidInput("calibration: curvature must be < 1")
+
+    def pressure(self, alpha) -> np.ndarray:
+        """Pressures [Pa] of angles (...) [rad], at most the limit."""
+        x = np.minimum(np.abs(alpha) / self.angle, 1.0)
+        k = self.curvature
+        return np.sign(alpha) * self.limit * ((1 + k) * x - k * x**2)
+
+    def bending(self, pressure) -> np.ndarray:
+        """Angles [rad] of pressures (...) [Pa]."""
+        y = np.minimum(np.abs(pressure) / self.limit, 1.0)
+        b = 1 + self.curvature
+        # The root without cancellation, also for k = 0.
+        x = 2 * y / (b + np.sqrt(b**2 - 4 * self.curvature * y))
+        return np.sign(pressure) * self.angle * x
+
+
+def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
+    """Reference angles (..., 5) [rad] limited to what the pressure can reach.
+
+    For the pose step: `walk(..., saturate=saturate)`.
+    """
+    curve = curve or Calibration()
+    return np.clip(alpha_ref, -curve.angle, curve.angle)

@@ -45,6 +45,10 @@ TOUCH = 1e-12
 CONVERGED = 3e-7
 """Stationarity at which the last stage ends; rounding at the kinks leaves 2e-7."""
 
+ROUNDING = 1e-11
+"""Rise of the objective that a step may show: where all norms are at their kinks, as
+in a straight gait that has settled, the objective is smaller than its rounding."""
+
 KEEP = 0.995
 """Largest step towards a bound, as a share of the distance to it."""
 
@@ -310,7 +314,7 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
                 ok = project(there, fixed, anchors, back, S, c, J, H)
                 if ok:
                     value = merit(there, target, A, lo, hi, d)
-                    ok = value <= here + 1e-4 * share * slope + 1e-11 * abs(here)
+                    ok = value <= here + 1e-4 * share * slope + ROUNDING * (1 + here)
                     # The first step also moves feet back; the objective may rise.
                     ok = ok or (feasibility > 10 * TOUCH and value < np.inf)
                 if ok:

@@ -13,12 +13,11 @@ from pydrake.systems.primitives import Gain, LogVectorOutput, PassThrough
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.gecko.drake.pressure import (
     AngleLoop,
-    Calibration,
     Chambers,
     Gains,
     PressureLoop,
-    saturate,
 )
+from drakebots.robots.gecko.model import Calibration, saturate
 
 CURVE = Calibration()
 

@@ -12,10 +12,9 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
 from drakebots.robots.gecko.drake.diagram import DrakeWalk, build
-from drakebots.robots.gecko.drake.pressure import saturate
 from drakebots.robots.gecko.drake.sequencer import PhaseTimes
 from drakebots.robots.gecko.drake.walk import simulate_walk
-from drakebots.robots.gecko.model.kinematics import fixation
+from drakebots.robots.gecko.model.kinematics import fixation, saturate
 from drakebots.robots.gecko.model.parameters import gecko
 from drakebots.robots.gecko.pose_step.gait import cycle_motion
 from tests.helpers.scripts import load_script

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,18 +29,19 @@ class BlackBox:
 def test_defaults_are_the_papers():
     options = GeneratorOptions()
     assert (options.arrival, options.horizon) == pytest.approx((0.05, 4))
-    assert options.sum == "corrected"
+    assert (options.sum, options.rule) == ("corrected", "least time")
 
 
 def test_horizon_grows_only_while_the_target_gets_further():
-    ahead = GaitPatternGenerator([[0.5, 0]]).decide([0, 0], 0.0)
+    options = GeneratorOptions(rule="published")
+    ahead = GaitPatternGenerator([[0.5, 0]], options).decide([0, 0], 0.0)
     assert ahead.n == 1 and ahead.distance < ahead.d0 == pytest.approx(0.5)
     assert np.degrees(ahead.q1) == pytest.approx(90)
-    options = GeneratorOptions(sum="paper")
+    options = GeneratorOptions(sum="paper", rule="published")
     behind = GaitPatternGenerator([[-0.35, -0.2]], options).decide([0, 0], 0.0)
     assert behind.n == 4 and behind.distance > behind.d0
     assert (np.degrees(behind.q1), behind.q2) == pytest.approx((90, 0.5))
-    short = GeneratorOptions(sum="paper", horizon=2)
+    short = replace(options, horizon=2)
     assert GaitPatternGenerator([[-0.35, -0.2]], short).decide([0, 0], 0.0).n == 2
 
 
@@ -80,6 +83,10 @@ def test_bad_input():
         GeneratorOptions(horizon=0)
     with pytest.raises(UnknownName, match="sum"):
         GeneratorOptions(sum="other")
+    with pytest.raises(UnknownName, match="published"):
+        GeneratorOptions(rule="other")
+    with pytest.raises(InvalidInput, match="polynomial"):
+        GeneratorOptions(motion=BlackBox())
 
 
 def test_two_half_cycles_make_a_cycle():
@@ -102,7 +109,8 @@ def test_two_half_cycles_make_a_cycle():
     ],
 )
 def test_course_of_figure_12(sum, arrival, half_cycles):
-    options = GeneratorOptions(arrival=arrival, sum=sum)
+    published = {"rule": "published", "patience": None}
+    options = GeneratorOptions(arrival=arrival, sum=sum, **published)
     run = run_polynomial(
         GaitPatternGenerator(paper_course(), options), [0, 0], np.pi / 2
     )
@@ -114,7 +122,7 @@ def test_course_of_figure_12(sum, arrival, half_cycles):
 @pytest.mark.parametrize("sum", ["corrected", "paper"])
 @pytest.mark.parametrize("arrival", [0.05, 0.1])
 def test_course_from_anywhere(sum, arrival):
-    options = GeneratorOptions(arrival=arrival, sum=sum)
+    options = GeneratorOptions(arrival=arrival, sum=sum, rule="published")
     rng = np.random.default_rng(12)
     for _ in range(20):
         start, heading = rng.uniform(-0.3, 0.3, 2), rng.uniform(-np.pi, np.pi)
@@ -143,11 +151,14 @@ def test_run_gives_up():
 
 
 def test_any_model_in_the_loop():
-    options = GeneratorOptions(motion=BlackBox())
-    ours = run_polynomial(GaitPatternGenerator([[0.5, 0.2]]), [0, 0], 0.0)
+    options = GeneratorOptions(rule="published")
+    ours = run_polynomial(GaitPatternGenerator([[0.5, 0.2]], options), [0, 0], 0.0)
+    options = replace(options, motion=BlackBox())
     run = run_polynomial(GaitPatternGenerator([[0.5, 0.2]], options), [0, 0], 0.0)
     assert run.reached and abs(run.half_cycles - ours.half_cycles) <= 1
 
 
 def test_far_target_is_approached_over_four_half_cycles():
-    assert GaitPatternGenerator([[-0.35, -0.2]]).decide([0, 0], 0.0).n == 4
+    options = GeneratorOptions(rule="published")
+    generator = GaitPatternGenerator([[-0.35, -0.2]], options)
+    assert generator.decide([0, 0], 0.0).n == 4

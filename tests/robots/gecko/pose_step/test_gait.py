@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drakebots.robots.gecko.drake.pressure import saturate
+from drakebots.robots.gecko.model import saturate
 from drakebots.robots.gecko.model.parameters import gecko
 from drakebots.robots.gecko.pose_step.gait import cycle_motion
 
