@@ -224,10 +224,12 @@ class GaitPatternGenerator:
         else:
             best = growing_horizon(gap, d0, options)
             left, n = d0, best.n
-        if left < self._least - CLOSER[options.rule]:
-            self._least, self._waited = left, 0
+        if self._straight > 0 or left < self._least - CLOSER[options.rule]:
+            self._waited = 0
         else:
             self._waited += 1
+        if self._waited == 0:
+            self._least = np.inf if self._straight > 0 else left
         if options.patience is not None and self._waited >= options.patience:
             self._escapes += 1
             longer = self._escapes if options.rule == "least time" else 1

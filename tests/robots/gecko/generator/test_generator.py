@@ -122,7 +122,8 @@ def test_course_of_figure_12(sum, arrival, half_cycles):
 @pytest.mark.parametrize("sum", ["corrected", "paper"])
 @pytest.mark.parametrize("arrival", [0.05, 0.1])
 def test_course_from_anywhere(sum, arrival):
-    options = GeneratorOptions(arrival=arrival, sum=sum, rule="published")
+    published = {"rule": "published", "patience": None}
+    options = GeneratorOptions(arrival=arrival, sum=sum, **published)
     rng = np.random.default_rng(12)
     for _ in range(20):
         start, heading = rng.uniform(-0.3, 0.3, 2), rng.uniform(-np.pi, np.pi)
