@@ -22,9 +22,12 @@ def test_bench_gecko(capsys):
         "pose_step_ms",
         "planner_ms",
         "drake_real_time_factor",
+        "worst_vs_best_half_cycles",
+        "targets_reached_of_1000",
         "pose_step_vs_slsqp_ratio",
     }
     assert all(set(row) == {"value", "unit", "target"} for row in last.values())
+    assert last["targets_reached_of_1000"]["value"] == 1000
     assert np.isfinite(last["pose_step_vs_slsqp_ratio"]["value"])
 
 
