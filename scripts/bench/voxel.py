@@ -367,8 +367,6 @@ def strides(again: int) -> tuple[dict, list[float]]:
     """The distribution of the table, and rows of it walked again."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "papers" / "voxels"))
     spread = import_module("voxel_spread")
-    if not spread.TABLE.exists():
-        return {"strides": "no table; run voxel_spread.py"}, []
     table = spread.read(spread.TABLE)
     facts = spread.facts_of(table)
     rows = {"stride p10, p50, p90 [mm a cycle]": facts["stride_mm_p10_p50_p90"]}

@@ -251,7 +251,7 @@ def draw_map(figure, axis, losses: LossMap) -> None:
             text = f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
             axis.text(
                 *(k, i),
-                text + "!" * (value > 100),
+                text + "!" * int(value > 100),
                 ha="center",
                 va="center",
                 fontsize=7,

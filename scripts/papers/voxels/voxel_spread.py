@@ -16,7 +16,7 @@ known are
 and the time of a pose, for which all walks take 1 s. 200 points of a Latin hypercube
 are walked for two cycles at 2 ms, of which the second counts. The table is written
 after each walk, and a run goes on where the one before it ended. How much an unknown
-decides is the share of the strides' variance that a cubic in it alone explains.
+decides is what a quadratic in all of them no longer foretells when it is left out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LOGARITHMIC = ("joint_damping",)
 MEASURED = 3.9
 """The experiment's stride [mm a cycle]."""
 TABLE = Path(__file__).with_name("spread.csv")
-"""The 200 walks that docs/voxel.md tells of."""
+"""The walks that docs/voxel.md tells of: 109 of the 200."""
 COLUMNS = (*UNKNOWN, "stride_mm", "turn_deg", "front_load_share", "tipped_over")
 
 
@@ -119,23 +119,37 @@ def walked(points: list[dict], path: Path, workers: int) -> list[dict]:
     return [found[k] for k in sorted(found)]
 
 
-def explained(rows: list[dict], name: str) -> float:
-    """Share of the strides' variance that a cubic in one unknown explains, less what
-    a cubic in noise would."""
-    x = np.array([row[name] for row in rows])
+def foretold(rows: list[dict], without: str = "") -> float:
+    """Share of the strides' variance that a quadratic in the unknowns foretells.
+
+    Each walk is foretold from all others (leave one out), so that chance earns nothing
+    and too many terms cost.
+
+    Args:
+        rows: walks.
+        without: an unknown that is left out.
+    """
+    columns = [
+        np.log([row[name] for row in rows])
+        if name in LOGARITHMIC
+        else np.array([row[name] for row in rows])
+        for name in UNKNOWN
+        if name != without
+    ]
+    x = [np.ones(len(rows)), *((c - c.mean()) / c.std() for c in columns)]
+    basis = np.array([x[i] * x[k] for i in range(len(x)) for k in range(i, len(x))]).T
     y = np.array([row["stride_mm"] for row in rows])
-    x = np.log(x) if name in LOGARITHMIC else x
-    basis = np.vander((x - x.mean()) / x.std(), 4)
-    left = y - basis @ np.linalg.lstsq(basis, y, rcond=None)[0]
-    n = len(y)
-    return float(1 - (left.var() / y.var()) * (n - 1) / (n - 4))
+    hat = basis @ np.linalg.pinv(basis)
+    missed = (y - hat @ y) / (1 - np.diag(hat))
+    return float(1 - (missed**2).mean() / y.var())
 
 
 def facts_of(rows: list[dict]) -> dict:
     """Percentiles of the stride, where the measured one lies, and what decides."""
     upright = [row for row in rows if not row["tipped_over"]]
     strides = np.array([row["stride_mm"] for row in upright])
-    shares = {name: explained(upright, name) for name in UNKNOWN}
+    whole = foretold(upright)
+    lost = {name: whole - foretold(upright, name) for name in UNKNOWN}
     return {
         "walks": len(rows),
         "tipped_over": len(rows) - len(upright),
@@ -143,7 +157,8 @@ def facts_of(rows: list[dict]) -> dict:
         "stride_mm_least_and_most": [float(strides.min()), float(strides.max())],
         "forward_share": float((strides > 0).mean()),
         "percentile_of_the_measured": float(100 * (strides < MEASURED).mean()),
-        "variance_explained": dict(sorted(shares.items(), key=lambda s: -s[1])),
+        "variance_foretold": whole,
+        "variance_lost_without": dict(sorted(lost.items(), key=lambda s: -s[1])),
     }
 
 
@@ -169,7 +184,7 @@ def plot_spread(rows: list[dict], path: str | Path) -> Path:
         f"{len(rows)} walks: 10, 50, 90 % at {low:.1f}, {middle:.1f}, {high:.1f} mm;\n"
         f"measured {MEASURED} mm (dashed)", fontsize=11,
     )  # fmt: skip
-    for k, name in enumerate(facts["variance_explained"]):
+    for k, name in enumerate(facts["variance_lost_without"]):
         *_, unit, factor = UNKNOWN[name]
         axes = figure.add_subplot(grid[k // 3, 1 + k % 3])
         axes.plot([factor * row[name] for row in rows], strides, ".", color="#24466f")
@@ -177,8 +192,8 @@ def plot_spread(rows: list[dict], path: str | Path) -> Path:
         axes.set_xlabel(name.replace("_", " ") + (f" [{unit}]" if unit else ""))
         if name in LOGARITHMIC:
             axes.set_xscale("log")
-        share = facts["variance_explained"][name]
-        axes.set_title(f"explains {max(share, 0):.0%}", fontsize=10)
+        share = facts["variance_lost_without"][name]
+        axes.set_title(f"without it {max(share, 0):.0%} less foretold", fontsize=10)
     return save(figure, path)
 
 

@@ -56,6 +56,23 @@ def test_feet_have_the_friction_that_was_asked_for():
         assert 2 * mu * 1.0 / (mu + 1.0) == pytest.approx(wanted)
 
 
+def test_masses_and_feet_that_were_asked_for():
+    walk = build(VoxelSimulation(front_mass=5e-3, heel_and_toe=0.03))
+    total = walk.plant.CalcTotalMass(walk.plant.CreateDefaultContext())
+    assert total == pytest.approx(61.828e-3 + 2 * 5e-3, abs=1e-6)
+    offsets = [np.linalg.norm(foot.offset) for foot in walk.feet.feet]
+    assert sorted(offsets) == pytest.approx([0, 0, *[0.03] * 4])
+
+
+def test_one_cycle_is_said_to_be_the_start():
+    poses = paper_gait().poses[:2]
+    options = {"pose_time": 0.1, "time_step": 2e-3}
+    one = simulate(VoxelSimulation(gait=poses, cycles=1, **options))
+    assert one.metrics["start_up_only"] and "start-up" in one.message
+    two = simulate(VoxelSimulation(gait=poses, cycles=2, **options))
+    assert not two.metrics["start_up_only"] and "start-up" not in two.message
+
+
 def test_it_stands(forward):
     settled = forward.data.sel(time=slice(0, 0.3)).isel(time=-1)
     weight = 61.828e-3 * 9.81
