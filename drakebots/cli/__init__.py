@@ -142,6 +142,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             and for what is missing or no number.
     """
     argv = _joined(argv)
+    for word in argv:
+        if word.startswith("--") and word.endswith("=--"):
+            # argparse gives an empty list for it.
+            raise InvalidInput(f"{word[:-3]}: '--' is no value; see --help")
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
         raise UnknownName("command", argv[0], COMMANDS)
     try:

@@ -20,9 +20,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from functools import cache
 from numbers import Real
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 
@@ -91,6 +95,80 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
         return rule(value)
     except Refused as refused:
         raise InvalidInput(f"{name} must be {refused}, got {_shown(value)}") from None
+
+
+def check_types(owner: Any, what: str) -> None:
+    """Refuses plain values in fields that hold objects, arrays or lists, by annotation.
+
+    Numbers, texts and lists where a class is annotated, what is no array of numbers for
+    an array, and scalars for a list; objects of other classes may stand for the class.
+    Call it first, in a `__post_init__` that uses such fields.
+
+    Raises:
+        InvalidInput: naming the field and its type.
+    """
+    for name, (hint, default) in _hints(type(owner)).items():
+        value = getattr(owner, name)
+        if value is not default and not _may_be(value, hint):
+            label = getattr(hint, "__name__", str(hint)).replace("typing.", "")
+            place = f"{what}: {name}" if what else name
+            shown = f"got {_shown(value)}"
+            raise InvalidInput(f"{place} must be of type {label}, {shown}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, tuple[Any, Any]]:
+    found = {}
+    for entry in fields(kind):
+        spaces = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
+        for space in spaces:
+            try:
+                hint = eval(entry.type, dict(space))  # our own annotations
+            except Exception:
+                continue  # what is imported for type checkers only
+            found[entry.name] = (hint, entry.default)
+            break
+    return found
+
+
+def _may_be(value: Any, hint: Any) -> bool:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_may_be(value, one) for one in inner)
+    if hint is Any:
+        return True
+    if origin is None and hint in (float, int):
+        return isinstance(value, Real | np.ndarray) and not isinstance(value, np.bool_)
+    if origin is None and hint is str:
+        return isinstance(value, str)
+    if hint is np.ndarray:
+        return not _is_plain(value) or _is_numbers(value)
+    kind = origin or hint
+    if not isinstance(kind, type):
+        return True
+    if kind is NoneType:
+        return value is None
+    if issubclass(kind, tuple | list) or kind is Sequence:
+        listed = not _is_plain(value) or isinstance(value, tuple | list | range)
+        if isinstance(value, np.ndarray):
+            return value.ndim > 0 and value.dtype.kind in "biufU"
+        each = inner[0] if len(inner) == 2 and inner[1] is ... else None
+        each = inner[0] if kind is not tuple and inner else each
+        return listed and (each is None or all(_may_be(v, each) for v in value))
+    return isinstance(value, kind) or not _is_plain(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is of a type of Python or numpy, and so no object of a class."""
+    return type(value).__module__ in ("builtins", "numpy", "decimal", "fractions")
+
+
+def _is_numbers(value: Any) -> bool:
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return found.ndim > 0 and found.dtype.kind in "biuf"
 
 
 def positive(unit: str = "") -> Rule:

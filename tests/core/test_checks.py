@@ -15,6 +15,7 @@ from drakebots.core.checks import (
     check_knots,
     check_log,
     check_memory,
+    check_types,
     check_value,
     each,
     finite,
@@ -136,6 +137,37 @@ def test_objects_of_other_types(rule, good):
             check_value("x", value, rule)
     with pytest.raises(InvalidInput, match="x must be an array of numbers"):
         check_value("x", [[1], ["a"]], numeric())
+
+
+@dataclass(frozen=True)
+class Held:
+    walk: Walk
+    places: np.ndarray
+    names: tuple[str, ...] = ()
+    more: dict | None = None
+    share: float | None = None
+
+    def __post_init__(self):
+        check_types(self, "held")
+
+
+class Double:
+    """Stands for a walk, as objects in tests do."""
+
+
+def test_annotations_are_held_by_what_is_no_object():
+    sound = Held(Walk(), [[1, 2]], ("a",), {}, np.float64(0.5))
+    replace(sound, walk=Double(), names=["a"], share=1, more=None, places=np.ones(3))
+    for field, values in {
+        "walk": (None, 1.0, "x", [Walk()], np.ones(3), Walk),
+        "places": (None, "x", 1j, b"1", {}, [[1], [1, 2]], ["a"]),
+        "names": (None, "a", 1, [1], [None], np.array(1.0)),
+        "more": (1, [], "x"),
+        "share": ("1", 1j, [1], b"1"),
+    }.items():
+        for value in values:
+            with pytest.raises(InvalidInput, match=f"held: {field} must be of type"):
+                replace(sound, **{field: value})
 
 
 def test_flags_texts_and_choices():

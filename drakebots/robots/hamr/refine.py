@@ -26,7 +26,15 @@ from functools import cached_property
 
 import numpy as np
 
-from drakebots.core.checks import between, check, one_of, optional, positive, whole
+from drakebots.core.checks import (
+    between,
+    check,
+    check_types,
+    one_of,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.results import Result
@@ -103,6 +111,7 @@ class Refinement(RefineOptions):
     tilt: float | None = None
 
     def __post_init__(self):
+        check_types(self, "")
         super().__post_init__()
         check(
             self,

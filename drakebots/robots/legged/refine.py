@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.checks import check, one_of, optional, positive, whole
+from drakebots.core.checks import check, check_types, one_of, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.model import model_of
@@ -53,6 +53,7 @@ class Refinement(RefineOptions):
     feedback: str = "whole-body"
 
     def __post_init__(self):
+        check_types(self, "")
         super().__post_init__()
         check(
             self,

@@ -20,6 +20,7 @@ import xarray as xr
 from drakebots.core.checks import (
     check,
     check_log,
+    check_types,
     finite,
     non_negative,
     one_of,
@@ -110,6 +111,7 @@ class Tracking:
     time_limit: float | None = None
 
     def __post_init__(self):
+        check_types(self, "")
         check(
             self,
             "",

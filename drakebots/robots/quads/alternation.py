@@ -21,6 +21,7 @@ import xarray as xr
 from drakebots.core.checks import (
     MOST_THREADS,
     check,
+    check_types,
     non_negative,
     optional,
     positive,
@@ -122,6 +123,7 @@ class Alternation(PlanOptions):
     solver_options: Mapping[str, float | str] = field(default_factory=dict)
 
     def __post_init__(self):
+        check_types(self, "alternation")
         super().__post_init__()
         check(self, "", growth=non_negative(), fall=positive("rad or m"))
         check(self, "", min_iterations=whole(1, self.max_iterations))

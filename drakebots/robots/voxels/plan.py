@@ -26,7 +26,14 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, check_value, finite, optional, positive
+from drakebots.core.checks import (
+    check,
+    check_types,
+    check_value,
+    finite,
+    optional,
+    positive,
+)
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Progress, Verdict
 from drakebots.lattice.pom import (
@@ -143,6 +150,7 @@ class ReachProblem:
     path: Path | None = None
 
     def __post_init__(self):
+        check_types(self, "")
         object.__setattr__(self, "targets", tuple(self.targets))
         object.__setattr__(self, "actuators", tuple(self.actuators))
         check(self, "", stroke=optional(positive("m")))

@@ -28,7 +28,7 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import check_value, positive
+from drakebots.core.checks import check_types, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import find_body
 from drakebots.skin.frame.glue import Glue
@@ -76,6 +76,7 @@ class Servo:
     velocity: np.ndarray | None = None
 
     def __post_init__(self):
+        check_types(self, "servo")
         position = np.atleast_1d(np.asarray(self.position, float))
         speed = 0.0 if self.velocity is None else self.velocity
         object.__setattr__(self, "position", position)

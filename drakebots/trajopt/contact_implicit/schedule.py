@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.contact_implicit.program import (
     ContactImplicit,
@@ -60,6 +61,7 @@ class Schedule:
     load: np.ndarray
 
     def __post_init__(self):
+        check_types(self, "schedule")
         shapes = {np.shape(a) for a in vars(self).values()}
         if len(shapes) != 1:
             raise InvalidInput(f"arrays of a schedule have shapes {sorted(shapes)}")

@@ -9,6 +9,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput
 from drakebots.multibody import Robot
 from drakebots.multibody.twin import Twin
@@ -47,6 +48,7 @@ class ContactSystem:
     input_names: tuple[str, ...] | None = None
 
     def __post_init__(self):
+        check_types(self, "system")
         if not self.twin.velocities_are_rates:
             raise InvalidInput(
                 "planning needs velocities that are the rates of the positions; build "

@@ -11,6 +11,7 @@ import numpy as np
 from drakebots.core.checks import (
     check,
     check_knots,
+    check_types,
     check_value,
     finite,
     flag,
@@ -59,6 +60,7 @@ class LocomotionWeights:
     slack: tuple[float, ...] = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 
     def __post_init__(self):
+        check_types(self, "weights")
         names = ("effort", "smooth", "pose", "friction")
         check(self, "weight", **dict.fromkeys(names, non_negative()))
         if not self.slack:

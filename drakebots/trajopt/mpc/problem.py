@@ -35,6 +35,7 @@ import numpy as np
 from drakebots.core.checks import (
     array,
     check,
+    check_types,
     check_value,
     non_negative,
     optional,
@@ -153,6 +154,7 @@ class MpcProblem:
     slowness: float = 1.0
 
     def __post_init__(self):
+        check_types(self, "problem")
         check(
             self,
             "mpc",

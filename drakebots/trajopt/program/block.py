@@ -20,6 +20,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import part_folder
 
@@ -44,6 +45,7 @@ class Block:
     compiles: bool = True
 
     def __post_init__(self):
+        check_types(self, "block")
         known = ca.vertcat(self.w, self.d)
         symbols = ca.symvar(self.r)
         free = [s.name() for s in symbols if not ca.depends_on(known, s)]

@@ -18,7 +18,7 @@ import daqp
 import numba
 import numpy as np
 
-from drakebots.core.checks import check, positive
+from drakebots.core.checks import check, check_types, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.robots.quads.frames.contact_state import FREE, behind, piece_of, pieces
 from drakebots.robots.quads.frames.objective import Quadratic
@@ -210,6 +210,7 @@ class FrameQpcc:
     cop: np.ndarray
 
     def __post_init__(self):
+        check_types(self, "QPCC")
         check(self, "QPCC", friction=positive(), compliance=positive("m/N"))
         m, n, P = len(self.limits), self.Y.shape[1], len(self.near)
         if self.Y.shape != (3 * P, m + 3 * P) or len(self.objective.g) != n:

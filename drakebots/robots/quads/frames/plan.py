@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, optional, positive, whole
+from drakebots.core.checks import check, check_types, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
@@ -78,6 +78,7 @@ class FrameProblem:
     time_limit: float | None = None
 
     def __post_init__(self):
+        check_types(self, "")
         check(self, "", fall=positive("rad or m"), skin_every=whole(0))
         check(self, "", time_limit=optional(positive("s")))
         q = np.array(self.q_ref, float)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from drakebots.core.checks import check, check_value, positive
+from drakebots.core.checks import check, check_types, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.quads.robot import Quad, half_planes
 
@@ -117,6 +117,7 @@ class Footfall:
     dt: float
 
     def __post_init__(self):
+        check_types(self, "footfall")
         contact = np.array(self.contact, dtype=bool)
         if contact.ndim != 2 or contact.shape[1] != len(self.feet) or len(contact) < 2:
             raise InvalidInput(
@@ -279,6 +280,7 @@ class MotionInput:
     name: str = "motion"
 
     def __post_init__(self):
+        check_types(self, "motion")
         N, names = len(self.footfall), self.footfall.feet
         heading = np.broadcast_to(np.asarray(self.heading, float), (N,))
         reference = {k: np.array(v, float) for k, v in self.reference.items()}

@@ -14,7 +14,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check
+from drakebots.core.checks import array, check, check_types
 from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
 from drakebots.skin.file import Patches
@@ -36,6 +36,7 @@ class Feet:
     normal_B: np.ndarray
 
     def __post_init__(self):
+        check_types(self, "feet")
         object.__setattr__(self, "patches", tuple(self.patches))
         if not self.patches:
             raise InvalidInput("feet: none; add `patches` to the skin's YAML file")

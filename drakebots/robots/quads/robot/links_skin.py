@@ -20,7 +20,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.spatial import cKDTree
 
-from drakebots.core.checks import array, check
+from drakebots.core.checks import array, check, check_types
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
 from drakebots.model import find_body
@@ -127,6 +127,7 @@ class SkinInfluence:
     base: bool = False
 
     def __post_init__(self):
+        check_types(self, "skin")
         what, rows = "influence of the skin", array(np.shape(self.force))
         check(self, what, force=rows, q=rows, v=rows, a=rows)
         check(self, what, com_shift=array((len(self.force), None, 3)))

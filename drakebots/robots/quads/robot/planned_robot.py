@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
+from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState, equilibrium
 from drakebots.fem.assembly import worst_tet
@@ -49,6 +50,7 @@ class PlannedRobot:
     quad: Quad
 
     def __post_init__(self):
+        check_types(self, "robot")
         names = tuple(p.foot for p in self.skinned.skin.patches)
         if not names:
             raise InvalidInput(

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from drakebots.core.checks import check, non_negative, positive, whole
+from drakebots.core.checks import check, check_types, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.quads.motion import GRAVITY, MotionInput
 from drakebots.robots.quads.robot import (
@@ -117,6 +117,7 @@ class SpaceTime:
     torque_limits: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
+        check_types(self, "problem")
         check(self, "", friction=positive(), tip=positive(), knot_spacing=whole(1))
         check(self, "", flat_frames=whole(0))
         if not 0 < self.cop_share <= 1:

@@ -39,7 +39,7 @@ from pydrake.multibody.tree import JointActuatorIndex, PdControllerGains
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.checks import check, flag, positive
+from drakebots.core.checks import check, check_types, flag, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.model import find_body, model_provenance
@@ -67,6 +67,7 @@ class SapTracking(OpenLoop):
     skin: bool = True
 
     def __post_init__(self):
+        check_types(self, "")
         super().__post_init__()
         check(self, "", time_step=positive("s"), friction=positive(), skin=flag())
         for name in ("skin_force", "skin_moment", "skin_com", "skin_mass"):

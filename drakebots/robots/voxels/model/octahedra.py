@@ -37,7 +37,7 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check, non_negative, positive
+from drakebots.core.checks import array, check, check_types, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape import BEAMS, OFFSETS, Lattice, Strut
 
@@ -98,6 +98,7 @@ class Octahedra:
     shared: tuple[SharedNode, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
+        check_types(self, "octahedra")
         count = len(self.lattice.voxels)
         if np.ndim(self.masses) == 0:
             object.__setattr__(self, "masses", np.full(count, self.masses, float))
