@@ -42,11 +42,11 @@ RANGES: dict[str, tuple[float, float]] = {
     "kg": (1e-15, 1e12),
     "": (1e-30, 1e15),
 }
-"""The least and the largest magnitude of a number, by unit; "" for all others.
+"""The least positive and the largest number, by unit; "" for all others.
 
 Nothing that is simulated lies outside, and what does breaks what a number reaches:
 squares and reciprocals overflow, counts do not fit into C's integers, Drake aborts.
-0 is allowed wherever it has a meaning."""
+Where 0 is allowed, so is what is nearly 0."""
 
 MOST = 2**31 - 1
 """The largest whole number, unless a field has its own limit: C's largest int."""
@@ -173,16 +173,16 @@ def _is_numbers(value: Any) -> bool:
 
 def positive(unit: str = "") -> Rule:
     """A finite number > 0, within :data:`RANGES`."""
-    return _number(lambda x: x > 0, _words("> 0", unit), unit)
+    return _number(lambda x: x > 0, _words("> 0", unit), unit, positive=True)
 
 
 def non_negative(unit: str = "") -> Rule:
-    """A finite number >= 0, within :data:`RANGES`."""
+    """A finite number >= 0, not larger than in :data:`RANGES`."""
     return _number(lambda x: x >= 0, _words(">= 0", unit), unit)
 
 
 def finite(unit: str = "") -> Rule:
-    """A finite number, within :data:`RANGES`."""
+    """A finite number, not larger than in :data:`RANGES`."""
     words = _words("a finite number", unit and f"[{unit}]")
     return _number(lambda x: True, words, unit)
 
@@ -411,9 +411,15 @@ def _array(value: Any, words: str) -> np.ndarray:
 
 
 def _number(
-    holds: Callable[[float], bool], words: str, unit: str | None = None
+    holds: Callable[[float], bool],
+    words: str,
+    unit: str | None = None,
+    *,
+    positive: bool = False,
 ) -> Rule:
-    least, most = (0.0, math.inf) if unit is None else RANGES.get(unit, RANGES[""])
+    least, most = RANGES.get(unit or "", RANGES[""])
+    most = math.inf if unit is None else most
+    least = least if positive else -math.inf
 
     def rule(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -421,9 +427,10 @@ def _number(
         number = _real(value, words)
         if not holds(number):
             raise Refused(words)
-        if number and not least <= abs(number) <= most:
-            size = _words(f"of magnitude {least:g} to {most:g}", unit or "")
-            raise Refused(f"{words}, {size}")
+        if abs(number) > most:
+            raise Refused(_words(f"{words}, of magnitude <= {most:g}", unit or ""))
+        if number < least:
+            raise Refused(_words(f"{words}, and >= {least:g}", unit or ""))
         # A fraction has no format of a number.
         return value if isinstance(value, int | float | np.generic) else number
 
