@@ -275,7 +275,7 @@ class Command:
                 "further"
             )
         name = signal.Signals(self.cause or signal.SIGINT).name
-        return Verdict.INTERRUPTED, f"interrupted by {name}; what was reached is kept"
+        return Verdict.INTERRUPTED, f"stopped by {name}; what was reached is kept"
 
     def limit(self, seconds: float) -> None:
         """Limits the time of the command, from its beginning [s]."""
