@@ -7,7 +7,7 @@ python scripts/papers/voxels/voxel_gait_search.py --spread --gait best.csv
 
 With --spread each gait is tried on six grounds at the recorded stroke of 2.3 mm, and
 counts by the mean of its scores less their standard deviation; --gait does not search,
-but walks a gait beside the paper's.
+but walks a gait, scaled to that stroke, beside the paper's.
 
 drakebots simulate voxel --gait best.csv plays what was found.
 """
@@ -19,6 +19,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.cli.progress import progress_bar
@@ -46,9 +48,14 @@ def grounds() -> tuple[Simulation, ...]:
     return tuple(Simulation(**RECORDED, **dict(zip(names, g))) for g in GROUNDS)
 
 
-def beside_the_paper(gait) -> dict:
-    """Travel of a gait and of the paper's on each ground [mm a cycle]."""
-    rows, ratios = {}, []
+def beside_the_paper(poses) -> dict:
+    """Travel of a gait and of the paper's on each ground [mm a cycle].
+
+    Args:
+        poses: the gait's table (K, 4) [m]; it is scaled to the recorded stroke.
+    """
+    poses = np.asarray(poses) * (RECORDED["stroke"] / np.abs(poses).max())
+    gait, rows, ratios = tuple(map(tuple, poses.tolist())), {}, []
     for (front, back, mass), walk in zip(GROUNDS, grounds()):
         travel = [
             simulate(replace(walk, gait=g)).metrics["travel_mm_per_cycle"]
@@ -87,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--gait", type=Path, help="a table to walk, without a search")
     args = parser.parse_args(argv)
     if args.gait is not None:
-        facts = beside_the_paper(read_gait(args.gait))
+        facts = beside_the_paper(read_gait(args.gait).poses)
         print_table("voxel robot: a gait over friction and mass", facts)
         print(json.dumps(plain(facts)))
         return facts
