@@ -171,7 +171,7 @@ def courses(count: int) -> dict:
     far, bearing = random.uniform(0.05, 3, count), random.uniform(-np.pi, np.pi, count)
     for k, target in enumerate(far * np.exp(1j * bearing)):
         size, pressure = ("small", "large")[k % 2], bool(k // 2 % 2)
-        motion = simulated_motion(VelocitySpace(size=size, pressure=pressure))
+        motion = simulated_motion(VelocitySpace(order=3, size=size, pressure=pressure))
         ours = GeneratorOptions(motion=motion)
         every = [ours, *(GeneratorOptions(**rule) for rule in rules)]
         place = target.real, target.imag
