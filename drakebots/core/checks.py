@@ -119,7 +119,8 @@ def check_types(owner: Any, what: str) -> None:
 @cache
 def _hints(kind: type) -> dict[str, tuple[Any, Any]]:
     found = {}
-    for entry in fields(kind):
+    # What __post_init__ makes is not there yet.
+    for entry in (field for field in fields(kind) if field.init):
         spaces = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
         for space in spaces:
             try:
