@@ -9,7 +9,11 @@ A problem, in SI:
     limits: {hind.splay: [0, 0.2]}  # of parameters, in the fit
     skin: {wall: 0.004, vertices: 12000, glue: 160, folds: {depth: 0.006}}
 
-Without a surface, the template's robot of Table 1 is designed.
+Without a surface, the template's robot of Table 1 is designed. With a surface and
+without a template, everything that is not given is found:
+
+    surface: {file: dog.stl}        # scale: 1.2 to give it
+    fit: {template: upright, servo: DS3218}
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ import yaml
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
 from drakebots.core.files import TOP, Fields, read_yaml, replacing
+from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import read_surface
+from drakebots.design.pipeline import SURFACE_SKIN
 from drakebots.design.problem import Design, DesignProblem
 from drakebots.design.robots import table1_problem
 from drakebots.design.skeleton import edit, table1_template, write_sdf
@@ -34,7 +40,7 @@ from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 SERVOS = ServoGains(stiffness=40.0, damping=0.6)
 """Gains of a servo's own control; no data sheet gives them."""
 
-_ENTRIES = ("name", "surface", "template", "parameters", "limits", "skin")
+_ENTRIES = ("name", "surface", "template", "fit", "parameters", "limits", "skin")
 
 
 def read_design(path: Path | str) -> DesignProblem:
@@ -66,6 +72,10 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         InvalidInput, UnknownName, FileProblem: for an entry that is wrong.
     """
     top = Fields(raw, TOP, _ENTRIES)
+    if "surface" in top and "template" not in top:
+        return _found(top, folder)
+    if "fit" in top:
+        raise InvalidInput("fit is for a surface without template; leave one out")
     if "template" not in top:
         raise InvalidInput("needs `template: beetle`, or monster, lizard, cow")
     robot = top.text("template")
@@ -88,6 +98,25 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         skin=_skin(top.fields("skin", _SKIN), SkinSettings()),
         scale=entry.number("scale", 1.0),
         limits={name: limits.get(name) for name in limits},
+    )
+
+
+def _found(top: Fields, folder: Path) -> DesignProblem:
+    """The problem of a surface whose skeleton is to be found."""
+    for entry in ("parameters", "limits"):
+        if entry in top:
+            raise InvalidInput(f"{entry} need a template to be fitted")
+    entry = top.fields("surface", ("file", "unit", "scale"))
+    given = top.fields("fit", ("template", "servo"))
+    scale = entry.number("scale") if "scale" in entry else None
+    file = folder / entry.text("file")
+    surface = read_surface(file, unit=entry.get("unit", None), any_size=scale is None)
+    choices = {k: given.text(k) for k in given}
+    return DesignProblem(
+        top.text("name", file.stem.replace("-", "_")),
+        surface=surface,
+        skin=_skin(top.fields("skin", _SKIN), SURFACE_SKIN),
+        fit=FitSettings(scale=scale, **choices),
     )
 
 

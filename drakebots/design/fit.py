@@ -490,9 +490,9 @@ def _torso(template: Template, phi: Field) -> Torso:
     )
 
 
-def _reach(phi: Callable, start: np.ndarray, along: np.ndarray, depth=0.0) -> float:
-    """How far a ray stays at a depth inside the field [m]."""
-    s = np.arange(0.0, 1.5, 4e-3)
+def _reach(phi: Callable, start, along, depth=0.0, free=0.0) -> float:
+    """How far a ray stays at a depth inside the field, beyond its free part [m]."""
+    s = np.arange(free, 1.5, 4e-3)
     outside = np.flatnonzero(phi(start + s[:, None] * along) > -depth)
     return float(s[outside[0]]) if len(outside) else float(s[-1])
 
@@ -501,7 +501,7 @@ def _with_struts(template: Template, phi: Field) -> Torso:
     """The torso with a strut in the neck, one in the head and one in the tail.
 
     Each is the longest of the rays from where it begins that keeps the ring's least
-    size inside the skin.
+    size inside the skin, but for its first part, which lies beside the box.
     """
     torso, p_WO = template.torso, template.torso_centre
     half = np.array(torso.size) / 2
@@ -510,12 +510,12 @@ def _with_struts(template: Template, phi: Field) -> Torso:
     for names, sign in ((("neck", "head"), 1), (("tail",), -1)):
         if sign < 0 and isinstance(template, Long):
             continue
-        start = np.array([sign * (half[0] - 0.02), 0.0, 0.3 * half[2]])
+        start = np.array([sign * (half[0] - 0.02), 0.0, half[2] - 0.01])
         for name in names:
             rays = [np.array([sign * np.cos(a), 0.0, np.sin(a)]) for a in _RAYS]
-            far = [_reach(phi, p_WO + start, ray, depth) for ray in rays]
+            far = [_reach(phi, p_WO + start, ray, depth, 0.06) for ray in rays]
             k = int(np.argmax(far))
-            length = min(far[k], 0.45)
+            length = min(far[k] - 0.012, 0.45)
             least = 0.09 if name != "head" else 0.06
             if length < least:
                 break

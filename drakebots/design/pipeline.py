@@ -59,7 +59,7 @@ _GRID = 3e-3
 LOST = 0.1
 """Share of a surface's area that mending it may leave out."""
 
-_NODES = 3e6
+_NODES = 1.5e6
 """Number of nodes of a surface's grid, about: its resolution follows its size."""
 
 _LEAST_GLUE = 6
@@ -182,7 +182,7 @@ def _spacing(surface: Surface) -> tuple[float, float]:
 
 def _seen_surface(grid: DistanceGrid) -> Surface:
     """A coarse surface for pictures."""
-    coarse = replace(grid, values=grid.values[::2, ::2, ::2], spacing=2 * grid.spacing)
+    coarse = replace(grid, values=grid.values[::3, ::3, ::3], spacing=3 * grid.spacing)
     return coarse.level_set()
 
 
@@ -229,7 +229,10 @@ def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
     """
     try:
         whole, report = check_surface(surface)
-        return whole, report.notes
+        if report.pieces == 1:
+            return whole, report.notes
+        # They may overlap, as the parts of a modeller's animal do.
+        flaw = InvalidInput(f"surface: {report.pieces} separate pieces")
     except InvalidInput as error:
         flaw = error
     h = _spacing(surface)[0]
@@ -241,8 +244,9 @@ def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
     lost = float(surface.areas[grid(middle) > 2 * h].sum() / surface.areas.sum())
     if lost > LOST:
         raise flaw
-    # The largest piece stays.
-    whole, report = check_surface(grid.level_set())
+    # The largest piece stays; marching cubes cross in a cell or two, which the grid
+    # that is made of it does not see.
+    whole, report = check_surface(grid.level_set(), crossings=False)
     size = float(np.ptp(surface.vertices, axis=0).max())
     note = (
         f"{str(flaw).split(', first')[0]}: mended by winding numbers to "

@@ -99,22 +99,19 @@ def stand(
         NoSolution: when no axis gives four legs; says what was found instead.
         InvalidInput: for axes that are not perpendicular.
     """
-    best = None
+    best = -1, ""
     for z in _UPS if up is None else (up,):
-        for x in _forward_axes(z) if forward is None else (forward,):
+        level = [a for a in "xyz" if a != z.removeprefix("-")]
+        standing = []
+        for x in level if forward is None else (forward,):
             cells = _Cells.of(surface.turned(x, z))
             feet, found = _feet(cells)
-            if feet is None:
-                best = max(best or (-1, ""), (found, f"forward {x}, up {z}"))
-                continue
-            rank = cells.symmetry()
-            if forward is None:
-                _, other = x.removeprefix("-"), _other_axis(x, z)
-                turned = _Cells.of(surface.turned(other, z))
-                # Of two axes that give four feet, the animal is long along one.
-                if turned.symmetry() > rank and _feet(turned)[0] is not None:
-                    x, cells = other, turned
-                    feet = _feet(cells)[0]
+            if feet is not None:
+                standing.append((cells.symmetry(), x, cells, feet))
+            best = max(best, (found, f"forward {x}, up {z}"))
+        if standing:
+            # Of two axes that give four feet, that across which it is symmetric.
+            _, x, cells, feet = max(standing, key=lambda row: row[0])
             return _placed(surface, x, z, cells, feet, forward, up)
     count, axes = best
     raise NoSolution(
@@ -122,16 +119,6 @@ def stand(
         f"symmetry at most, with {axes}); give the axes by forward and up, and "
         "a surface that stands on four legs with its feet apart"
     )
-
-
-def _forward_axes(up):
-    """One axis perpendicular to `up`; the other horizontal one is tried beside it."""
-    return ("x",) if "x" not in up else ("y",)
-
-
-def _other_axis(forward, up):
-    used = forward.removeprefix("-") + up.removeprefix("-")
-    return next(a for a in "xyz" if a not in used)
 
 
 def _placed(surface, forward, up, cells, feet, asked_forward, asked_up) -> Stance:

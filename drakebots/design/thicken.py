@@ -66,7 +66,8 @@ def thicken(
     nodes = [origin[k] + h * np.arange(values.shape[k]) for k in range(3)]
     most = {}
     for link in skeleton.links:
-        boxes = _boxes(link, build, clearance, grooves)
+        # A grid flattens the corners of boxes by about a quarter of its spacing.
+        boxes = _boxes(link, build, clearance + 0.25 * h, grooves)
         corners = np.concatenate([p + (_CORNERS * s) @ R.T for p, R, s, _ in boxes])
         reach = max(r for *_, r in boxes) + 2 * _BLEND
         part = tuple(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from drakebots.core.errors import DrakebotsError
-from drakebots.design.geometry.surface import Surface, write_surface
 from drakebots.design.pipeline import STAGES
 from tests.helpers.scripts import is_picture, last_json, load_script
 
@@ -39,34 +36,17 @@ def test_table_of_the_models(capsys):
     )
 
 
-def test_surface_script_reads_axes_and_refuses(tmp_path, capsys):
-    """A sheet is no body: the error names the surface, nothing is designed."""
-    module = load_script("design_from_surface.py")
-    x = np.array([[0.0, 0, 0], [0.3, 0, 0], [0, 0.3, 0], [0, 0, 0.3]])
-    write_surface(tmp_path / "a.stl", Surface(x, np.array([[0, 2, 1], [0, 1, 3]])))
-    words = [str(tmp_path / "a.stl"), "--units", "m", "-o", str(tmp_path / "o")]
-    with pytest.raises(DrakebotsError, match="surface"):
-        module.main(words)
-    with pytest.raises(DrakebotsError, match="axis"):
-        module.main([*words, "--up", "w"])
-    with pytest.raises(DrakebotsError, match="perpendicular"):
-        module.main([*words, "--up=-x"])
-    with pytest.raises(SystemExit):
-        module.main([])
-    capsys.readouterr()
-
-
 @pytest.mark.slow
-def test_unseen_animal_stands(tmp_path, capsys):
-    """Drawn in millimetres, y up: skeleton, skin and glue found, and it stands."""
-    words = ["--self-test", "-o", str(tmp_path), "--vertices", "4000", "--json"]
-    words += ["--fold-depth", "0", "--stand", "0.2"]
-    assert load_script("design_from_surface.py").main(words) == 0
-    report = last_json(capsys.readouterr().out)
-    assert report["stands"] and report["joints"] == 16
-    assert report["size_m"] == pytest.approx([0.84, 0.32, 0.55], abs=0.03)
-    for k, what in enumerate(("surface", "skeleton", "wall", "skin"), 1):
-        assert is_picture(tmp_path / f"{k}_{what}.png")
+def test_an_animal_becomes_a_robot_that_stands(tmp_path, capsys):
+    """From its surface, with no further words; a picture of each stage."""
+    words = ["--animals", "tortoise", "-o", str(tmp_path)]
+    result = load_script("design.py").main(words)
+    assert last_json(capsys.readouterr().out) == result
+    assert result["animals_of_12"]["value"] == 1
+    (row,) = result["animals"]
+    assert row["stands"] and row["sunk_m"] < 0.02
+    for k, what in enumerate(("surface", "fit", "body"), 1):
+        assert is_picture(tmp_path / "tortoise" / f"stage_{k}_{what}.png")
 
 
 @pytest.mark.slow

@@ -214,11 +214,17 @@ class SurfaceReport:
     notes: tuple[str, ...]
 
 
-def check_surface(surface: Surface) -> tuple[Surface, SurfaceReport]:
+def check_surface(
+    surface: Surface, crossings: bool = True
+) -> tuple[Surface, SurfaceReport]:
     """Mends a surface so that it can become a skin.
 
     All pieces but the largest are dropped, and triangles are turned outward; each
     change gets a note.
+
+    Args:
+        surface: the surface.
+        crossings: whether triangles that cross are looked for.
 
     Raises:
         InvalidInput: for holes, edges of more than two triangles, a surface with one
@@ -244,7 +250,7 @@ def check_surface(surface: Surface) -> tuple[Surface, SurfaceReport]:
     if turned.any():
         notes.append(f"{turned.sum()} triangles were turned outward")
     mended = Surface(x, f)
-    pairs = _crossing_triangles(mended)
+    pairs = _crossing_triangles(mended) if crossings else ()
     if len(pairs):
         a, b = pairs[0]
         place = np.round(x[f[a]].mean(axis=0), 5).tolist()

@@ -110,7 +110,7 @@ def shell_mesh(
     if folds:
         surface = Surface(fold_depths(folds, surface, wall), surface.triangles)
     fold = fold_of_triangles(folds, surface)
-    return _hollow(surface, wall, layers, fold, kind == 0, 0.6 * grid.spacing)
+    return _hollow(surface, wall, layers, fold, kind == 0, 0.5 * grid.spacing)
 
 
 def _hollow(

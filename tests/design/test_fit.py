@@ -1,0 +1,190 @@
+"""An animal's legs found, a skeleton fitted, thin places thickened, flaws mended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.design.fit import CLEARANCE, SHORT, FitSettings, fit
+from drakebots.design.geometry.distance import DistanceGrid
+from drakebots.design.geometry.implicit import (
+    HalfSpaceCut,
+    Implicit,
+    RoundCone,
+    mirrored,
+)
+from drakebots.design.geometry.surface import Surface
+from drakebots.design.pipeline import _closed, design_robot
+from drakebots.design.problem import DesignProblem
+from drakebots.design.stance import stand
+from drakebots.design.thicken import thicken
+
+FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
+"""Where the animal of these tests has its feet [m]."""
+
+
+def _animal(radius: float, spacing: float = 8e-3) -> Surface:
+    """Four legs, a head held up, a trunk and a tail that reach the ground."""
+    legs = [
+        RoundCone([x, 0.1, 0.30], [x, 0.1, 0.0], radius, radius) for x in (0.2, -0.2)
+    ]
+    middle = [
+        RoundCone([-0.2, 0, 0.36], [0.2, 0, 0.36], 0.13, 0.13),
+        RoundCone([0.25, 0, 0.42], [0.42, 0, 0.52], 0.08, 0.07),
+        RoundCone([0.47, 0, 0.50], [0.48, 0, 0.0], 0.035, 0.025),
+        RoundCone([-0.30, 0, 0.36], [-0.45, 0, 0.0], 0.03, 0.025),
+    ]
+    cut = HalfSpaceCut([0, 0, 0.0], [0, 0, -1.0])
+    body = Implicit((*middle, *mirrored(legs)), (cut,), 0.02)
+    return DistanceGrid.from_implicit(body, spacing).level_set()
+
+
+@pytest.fixture(scope="module")
+def thin():
+    """A stance whose legs are too thin for a servo, its grid, and the fit."""
+    stance = stand(_animal(0.026))
+    grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)
+    settings = FitSettings(scale=1.0, template="upright", servo="MG995R")
+    return stance, grid, fit(stance, grid, 0.9, settings)
+
+
+@pytest.mark.parametrize(
+    ("place", "axes"),
+    [((0, 1, 2), None), ((1, 2, 0), ("z", "y")), ((0, 1, 2), ("-x", "z"))],
+)
+def test_legs_and_axes_are_found(place, axes):
+    """However the file is turned, also with a trunk and a tail on the ground."""
+    surface = _animal(0.04, 0.012)
+    x = surface.vertices[:, list(place)]
+    if axes == ("-x", "z"):
+        x = x * [-1, -1, 1]
+    stance = stand(Surface(x + np.array([0.7, -0.2, 0.4]), surface.triangles))
+    for name, leg in stance.legs.items():
+        away = leg.line[:, :2] - leg.line[0, :2]
+        assert np.abs(away[leg.line[:, 2] < 0.2]).max() < 0.012
+        # The middle of the feet is the origin.
+        np.testing.assert_allclose(leg.line[0, :2], FEET[name], atol=0.012)
+        assert 0.15 < leg.top < 0.33
+        inside = leg.radius[leg.line[:, 2] < 0.2]
+        np.testing.assert_allclose(inside, 0.04, atol=0.012)
+    found = " ".join(stance.notes)
+    assert (axes is None and not found) or (
+        axes is not None and f"{axes[0]} points forward and its {axes[1]} up" in found
+    )
+
+
+def test_what_stands_on_no_four_legs_is_refused():
+    ball = Implicit((RoundCone([-0.2, 0, 0.1], [0.2, 0, 0.1], 0.1, 0.1),))
+    with pytest.raises(NoSolution, match="no four legs"):
+        stand(DistanceGrid.from_implicit(ball, 0.015).level_set())
+
+
+def test_joints_lie_on_the_legs_lines(thin):
+    stance, _, found = thin
+    for hinge in found.skeleton.hinges:
+        limb, joint = hinge.name.split("_")
+        if joint in ("knee", "ankle"):
+            line = stance.legs[limb].at(hinge.p_WJ[2])
+            assert np.linalg.norm((hinge.p_WJ - line)[:2]) < 0.03
+
+
+def test_torque_of_standing_is_that_of_the_quarter_weight(thin):
+    """Independent of the fit: the lever of the farthest joint, from positions."""
+    _, _, found = thin
+    mass = found.skeleton.mass + 1070 * 4e-3 * 0.9
+    levers = []
+    for sole in found.skeleton.soles:
+        foot = found.skeleton.link(sole.link).origin + sole.p_BP[4]
+        for hinge in found.skeleton.hinges:
+            if hinge.name.startswith(sole.foot):
+                across = 0 if abs(hinge.axis[1]) > 0.5 else 1
+                levers.append(abs(foot - hinge.p_WJ)[across])
+    assert found.torque == pytest.approx(mass * 9.81 / 4 * max(levers), rel=1e-9)
+
+
+def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
+    stance, grid, found = thin
+    assert {"FL_lower", "RR_lower", "FL_foot"} <= set(found.lacking)
+    build = found.template.build
+    wide = thicken(grid, found.skeleton, build, CLEARANCE)
+    points, _ = found.skeleton.corners(("shell", "servo"))
+    above = points[:, 2] > build.sole_skin + build.wall + 1e-3
+    depth = -wide.grid(points[above])
+    # Trilinear values of a grid of 8 mm flatten rounded edges.
+    assert depth.min() > build.skin + CLEARANCE - 3e-3
+    # Nothing moved inward, and head and back stay where they were.
+    x = stance.surface.vertices
+    assert wide.grid(x).max() < 2e-3
+    head = x[x[:, 0] > 0.45]
+    assert np.abs(wide.grid(head)).max() < 2e-3
+    # Left and right alike.
+    both = np.random.default_rng(0).uniform([-0.3, 0, 0.02], [0.3, 0.2, 0.3], (400, 3))
+    other = wide.grid(both * [1, -1, 1])
+    assert np.abs(wide.grid(both) - other).mean() < 2e-3
+    assert 0 < wide.share < 0.7
+
+
+def test_where_there_is_room_nothing_is_thickened():
+    stance = stand(_animal(0.055))
+    grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)
+    settings = FitSettings(scale=1.5, template="crouched", servo="MG995R")
+    found = fit(stance, grid, 0.9, settings)
+    depth = -1.5 * grid(found.skeleton.corners(("shell", "servo"))[0] / 1.5)
+    feet = [k for k in found.lacking if k.endswith("_foot")]
+    assert set(found.lacking) <= set(feet)
+    assert depth.min() > 4e-3 - SHORT - 3e-3
+
+
+@pytest.mark.long
+def test_never_thickened_names_all_places_and_the_scale():
+    problem = DesignProblem(
+        "thin",
+        surface=_animal(0.026),
+        fit=FitSettings(scale=1.0, template="upright", servo="MG995R"),
+        thicken=False,
+    )
+    with pytest.raises(NoSolution, match="--thicken auto") as error:
+        design_robot(problem)
+    text = str(error.value)
+    assert all(f"{leg}_lower" in text for leg in FEET)
+    assert "\n" not in text
+
+
+def test_crossing_and_open_surfaces_are_mended():
+    """Two boxes that overlap, and a box with a hole: volumes in closed form."""
+    box = np.array(np.meshgrid([0, 1], [0, 1], [0, 1], indexing="ij")).reshape(3, -1).T
+    faces = np.array(
+        [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1],
+         [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
+    )  # fmt: skip
+    first = box * [0.4, 0.3, 0.3]
+    second = box * [0.4, 0.2, 0.2] + [0.203, 0.053, 0.051]
+    cross = Surface(np.concatenate([first, second]), np.concatenate([faces, faces + 8]))
+    whole, notes = _closed(cross)
+    assert whole.volume == pytest.approx(0.036 + 0.203 * 0.04, rel=0.02)
+    assert "cross" in notes[0] and "mended" in notes[0]
+    # A hole: one fine triangle is missing.
+    ball = DistanceGrid.from_implicit(
+        Implicit((RoundCone([0, 0, 0], [0.2, 0, 0], 0.1, 0.1),)), 0.02
+    ).level_set()
+    open_ball = Surface(ball.vertices, ball.triangles[1:])
+    whole, notes = _closed(open_ball)
+    assert whole.volume == pytest.approx(ball.volume, rel=0.02)
+    assert "open" in notes[0]
+    # A sheet is no body.
+    with pytest.raises(InvalidInput, match="open"):
+        _closed(Surface(first, faces[:2]))
+
+
+def test_settings_and_problems_refuse_what_cannot_be():
+    with pytest.raises(UnknownName, match="template"):
+        FitSettings(template="centipede")
+    with pytest.raises(UnknownName, match="servo"):
+        FitSettings(servo="V8")
+    with pytest.raises(InvalidInput, match="scale"):
+        FitSettings(scale=0.0)
+    surface = _animal(0.04, 0.015)
+    assert replace(DesignProblem("a", surface=surface), name="b").template is None
