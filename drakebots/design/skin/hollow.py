@@ -155,12 +155,15 @@ def fold_and_hollow(
             share[bad] = [_SHARES.get(part, 0.0) for part in share[bad]]
             why[bad] = str(error)
             continue
+        changed: dict[tuple[float, str], list[str]] = {}
+        for fold, part, reason in zip(folds, share, why):
+            if reason:
+                changed.setdefault((part, reason), []).extend(fold.joints)
         return shell, tuple(
-            f"{', '.join(fold.joints)}: teeth "
+            f"{', '.join(joints)}: teeth "
             + (f"{1e3 * part * skin.folds.depth:g} mm deep" if part else "left out")
             + f", not {1e3 * skin.folds.depth:g} mm: {reason}"
-            for fold, part, reason in zip(folds, share, why)
-            if reason
+            for (part, reason), joints in changed.items()
         )
     raise AssertionError("the last try has no teeth")
 
