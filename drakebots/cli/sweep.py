@@ -15,6 +15,7 @@ from drakebots.cli.options import attribute_texts, check_folder, option, quantit
 from drakebots.cli.output import drawn, exit_code, print_rows, report_of, tell
 from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.run import check_stop, ended_by
 from drakebots.model import find_model
 from drakebots.robots import Task, find_kind, resolve, robots
 from drakebots.sweeps import case_rows, plot_sweep, shown_metrics, sweep
@@ -156,7 +157,10 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
     print_rows(args.what, case_rows(table, names))
     written = [args.output / f"sweep.{ending}" for ending in ("nc", "csv", "png")]
     try:
+        check_stop()
         drawn(plot_sweep, table, written[-1], names)
+    except KeyboardInterrupt as error:
+        warn(f"could not draw {written.pop()}: {ended_by(error)[1]}")
     except DrakebotsError as error:
         warn(f"could not draw {written.pop()}: {error}")
     tell(args, report_of(table) | {"files": list(map(str, written))}, *written)
