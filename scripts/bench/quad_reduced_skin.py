@@ -31,7 +31,7 @@ def reduced_skin_figures(quick: bool = False) -> dict[str, tuple[float, str, flo
         robot,
         ReducedOptions(),
         amplitude=0.4 if quick else AMPLITUDE,
-        seeds=(2,) if quick else (2, 3, 4),
+        seeds=(2,) if quick else (2, 3),
         steps=40 if quick else 200,
     )
     targets = random_targets(rest, 0.3, 7) if quick else walk_targets(rest)

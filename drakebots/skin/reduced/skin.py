@@ -151,9 +151,9 @@ class ReducedOptions:
     """
 
     limb_modes: int = 20
-    base_modes: int = 30
+    base_modes: int = 20
     tolerance: float = 5e-3
-    points: int = 250
+    points: int = 200
     mass_points: int = 300
     shapes: int = 80
     seed: int = 0
