@@ -126,6 +126,11 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
         "--as-pulses", action="store_true", help="pulse widths [us], not angles [deg]"
     )
     parser.add_argument(
+        "--plain-angles",
+        action="store_true",
+        help="the planned angles, not moved by what the servos sag under their torques",
+    )
+    parser.add_argument(
         "--pulse",
         default=",".join(f"{width:g}us" for width in PULSE),
         metavar="A,B",
@@ -166,6 +171,7 @@ def _write_servos(args: argparse.Namespace, plan: Result) -> Path:
         cycles=args.cycles,
         units=_units(args),
         pulse=pulse,
+        plain_angles=args.plain_angles,
     )
 
 

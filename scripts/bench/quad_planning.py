@@ -31,6 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 from qpcc_uncondensed import UncondensedQp
 from quad_reduced_skin import reduced_skin_figures
+from quad_replays import replay_figures
 from quad_space_time import space_time_figures
 from skin_paper_systems import solve_right_sides
 
@@ -54,6 +55,8 @@ from drakebots.robots.quads.space_time import nearest_poses
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds per step on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
 RATIO = 50.0
+REPLAYED = ("beetle", "trot", "monster")
+"""Motions of scripts/bench/quad_replays.py that are replayed here; it has more."""
 DT = 5e-3
 
 
@@ -200,6 +203,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
             rows["all unknowns over condensed"], "1", RATIO
         )
     others = space_time_figures(args.quick) | reduced_skin_figures(args.quick)
+    if not args.quick:
+        others |= replay_figures(REPLAYED)
     for key, row in others.items():
         result[key] = figure(*row)
     print(json.dumps(plain(result)))

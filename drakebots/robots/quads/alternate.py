@@ -309,10 +309,13 @@ def _smoothed(values: np.ndarray, window: int) -> np.ndarray:
 def rigid_forces(
     robot: PlannedRobot, q: np.ndarray, v: np.ndarray, a: np.ndarray
 ) -> np.ndarray:
-    """Generalized forces (N, nv) of a skin that moves with its links: RNEA_s - RNEA."""
+    """Generalized forces (N, nv) of a skin that moves with its links, RNEA_s - RNEA,
+    and resists their turns as at rest."""
     quad, skin = robot.quad, robot.link_skin
     function = quad.tree.dynamics_function.map(len(q))
     total = frame_inertia(quad, skin, None, np.arange(len(q))).reshape(len(q), -1)
     own = np.repeat(quad.tree.inertia.reshape(1, -1), len(q), axis=0)
     whole = np.asarray(function(q.T, v.T, a.T, total.T))
-    return (np.asarray(function(q.T, v.T, a.T, own.T)) - whole).T
+    out = (np.asarray(function(q.T, v.T, a.T, own.T)) - whole).T
+    out[:, 6:] += skin.elastic(q[:, 6:] - quad.rest[6:])
+    return out

@@ -84,6 +84,7 @@ class KinematicPlan:
         """
         p = self.problem if problem is None else problem
         q, v, a = self.motion()
+        delta = p.skin_forces(q, p.frames)
         found = [
             carry_within_friction(
                 p.quad,
@@ -93,7 +94,7 @@ class KinematicPlan:
                 p.contact[k],
                 friction=p.friction,
                 inertia=p.inertia[k],
-                delta=p.delta[k],
+                delta=delta[k],
             )
             for k in range(len(q))
         ]

@@ -59,7 +59,8 @@ class FrameProblem:
 
     Attributes:
         q_ref: reference positions of the plant (N, nq), N >= 2 [m, rad].
-        contact: feet on the ground by the footfall pattern (N, F).
+        contact: feet on the ground by the footfall pattern (N, F); none in flight,
+            where torques turn the joints and nothing holds the base.
         fall: deviation of a coordinate from q_ref that counts as a fall
             [rad or m].
         skin_every: number of steps between two stored shapes of the skin; 0 for
@@ -67,8 +68,7 @@ class FrameProblem:
         time_limit: limit of the wall time [s].
 
     Raises:
-        InvalidInput: for shapes that do not fit, values not finite, or a row
-            without any foot on the ground, naming it.
+        InvalidInput: for shapes that do not fit, or values not finite.
     """
 
     q_ref: np.ndarray
@@ -90,12 +90,6 @@ class FrameProblem:
         if contact.ndim != 2 or len(contact) != len(q):
             raise InvalidInput(
                 f"contact: shape {contact.shape}, needs ({len(q)}, feet)"
-            )
-        none = np.flatnonzero(~contact.any(axis=1))
-        if none.size:
-            raise InvalidInput(
-                f"footfall pattern: no foot is on the ground at step {none[0]}; the "
-                "step-by-step plan needs support at all times"
             )
         for name, value in (("q_ref", q), ("contact", contact)):
             value.setflags(write=False)

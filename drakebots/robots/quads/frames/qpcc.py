@@ -14,6 +14,12 @@ complementarity) leaves a QP in the torques alone
 If the QP of the first labels has no solution, the labels of a simulation replace them:
 contacts under the torques of (18), for which the QP is feasible. If flips remain that
 do not lower the energy, the search restarts once from there.
+
+That the search finds no point with the COP inside does not mean that there is none:
+(18) holds all scheduled contacts at once, also those that hover, which may take more
+torque than there is. So the search is repeated without the rows of the COP, and they
+return for the labels that it ends with. Only if they have no solution there either are
+they dropped.
 """
 
 from __future__ import annotations
@@ -125,7 +131,7 @@ def solve_qpcc(
         search = _Search(engine, max(2, max_iterations - len(kept)), False)
         search.run(start)
         search.iterates = kept + search.iterates
-        search.dropped = ("cop",)
+        search.return_cop()
     return search.report(cop)
 
 
@@ -237,6 +243,18 @@ class _Search:
             self.best = point, labels.copy()
             return point
         return None
+
+    def return_cop(self) -> None:
+        """The rows of the COP with the labels found without them, if that can be."""
+        self.dropped = ("cop",)
+        if self.best is None:
+            return
+        (point, labels), self.cop = self.best, True
+        self.best = None
+        if self._better("labels", labels, point.torques) is None:
+            self.best = point, labels
+        else:
+            self.dropped = ()
 
     def _left(self) -> bool:
         return len(self.iterates) < self.budget

@@ -5,7 +5,10 @@ Every node of the skin moves with one link; the skin of a link adds to its inert
     m += sum m_i,   m c += sum m_i p_i,   I_o += sum m_i (|p_i|^2 1 - p_i p_i')
 
 with p_i in the link's frame ("Computational Design of Skinned Quad-Robots", section
-5.4). From the second iteration of the alternation on, the step-by-step plan gives the
+5.4). The paper's first iteration knows no more of the skin. Here it also knows the
+skin's stiffness at rest: turning the joints by x from the rest pose takes the torques
+K x of the motors, which is most of what bent knees need (:func:`joint_stiffness`). From
+the second iteration of the alternation on, the step-by-step plan gives the
 shift of the skin's centre of mass on each link and the skin's forces on the skeleton;
 see :class:`SkinInfluence`.
 """
@@ -22,10 +25,16 @@ from scipy.spatial import cKDTree
 
 from drakebots.core.checks import array, check, check_types
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly import FemModel
+from drakebots.fem.assembly import FemModel, force_and_tangent
+from drakebots.fem.solver import make_solver
 from drakebots.model import find_body
 from drakebots.robots.quads.robot.quad import Quad
-from drakebots.skin.frame import Glue
+from drakebots.skin.file import SkinnedRobot
+from drakebots.skin.frame import Glue, glue_points
+
+WEAK = 0.01
+"""Share of sqrt(K_ii K_jj) below which an entry K_ij of the skin's stiffness is left
+out: mostly of joints of different legs, whose rows of the program stay sparse so."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +96,52 @@ def whole_com(
 
 @dataclass(frozen=True)
 class LinkSkin:
-    """Mass and inertia of the resting skin on each link.
+    """Mass and inertia of the resting skin on each link, and its stiffness.
 
     Attributes:
         bodies: names of the links.
         mass: mass of the skin on each link (links,) [kg].
         inertia: rows [m, m c, I_o] to add to the links' own (links, 10).
+        stiffness: K of :func:`joint_stiffness` (joints, joints) [N m/rad]; None
+            leaves it out.
     """
 
     bodies: tuple[str, ...]
     mass: np.ndarray
     inertia: np.ndarray
+    stiffness: np.ndarray | None = None
+
+    def elastic(self, turn: np.ndarray) -> np.ndarray:
+        """Torques -K x on the joints that are turned by x from rest (n, joints)."""
+        turn = np.asarray(turn, float)
+        return np.zeros_like(turn) if self.stiffness is None else -turn @ self.stiffness
+
+
+def joint_stiffness(robot: SkinnedRobot, joints: Sequence[str]) -> np.ndarray:
+    """Stiffness of a skin against turns of joints at rest (m, m) [N m/rad].
+
+        K = J' S J,  S the stiffness of the skin condensed onto its glue,
+                     J the velocities of the glue per speed of the joints
+
+    Args:
+        robot: robot whose skin is stress-free in the rest pose.
+        joints: names of joints, in the order of K.
+    """
+    plant, context, fem = robot.plant, robot.context, robot.fem
+    plant.SetPositions(context, robot.rest_positions)
+    _, J = glue_points(plant, context, robot.glue)
+    J = J[:, [plant.GetJointByName(name).velocity_start() for name in joints]]
+    values = force_and_tangent(fem, fem.rest)[1]
+    # The skin as a whole may move freely, so that a pivot would vanish: add a little.
+    diagonal = fem.pattern.diagonal
+    values[diagonal] += 1e-7 * values[diagonal].mean()
+    solver = make_solver(fem.pattern, robot.glue.dofs)
+    solver.factor(values)
+    K = J.T @ solver.schur @ J
+    solver.close()
+    K = (K + K.T) / 2
+    size = np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    return np.where(np.abs(K) < WEAK * size, 0.0, K)
 
 
 @dataclass(frozen=True)
@@ -196,7 +240,7 @@ def frame_inertia(
 def coupling_forces(
     quad: Quad, skin: LinkSkin | None, influence: SkinInfluence | None, frames
 ) -> np.ndarray:
-    """Generalized forces delta of the deforming skin at some times (k, nv).
+    """Constant part of the generalized forces of the skin at some times (k, nv).
 
     With RNEA_s of the skeleton alone and RNEA of the links with skin, at the motion
     (~) at which the forces lambda were found,
@@ -205,14 +249,19 @@ def coupling_forces(
 
     so that RNEA - J'[F; T] - B tau = delta is there the skeleton under its coupling
     forces, as in the paper. For other motions the skin's weight and inertia follow the
-    motion, and only the rest of lambda stays constant.
+    motion, and so does the torque of its stiffness K on the joints x, if it is known:
+    the forces are delta + K (x~ - x), of which this is delta + K x~. Before the first
+    step-by-step plan delta is 0 and x~ the rest pose.
 
     Args:
         quad, skin, influence, frames: as of :func:`frame_inertia`.
     """
     frames = np.asarray(frames)
+    delta = np.zeros((len(frames), quad.nv))
     if influence is None:
-        return np.zeros((len(frames), quad.nv))
+        if skin is not None:
+            delta[:, 6:] -= skin.elastic(quad.rest[6:])
+        return delta
     total = frame_inertia(quad, skin, influence, frames).reshape(len(frames), -1).T
     function = quad.tree.dynamics_function.map(len(frames))
     motion = [np.asarray(x)[frames].T for x in (influence.q, influence.v, influence.a)]
@@ -223,6 +272,8 @@ def coupling_forces(
     )
     if not influence.base:
         delta[:, :6] = 0.0
+    if skin is not None:
+        delta[:, 6:] -= skin.elastic(motion[0].T[:, 6:])
     return delta
 
 

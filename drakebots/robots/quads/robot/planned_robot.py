@@ -26,6 +26,7 @@ from drakebots.model import Model, find_body, skin_path
 from drakebots.robots.quads.robot.links_skin import (
     LinkSkin,
     SkinShare,
+    joint_stiffness,
     skin_on_links,
     skin_share,
 )
@@ -91,11 +92,13 @@ class PlannedRobot:
 
     @cached_property
     def link_skin(self) -> LinkSkin:
-        """The skin at rest as mass on the links (section 5.4)."""
+        """The skin at rest as mass on the links (section 5.4), with its stiffness."""
         share, rest = self.share, self.skinned.fem.rest
-        return skin_on_links(
+        found = skin_on_links(
             self.quad, rest, share.node_mass, share.link_of, share.links
         )
+        K = joint_stiffness(self.skinned, self.quad.coordinates[6:])
+        return replace(found, stiffness=K)
 
     @property
     def files(self) -> list[Path]:

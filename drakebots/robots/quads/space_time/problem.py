@@ -85,7 +85,8 @@ class SpaceTime:
     Attributes:
         quad: the robot.
         motion: the requested motion.
-        skin: mass of the skin on the links; None for the bare skeleton.
+        skin: mass of the skin on the links and its stiffness; None for the bare
+            skeleton.
         influence: effect of the deforming skin, from the last step-by-step plan, or
             None.
         follow: motion of that plan in Euler coordinates (N, nv), or None.
@@ -205,8 +206,15 @@ class SpaceTime:
 
     @cached_property
     def delta(self) -> np.ndarray:
-        """Forces of :func:`coupling_forces` at the knots (K, nv)."""
+        """Constant part of :func:`coupling_forces` at the knots (K, nv)."""
         return coupling_forces(self.quad, self.skin, self.influence, self.frames)
+
+    def skin_forces(self, q: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        """Generalized forces of the skin (n, nv) at poses q (n, nv) at some steps."""
+        out = coupling_forces(self.quad, self.skin, self.influence, frames)
+        if self.skin is not None:
+            out[:, 6:] += self.skin.elastic(q[:, 6:])
+        return out
 
     @property
     def mass(self) -> float:

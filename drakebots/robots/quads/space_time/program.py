@@ -3,7 +3,7 @@
 Variables q, v, a (K, nv), p (K, 3 feet), c (K, 3), F, T (K, 3 feet) and tau (K, m).
 The functions of one knot (paper, section 5.1) are
 
-dynamics    RNEA(q, v, a; inertia) - J'[F; T] - B tau - delta = 0
+dynamics    RNEA(q, v, a; inertia) - J'[F; T] - B tau + K x - delta = 0
             first six rows: momentum, eq. (7); others: inverse dynamics of E_tau
 kinematics  p - p_WF(q) = 0,  c - p_WC(q; inertia) = 0
 sole        n [-T_y, T_x] - b F_z <= 0 in the sole's frame for every edge: the COP of
@@ -28,11 +28,12 @@ from drakebots.trajopt.program import Block, Program, ProgramBuilder
 # --- functions of one knot --------------------------------------------------
 
 
-def dynamics_block(quad: Quad) -> Block:
+def dynamics_block(quad: Quad, stiffness: np.ndarray | None = None) -> Block:
     """Rows momentum (6,) [N, N m] and torque (nv - 6,) [N m].
 
-    Inputs q, v, a, F, T (3 feet,), tau (m,); constants: inertias (10 links,),
-    delta (nv,), generalized forces of the skin.
+    The skin's stiffness K, if any, acts on the joints x = q[6:]. Inputs q, v, a,
+    F, T (3 feet,), tau (m,); constants: inertias (10 links,), delta (nv,), generalized
+    forces of the skin.
     """
     tree, n, f = quad.tree, quad.nv, 3 * len(quad.soles)
     q, v, a = (ca.SX.sym(name, n) for name in "qva")
@@ -41,6 +42,8 @@ def dynamics_block(quad: Quad) -> Block:
     inertia, delta = ca.SX.sym("inertia", tree.inertia.size), ca.SX.sym("delta", n)
     wrenches = tree.foot_wrenches(q, quad.soles, F, T)
     rows = tree.recursive(q, v, a, inertia, wrenches) - ca.SX(quad.B) @ tau - delta
+    if stiffness is not None:
+        rows[6:] += ca.SX(ca.sparsify(ca.DM(stiffness))) @ q[6:]
     return Block(
         f"quad_dynamics_{n}",
         {"q": q, "v": v, "a": a, "F": F, "T": T, "tau": tau},
@@ -407,7 +410,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         inputs = {name: self[name].indices for name in ("q", "v", "a", "F", "T", "tau")}
         inertia = p.inertia.reshape(K, -1)
         self.add_term(
-            dynamics_block(quad),
+            dynamics_block(quad, None if p.skin is None else p.skin.stiffness),
             inputs,
             {"momentum": momentum.indices, "torque": torque.indices},
             data=np.hstack([inertia, p.delta]),

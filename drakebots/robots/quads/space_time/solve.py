@@ -39,7 +39,6 @@ from drakebots.robots.quads.motion import (
 from drakebots.robots.quads.robot import (
     Coordinates,
     Sole,
-    coupling_forces,
     frame_inertia,
 )
 from drakebots.robots.quads.space_time.check import MotionReport, check_motion
@@ -167,6 +166,7 @@ def _initial_guess(
     a = np.zeros_like(q)
     a[1:-1] = (q[2:] - 2 * q[1:-1] + q[:-2]) / h**2
     zero = np.zeros(quad.nv)
+    delta = problem.skin_forces(q, problem.frames)
     carried = [
         carry(
             quad,
@@ -175,7 +175,7 @@ def _initial_guess(
             zero,
             problem.loaded[k],
             inertia=problem.inertia[k],
-            delta=problem.delta[k],
+            delta=delta[k],
         )
         for k in range(len(q))
     ]
@@ -343,7 +343,7 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
     F, T, tau = _loads(plan)
     frames = np.arange(len(q))
     d = frame_inertia(quad, problem.skin, problem.influence, frames).reshape(len(q), -1)
-    delta = coupling_forces(quad, problem.skin, problem.influence, frames)
+    delta = problem.skin_forces(q, frames)
     rows = np.asarray(quad.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)).T
     J = quad.tree.contact_jacobian(quad.soles)
     loads = np.concatenate([F.reshape(len(q), -1), T.reshape(len(q), -1)], axis=1)

@@ -3,22 +3,36 @@
 :class:`OpenLoop` has what all tracking problems share, :class:`Reference` is the motion
 of a stored plan, :class:`FallDetector` watches poses during the run, and
 :func:`evaluate` adds tilt, centre of pressure (COP) and a summary to its record.
+
+A servo of stiffness k and damping d sags under its load: it holds the torque tau at an
+angle q, turning at v, that is (tau + d v)/k short of its target. :func:`servo_targets`
+moves the targets by what the plan's torques and speeds make of that, so that the joints
+are where the plan has them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
 import xarray as xr
+from scipy.ndimage import uniform_filter1d
 
 from drakebots.core.checks import check, flag, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import RunEnd, Verdict
 from drakebots.results import Result
 from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.skin.file import ServoGains
 from drakebots.skin.frame import patch_points
+
+MOVES = 0.01
+"""Planned distance from which on a run's distance is stated [m]."""
+
+SMOOTHED = 0.02
+"""Time over which the loads are averaged that move the targets of servos [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +46,8 @@ class OpenLoop:
         stiffness: stiffness of the ground at each contact point [N/m].
         feedforward: whether servos also get the planned speeds as targets; hobby
             servos take angles only.
+        plain_angles: send the planned angles as they are, not moved by what the
+            servos sag under the planned torques.
         time_limit: limit of the wall time [s].
 
     Raises:
@@ -43,11 +59,13 @@ class OpenLoop:
     friction: float = 0.8
     stiffness: float = 2e4
     feedforward: bool = False
+    plain_angles: bool = False
     time_limit: float | None = None
 
     def __post_init__(self):
         check(self, "", friction=non_negative(), stiffness=positive("N/m"))
-        check(self, "", feedforward=flag(), time_limit=optional(positive("s")))
+        check(self, "", feedforward=flag(), plain_angles=flag())
+        check(self, "", time_limit=optional(positive("s")))
 
     @cached_property
     def robot(self) -> PlannedRobot:
@@ -64,6 +82,17 @@ class OpenLoop:
         names = [entry.name for entry in fields(self) if entry.name != "plan"]
         return {name: getattr(self, name) for name in names}
 
+    @property
+    def reference(self) -> Reference:
+        """The motion of the plan, with the targets of the robot's servos.
+
+        Raises:
+            InvalidInput: when the result is no plan of the robot.
+        """
+        return plan_reference(
+            self.plan, self.robot, plain=self.plain_angles, lag=not self.feedforward
+        )
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -72,7 +101,9 @@ class Reference:
     Attributes:
         times: times of the steps (N,) [s].
         q, v: positions and velocities of the plant (N, nq), (N, nv).
-        joints: angles and speeds of the actuated joints (N, m) [rad], [rad/s].
+        joints: targets of the servos: angles and speeds of the actuated joints (N, m)
+            [rad], [rad/s].
+        angles: planned angles of the actuated joints (N, m) [rad].
         contact: feet on the ground (N, feet).
         com: path of the COM (N, 3) [m].
         periodic: whether the motion of the joints repeats.
@@ -83,13 +114,14 @@ class Reference:
     q: np.ndarray
     v: np.ndarray
     joints: tuple[np.ndarray, np.ndarray]
+    angles: np.ndarray
     contact: np.ndarray
     com: np.ndarray
     periodic: bool
     name: str
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Angles and speeds (m,) at a time [s]; they repeat, or stay at the end."""
+        """Targets and speeds (m,) at a time [s]; they repeat, or stay at the end."""
         end = self.times[-1]
         held = not self.periodic and time > end
         if self.periodic:
@@ -107,8 +139,42 @@ class Reference:
         return int(np.argmin(np.abs(self.times - time)))
 
 
-def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
+def servo_targets(
+    angles: np.ndarray, torques: np.ndarray, gains: ServoGains, dt: float
+) -> np.ndarray:
+    """Targets with which servos hold planned torques at planned angles (N, m) [rad].
+
+        q_d = q + mean of (tau + d v) over 20 ms / k
+
+    The mean keeps what changes from step to step out of the targets: it is the
+    plan's answer to its own contacts, and not to those of the run.
+
+    Args:
+        angles: planned angles q (N, m) [rad].
+        torques: planned torques tau; row i acts during the step that ends there
+            (N, m) [N m].
+        gains: of the servos.
+        dt: time between rows [s].
+    """
+    if gains.stiffness == 0:
+        return angles
+    window = 1 + 2 * round(SMOOTHED / dt / 2)
+    load = torques + gains.damping * np.gradient(angles, dt, axis=0)
+    mean = uniform_filter1d(load, window, axis=0, mode="nearest")
+    return angles + mean / gains.stiffness
+
+
+def plan_reference(
+    plan: Result, robot: PlannedRobot, *, plain: bool = False, lag: bool = True
+) -> Reference:
     """Takes the motion out of a stored plan.
+
+    Args:
+        plan: the plan.
+        robot: its robot.
+        plain: leave the sag of the servos out of their targets; so it is also for
+            plans without torques.
+        lag: whether the servos' damping holds them back, since they get no speeds.
 
     Raises:
         InvalidInput: when the result is no plan of this robot.
@@ -136,16 +202,49 @@ def plan_reference(plan: Result, robot: PlannedRobot) -> Reference:
     at = [int(plant.GetJointByName(n).position_start()) for n in skinned.joints]
     rate = [int(plant.GetJointByName(n).velocity_start()) for n in skinned.joints]
     period = plan.metrics.get("period", "none")
+    times, targets = data.time.values, q[:, at]
+    if not plain and "torque" in data:
+        torques, gains = data.torque.values, skinned.skin.servos
+        gains = gains if lag else replace(gains, damping=0.0)
+        targets = servo_targets(targets, torques, gains, float(times[1] - times[0]))
     return Reference(
-        data.time.values,
+        times,
         q,
         v,
-        (q[:, at], v[:, rate]),
+        (targets, v[:, rate]),
+        q[:, at],
         data.contact.values > 0,
         data.com.values,
         period in ("joints", "cycle"),
         str(plan.metrics.get("motion", "motion")),
     )
+
+
+def plan_shortfall(plan: Result) -> tuple[bool, str]:
+    """Whether a plan ends before its motion does, and what it says that went wrong.
+
+    The text is empty for a plan that succeeded.
+    """
+    if plan.ok:
+        return False, ""
+    end = float(plan.data.time.values[-1])
+    whole = float(plan.data.plan_time.values[-1]) if "plan_time" in plan.data else end
+    early = whole > end * (1 + 1e-9)
+    text = f"the plan did not succeed ({plan.message})"
+    return early, text + (f" and has {end:g} of {whole:g} s" if early else "")
+
+
+def judged(end: RunEnd, plan: Result, metrics: dict[str, object]) -> tuple:
+    """Verdict and message of a run: it fails with a plan that ends early."""
+    message, verdict = end.message, end.verdict
+    if metrics["planned_distance_m"] > MOVES:
+        message += (
+            f", {metrics['distance_m']:.3f} of {metrics['planned_distance_m']:.3f} m"
+        )
+    early, lead = plan_shortfall(plan)
+    if early and verdict is Verdict.SUCCESS:
+        verdict = Verdict.FAILED
+    return verdict, f"{lead}; its run {message}" if lead else message
 
 
 def plan_model(plan: Result) -> str:
@@ -204,7 +303,7 @@ def evaluate(
     times = data.time.values
     rows = np.array([reference.row(t) for t in times])
     planned = falls.planned[rows]
-    points = _patch_positions(robot, data.position.values)
+    points = patch_positions(robot, data.position.values)
     force = data.patch_force.values
     cop = np.array([centre_of_pressure(p, f) for p, f in zip(points, force)])
     foot_of = np.repeat(
@@ -228,7 +327,9 @@ def evaluate(
         reference.com[rows] + _cycles(reference, times),
         {"units": "m"},
     )
-    return data, _summary(data, robot, tilt, planned_tilt)
+    at = [robot.skinned.joint_positions(row) for row in data.position.values]
+    off = {"tracking_error_rad": float(np.abs(at - reference.angles[rows]).max())}
+    return data, _summary(data, robot, tilt, planned_tilt) | off
 
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
@@ -241,7 +342,7 @@ def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
     return passed[:, None] * displacement * [1, 1, 0]
 
 
-def _patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
+def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
     """Positions of the patches (T, k, 3) [m]."""
     plant = robot.skinned.plant
     context = plant.CreateDefaultContext()
@@ -258,7 +359,7 @@ def _summary(data, robot, tilt, planned_tilt) -> dict[str, object]:
     moved, desired = com[-1, :2] - com[0, :2], planned[-1, :2] - planned[0, :2]
     length = float(np.linalg.norm(desired))
     # Distance in the planned direction, if the plan moves at all.
-    distance = float(moved @ desired / length) if length > 0.01 else 0.0
+    distance = float(moved @ desired / length) if length > MOVES else 0.0
     time = float(data.time.values[-1])
     torque = np.abs(data.torque.values).max(axis=0)
     worst = int(np.argmax(torque / robot.quad.torque_limits))

@@ -50,7 +50,7 @@ from drakebots.robots.quads.track.reference import (
     FallDetector,
     OpenLoop,
     evaluate,
-    plan_reference,
+    judged,
 )
 
 
@@ -82,7 +82,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
     """Runs the skeleton; see :func:`~drakebots.robots.quads.track.tracking.track`."""
     began = clock.perf_counter()
     robot, plan = problem.robot, problem.plan.data
-    reference = plan_reference(problem.plan, robot)
+    reference = problem.reference
     skeleton = _Skeleton(problem)
     skeleton.start(reference.q[0], reference.v[0], reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
@@ -113,12 +113,13 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
     )
     data = _dataset(problem, robot, skeleton, rows)
     data, metrics = evaluate(data, robot, reference, falls)
+    verdict, message = judged(end, problem.plan, metrics)
     options = problem.options | {"motion": reference.name}
     return Result(
         kind="quads.sap_track",
         model=robot.name,
-        verdict=end.verdict,
-        message=end.message,
+        verdict=verdict,
+        message=message,
         data=data,
         residuals={},
         timings={"load": loaded, "simulate": end.wall},

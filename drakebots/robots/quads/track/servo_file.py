@@ -7,7 +7,10 @@ pulse width [us]. The shaft's angle follows from the joint's by
     shaft = zero + direction x angle
 
 with zero, direction and limits of the servo map
-(:func:`drakebots.design.fabrication.fabricate.servo_map`).
+(:func:`drakebots.design.fabrication.fabricate.servo_map`). The angles are the planned
+ones, moved by what the servos sag under the planned torques
+(:func:`~drakebots.robots.quads.track.reference.servo_targets`); those of a run are the
+targets that its servos had.
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, Unk
 from drakebots.core.files import replacing
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.design.skeleton import table1_template
+from drakebots.model import skin_path
 from drakebots.results import Result
-from drakebots.robots.quads.track.reference import plan_model
+from drakebots.robots.quads.track.reference import plan_model, servo_targets
+from drakebots.skin.file import ServoGains, read_skin
 
 UNITS = ("deg", "us")
 
@@ -45,6 +50,7 @@ def export_servos(
     cycles: int = 1,
     units: str = "deg",
     pulse: tuple[float, float] = PULSE,
+    plain_angles: bool = False,
 ) -> Path:
     """Writes the angles that a servo board plays.
 
@@ -54,12 +60,14 @@ def export_servos(
         servo_map: servo_map.csv of the board; by default the one beside the robot's
             model, or that of its design.
         rate, cycles, units, pulse: as of :func:`servo_table`.
+        plain_angles: write the planned angles as they are, without the servos' sag.
 
     Returns:
         The path.
 
     Raises:
-        InvalidInput, UnknownName: as from :func:`servo_table`, or without a servo map.
+        InvalidInput, UnknownName: as from :func:`servo_table`, or without a servo map,
+            or for a plan with torques whose model is not where the plan says.
         FileProblem: for a servo map that cannot be read or a file that cannot be
             written.
     """
@@ -71,8 +79,17 @@ def export_servos(
         except InvalidInput:
             folder = None
         channels = model_channels(plan.model, folder)
+    gains = None
+    if not plain_angles and "target" not in plan.data and "torque" in plan.data:
+        gains = model_gains(plan)
     times, values = servo_table(
-        plan, channels, rate=rate, cycles=cycles, units=units, pulse=pulse
+        plan,
+        channels,
+        rate=rate,
+        cycles=cycles,
+        units=units,
+        pulse=pulse,
+        gains=gains,
     )
     return write_servos(path, channels, times, values, units)
 
@@ -162,6 +179,21 @@ def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...
     return channels_of(design_map(template.skeleton()))
 
 
+def model_gains(plan: Result) -> ServoGains:
+    """Gains of the servos of a plan's robot, of the `.skin.yaml` beside its model.
+
+    Raises:
+        InvalidInput: when the file is not where the plan says.
+    """
+    path = skin_path(Path(plan_model(plan)))
+    if not path.is_file():
+        raise InvalidInput(
+            f"{path}: is not there, so the sag of the servos is not known; put the "
+            "model back, or take the planned angles as they are (--plain-angles)"
+        )
+    return read_skin(path).servos
+
+
 def servo_table(
     plan: Result,
     channels: Sequence[Channel],
@@ -170,6 +202,7 @@ def servo_table(
     cycles: int = 1,
     units: str = "deg",
     pulse: tuple[float, float] = PULSE,
+    gains: ServoGains | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times (n,) [s] and values (n, channels) in the order of the channels.
 
@@ -180,10 +213,13 @@ def servo_table(
         cycles: number of cycles of a periodic motion.
         units: "deg" or "us".
         pulse: pulse widths at both ends of the travel [us].
+        gains: of the servos, to move the angles by their sag under the plan's torques;
+            None for the angles as they are. The limits are those of the joint, so a
+            servo's shaft may go beyond them by its sag.
 
     Raises:
-        InvalidInput: for a plan without motion, a joint without a channel, or an
-            angle beyond its servo's limits, naming joint and time.
+        InvalidInput: for a plan without motion, a joint without a channel, or a
+            planned angle beyond its servo's limits, naming joint and time.
         UnknownName: for other units.
     """
     check_value("units", units, one_of("unit", UNITS))
@@ -212,10 +248,14 @@ def servo_table(
     check_memory(f"a table of {rows:.3g} rows", rows, 100 * max(len(channels), 1))
     times = np.arange(int(np.floor(cycles * end * rate * (1 + 1e-9))) + 1) / rate
     phase = np.where(times > end * (1 + 1e-9), times % end, times)
+    targets = _targets(plan, angles, gains)
     columns = []
     for channel in channels:
-        degrees = np.degrees(np.interp(phase, own, angles[channel.joint]))
-        columns.append(_shaft(channel, degrees, times))
+        planned, sent = (
+            np.degrees(np.interp(phase, own, values[channel.joint]))
+            for values in (angles, targets)
+        )
+        columns.append(_shaft(channel, planned, sent, times))
     values = np.stack(columns, axis=1)
     if units == "us":
         travel = 2 * np.array([c.zero for c in channels])
@@ -223,7 +263,22 @@ def servo_table(
     return times, values
 
 
-def _shaft(channel: Channel, degrees: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _targets(plan: Result, angles, gains: ServoGains | None) -> dict[str, np.ndarray]:
+    """Angles to send (N,) [rad] by joint: a run's targets, or a plan's with the sag."""
+    data = plan.data
+    joints = [str(name) for name in data.joint.values]
+    if "target" in data:
+        return dict(zip(joints, data.target.values.T))
+    if gains is None or "torque" not in data:
+        return angles
+    planned = np.stack([angles[name] for name in joints], axis=1)
+    times = data.time.values
+    dt = float(times[1] - times[0])
+    return dict(zip(joints, servo_targets(planned, data.torque.values, gains, dt).T))
+
+
+def _shaft(channel: Channel, degrees, sent, times: np.ndarray) -> np.ndarray:
+    """Angles of a shaft that is sent there; the planned degrees keep the limits."""
     beyond = np.maximum(degrees - channel.upper, channel.lower - degrees)
     worst = int(beyond.argmax())
     if beyond[worst] > SLACK:
@@ -232,7 +287,7 @@ def _shaft(channel: Channel, degrees: np.ndarray, times: np.ndarray) -> np.ndarr
             f"{times[worst]:.3f} s, beyond its servo's {channel.lower:g} to "
             f"{channel.upper:g} deg; plan within the joint limits"
         )
-    shaft = channel.zero + channel.direction * degrees
+    shaft = channel.zero + channel.direction * sent
     return np.clip(shaft, 0.0, 2 * channel.zero)
 
 

@@ -2,10 +2,11 @@
 
     result = track(Tracking(load_result("plan.nc")))
 
-The joint angles of the plan are the targets of the servos, within their effort limits;
-nothing measures the body. Time steps are those of the coupled simulation with compliant
-contact points under friction (:mod:`drakebots.skin.frame.laws`), not the planner's,
-and there is no contact schedule: feet land when they reach the ground.
+The joint angles of the plan, moved by the sag of the servos, are the targets of the
+servos, within their effort limits; nothing measures the body. Time steps are those of
+the coupled simulation with compliant contact points under friction
+(:mod:`drakebots.skin.frame.laws`), not the planner's, and there is no contact schedule:
+feet land when they reach the ground.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from __future__ import annotations
 import time as clock
 from dataclasses import dataclass
 
+import numpy as np
+
 from drakebots.core.checks import (
     MOST_THREADS,
     check,
     check_log,
+    finite,
     non_negative,
     positive,
     whole,
@@ -30,7 +34,8 @@ from drakebots.robots.quads.track.reference import (
     FallDetector,
     OpenLoop,
     evaluate,
-    plan_reference,
+    judged,
+    patch_positions,
 )
 from drakebots.robots.quads.track.sap import SapTracking, track_sap
 from drakebots.skin import SkinRecord
@@ -52,6 +57,9 @@ class Tracking(OpenLoop):
 
     Attributes:
         cycles: number of cycles of a periodic motion.
+        start_height: height above the plan's first pose at which the robot starts [m].
+        start_roll: angle by which it starts rolled about its own forward axis [rad],
+            just as high as keeps its patches where the lowest one was, or above.
         settle: time for which the last pose is held [s].
         time_step: time step of the simulation [s].
         damping: damping of the ground at each contact point [N s/m].
@@ -60,6 +68,8 @@ class Tracking(OpenLoop):
     """
 
     cycles: int = 1
+    start_height: float = 0.0
+    start_roll: float = 0.0
     settle: float = 0.0
     time_step: float = 5e-3
     damping: float = 50.0
@@ -76,6 +86,7 @@ class Tracking(OpenLoop):
             threads=whole(1, MOST_THREADS),
         )
         check(self, "", time_step=positive("s"), skin_period=positive("s"))
+        check(self, "", start_height=non_negative("m"), start_roll=finite("rad"))
         check_log(self.cycles + self.settle, self.time_step)
         self.ground  # noqa: B018 - checks its numbers
 
@@ -118,9 +129,11 @@ def track(
         return track_sap(problem, progress=progress)
     began = clock.perf_counter()
     robot = problem.robot
-    reference = plan_reference(problem.plan, robot)
+    reference = problem.reference
     stepper = _Stepper(problem)
-    state = moving_state(stepper.whole, robot.share, reference.q[0], reference.v[0])
+    state = moving_state(
+        stepper.whole, robot.share, start_positions(problem), reference.v[0]
+    )
     record = SkinRecord(robot.skinned, stepper.whole, problem.skin_period)
     record.add(state, reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
@@ -153,12 +166,13 @@ def track(
             success=f"reached {steps * dt:g} s on its feet",
         )
     data, metrics = evaluate(record.dataset(), robot, reference, falls)
+    verdict, message = judged(end, problem.plan, metrics)
     options = problem.options | {"motion": reference.name}
     return Result(
         kind="quads.track",
         model=robot.name,
-        verdict=end.verdict,
-        message=end.message,
+        verdict=verdict,
+        message=message,
         data=data,
         residuals={"glue gap [m]": record.worst_gap},
         timings={"load": loaded, "simulate": end.wall},
@@ -171,11 +185,23 @@ def track(
             "worst_volume_ratio": record.worst_ratio,
             "largest_torque_N_m": record.largest_torque,
             "saturated_share": record.saturated_share,
-            "tracking_error_rad": record.tracking_error,
             **metrics,
         },
         provenance=model_provenance(robot.skinned.model, options, files=robot.files),
     )
+
+
+def start_positions(problem: Tracking) -> np.ndarray:
+    """Positions (nq,) from which a run starts: the plan's, lifted and rolled."""
+    robot = problem.robot
+    planned = problem.reference.q[:1]
+    q = robot.coordinates.from_positions(planned)
+    q[0, 5] += problem.start_roll
+    moved = robot.coordinates.positions(q)
+    # A rolled sole must not begin below the ground.
+    lowest = [patch_positions(robot, rows)[0, :, 2].min() for rows in (planned, moved)]
+    q[0, 2] += problem.start_height + max(lowest[0] - lowest[1], 0.0)
+    return robot.coordinates.positions(q)[0]
 
 
 class _Stepper:

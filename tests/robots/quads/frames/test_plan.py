@@ -115,6 +115,23 @@ def test_a_foot_rises_and_its_contact_breaks(quad, lifted):
     assert (np.abs(f[..., :2]).sum(axis=-1) <= mu * f[..., 2] + 1e-7).all()
 
 
+def test_a_flight_is_a_fall_until_the_feet_land(quad):
+    """Without a foot on the ground the COM falls freely, by g dt^2 at each step;
+    then the feet bear the weight again."""
+    q, high = np.tile(quad.q0, (61, 1)), 5e-3
+    t = np.arange(len(q)) * DT
+    q[:, 6] += np.maximum(high - 9.81 / 2 * t**2, 0.0)
+    on = np.repeat(q[:, 6] <= quad.q0[6], 4).reshape(-1, 4)
+    d = plan_frames(planner(quad), FrameProblem(q, on)).data
+    up = np.flatnonzero(~on[:, 0])[2:-1]
+    assert len(up) > 2 and len(d.time) == len(q)
+    assert np.abs(d.contact_force.values[up]).max() == 0
+    z = d.com.values[:, 2]
+    assert np.allclose(np.diff(z, 2)[up - 2], -9.81 * DT**2, rtol=1e-3)
+    load = d.contact_force.values[-10:, :, 2].sum(axis=1)
+    assert np.allclose(load, quad.mass * 9.81, rtol=0.05)
+
+
 def test_linear_momentum_of_every_frame(quad):
     """d(momentum) = dt (forces of the feet + weight), to rounding, with the bias
     that the change of pose gives the skeleton."""

@@ -236,6 +236,9 @@ def test_flips_end_complementary(quad, seed):
     assert (np.abs(f[:, :2]).sum(axis=1) <= friction * f[:, 2] + 1e-7).all()
     if not found.dropped:
         assert (ready.qpcc.cop @ f.ravel()).min() > -1e-8
+    else:
+        # With these contacts no torques hold the COP inside.
+        assert LabelledQp(ready.qpcc).solve(found.labels) is None
     energies = [i.energy for i in found.iterates if i.consistent]
     assert found.energy == pytest.approx(min(energies), rel=1e-12)
 

@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import UnknownName
+from drakebots.fem import equilibrium
+from drakebots.fem.assembly import elastic_energy
+from drakebots.fem.solver import Prescribed
 from drakebots.model.loops import find_body
 from drakebots.robots.quads.motion.motion import support_polygon
 from drakebots.robots.quads.robot.links_skin import (
     SkinInfluence,
     coupling_forces,
     frame_inertia,
+    joint_stiffness,
     skin_on_links,
 )
 from drakebots.robots.quads.robot.quad import Coordinates
+from drakebots.skin.frame import glue_points
 from tests.helpers.quad_skeletons import cloud_of_skin
 
 
@@ -92,6 +97,44 @@ def test_a_rigid_skins_forces_leave_nothing_over(beetle):
     assert coupling_forces(beetle, skin, pulled, frames) == pytest.approx(
         extra, abs=1e-10
     )
+
+
+def test_the_stiffness_is_that_of_the_skins_energy(robot):
+    """x'K x / 2 of small turns is the energy of the skin at rest in the turned pose."""
+    skinned, joints = robot.skinned, robot.quad.coordinates[6:]
+    plant, context, fem = skinned.plant, skinned.context, skinned.fem
+    K = joint_stiffness(skinned, joints)
+    assert (
+        np.allclose(K, robot.link_skin.stiffness) and np.linalg.eigvalsh(K)[0] > -1e-9
+    )
+    at = [plant.GetJointByName(name).position_start() for name in joints]
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(0, 0.01, len(joints))
+        q = skinned.rest_positions.copy()
+        q[at] += x
+        plant.SetPositions(context, q)
+        held, _ = glue_points(plant, context, skinned.glue)
+        glue = Prescribed(skinned.glue.vertices, lambda share, held=held: held)
+        found = equilibrium(fem, glue, gravity=np.zeros(3))
+        energy = elastic_energy(fem, found.positions)
+        assert found.converged and energy == pytest.approx(x @ K @ x / 2, rel=0.03)
+
+
+def test_the_stiffness_acts_about_the_pose_of_the_influence(beetle):
+    """-K (q - rest) before the first step-by-step plan; as measured at its motion."""
+    rng = np.random.default_rng(2)
+    n = beetle.nv - 6
+    K = np.diag(rng.uniform(1, 3, n))
+    skin = replace(cloud_of_skin(beetle), stiffness=K)
+    q = beetle.rest + rng.normal(0, 0.2, (2, beetle.nv))
+    first = coupling_forces(beetle, skin, None, [0, 1])[:, 6:] + skin.elastic(q[:, 6:])
+    assert first == pytest.approx(-(q - beetle.rest)[:, 6:] @ K, abs=1e-12)
+    bare = replace(skin, stiffness=None)
+    zero = np.zeros((2, len(beetle.tree.bodies), 3))
+    measured = SkinInfluence(rng.normal(0, 1, q.shape), zero, q, 0 * q, 0 * q)
+    later = coupling_forces(beetle, skin, measured, [0, 1])[:, 6:]
+    there = coupling_forces(beetle, bare, measured, [0, 1])[:, 6:]
+    assert later + skin.elastic(q[:, 6:]) == pytest.approx(there, abs=1e-12)
 
 
 def test_a_shift_of_the_skin_moves_the_com(beetle):

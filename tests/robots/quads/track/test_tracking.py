@@ -14,7 +14,12 @@ from quad_kinematic import step_back
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import Result, load_result
-from drakebots.robots.quads.track.reference import FallDetector, plan_reference
+from drakebots.robots.quads.track.reference import (
+    FallDetector,
+    patch_positions,
+    plan_reference,
+    servo_targets,
+)
 from drakebots.robots.quads.track.sap import SapTracking
 from drakebots.robots.quads.track.servo_file import (
     Channel,
@@ -24,7 +29,8 @@ from drakebots.robots.quads.track.servo_file import (
     servo_table,
     write_servos,
 )
-from drakebots.robots.quads.track.tracking import Tracking, track
+from drakebots.robots.quads.track.tracking import Tracking, start_positions, track
+from drakebots.skin.file import ServoGains
 from tests.helpers.small_quad import planned_lift
 
 G = 9.81
@@ -94,6 +100,50 @@ def test_the_skin_goes_with_its_links(sap, run):
     assert np.abs(a - b).max() < 0.01
 
 
+def test_targets_lead_by_the_mean_load():
+    """A ramp of torque is its own mean; a jump is spread over 20 ms."""
+    gains, q = ServoGains(stiffness=20.0), np.ones((12, 1))
+    ramp = np.arange(12.0)[:, None]
+    moved = servo_targets(q, ramp, gains, 5e-3) - q
+    assert np.allclose(moved[2:-2], ramp[2:-2] / 20)
+    turning, slow = 0.5 * 5e-3 * ramp, ServoGains(stiffness=20.0, damping=0.4)
+    moved = servo_targets(turning, 0 * ramp, slow, 5e-3) - turning
+    assert np.allclose(moved, 0.4 * 0.5 / 20)
+    jump = np.repeat([0.0, 1.0], 6)[:, None]
+    moved = servo_targets(q, jump, gains, 5e-3) - q
+    assert np.allclose(np.diff(moved[3:9, 0]), 1 / 5 / 20)
+    assert (servo_targets(q, ramp, ServoGains(stiffness=0.0), 5e-3) == q).all()
+
+
+def test_the_run_of_a_failed_plan_says_so_first(plan):
+    fields = {
+        name: getattr(plan, name)
+        for name in ("kind", "model", "residuals", "timings", "metrics", "provenance")
+    }
+    short = Result(
+        data=plan.data.isel(time=slice(0, 20)),
+        verdict=Verdict.FAILED,
+        message="fell: 0.6 from the reference at 0.1 s",
+        **fields,
+    )
+    run = track(Tracking(short))
+    assert run.verdict is Verdict.FAILED
+    assert run.message.startswith("the plan did not succeed (fell: 0.6 from the")
+    assert "has 0.095 of 1 s" in run.message and "on its feet" in run.message
+
+
+def test_a_disturbed_start(plan, robot):
+    """As much higher as asked; rolled, with its lowest patch where the plan's is."""
+    q = plan_reference(plan, robot).q[:1]
+    high = start_positions(Tracking(plan, start_height=5e-3))
+    assert np.allclose(high - q[0], np.eye(len(high))[6] * 5e-3, atol=1e-9)
+    rolled = start_positions(Tracking(plan, start_roll=np.radians(2.0)))
+    euler = robot.coordinates.from_positions(np.stack([q[0], rolled]))
+    assert np.isclose(euler[1, 5] - euler[0, 5], np.radians(2.0))
+    low = [patch_positions(robot, row[None])[0, :, 2].min() for row in (q[0], rolled)]
+    assert np.isclose(low[0], low[1], atol=1e-9)
+
+
 def test_joints_of_a_periodic_motion_repeat(plan, robot):
     once = plan_reference(plan, robot)
     again = replace(once, periodic=True)
@@ -116,9 +166,10 @@ def test_a_fall_is_seen(plan, robot):
     assert "rolled" in falls.fell(tipped, 0.0)
 
 
-def test_a_slippery_floor_is_another_floor(plan, run):
+def test_a_slippery_floor_is_another_floor(plan):
     """Less friction moves the feet more."""
-    ice = track(Tracking(plan, friction=0.02))
+    run = track(Tracking(plan, plain_angles=True))
+    ice = track(Tracking(plan, friction=0.02, plain_angles=True))
 
     def slip(result):
         feet = result.data.patch_position.values[:, 5:, :2]
@@ -199,6 +250,22 @@ def test_shaft_angles(plan, robot):
     angle = np.degrees(plan.data.position.values[:, at])
     signs = [c.direction for c in channels]
     assert np.allclose(values, 90.0 + angle * signs, atol=1e-9)
+
+
+def test_the_board_is_told_of_the_sag(plan, run, robot):
+    """The shaft leads by torque over stiffness; a run's are the targets it had."""
+    channels, gains = board(plan), robot.skinned.skin.servos
+    _, plain = servo_table(plan, channels, rate=200.0)
+    _, moved = servo_table(plan, channels, rate=200.0, gains=gains)
+    targets = plan_reference(plan, robot).joints[0]
+    angles = plan_reference(plan, robot).angles
+    signs = [c.direction for c in channels]
+    assert np.allclose(moved - plain, np.degrees(targets - angles) * signs, atol=1e-9)
+    assert np.abs(moved - plain).max() > 0.1
+    _, played = servo_table(run, channels, rate=200.0)
+    assert np.allclose(
+        played[1:], moved[:-1] if len(played) < len(moved) else moved[1:]
+    )
 
 
 @lru_cache

@@ -1,0 +1,148 @@
+"""Replays the plans of skinned quad-robots open loop, as planned and disturbed.
+
+python scripts/bench/quad_replays.py                         # all motions, all changes
+python scripts/bench/quad_replays.py --motions trot --only planned "three cycles"
+python scripts/bench/quad_replays.py --plans out             # keep plans, take old ones
+
+Each plan is tracked with its robot's own motors: as it is, and with friction and the
+skin's modulus 20 % lower and higher, from 5 mm higher, rolled by 2 degrees, and three
+cycles in a row. The share is the distance over the planned one, of all cycles; a run
+falls when it tips by 45 degrees or sinks to half the height. A row a run, and one JSON
+object: replay_share_least is the least share, and 0 for what has no whole plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drakebots import load_result
+from drakebots.cli.output import plain
+from drakebots.model import load, skin_path
+from drakebots.results import Result
+from drakebots.robots import quads
+from drakebots.skin.file import read_skin, write_skin
+
+MOTIONS = {
+    "beetle": {"model": "beetle", "motion": "walk"},
+    "trot": {
+        "model": "monster",
+        "motion": "trot",
+        "min_iterations": 2,
+        "base": True,
+        "cop_margin": 3e-3,
+    },
+    "monster": {"model": "monster", "motion": "walk"},
+    "short": {"model": "monster", "motion": "walk_short"},
+    "long": {"model": "monster", "motion": "walk_long"},
+    "cow": {"model": "cow", "motion": "walk"},
+    "lizard": {"model": "lizard", "motion": "lizard"},
+    "lizard_walk": {"model": "lizard", "motion": "walk"},
+}
+"""Options of the plans by a short name; what is not listed is the default."""
+
+CHANGES = {
+    "planned": {},
+    "friction x 0.8": {"friction": 0.64},
+    "friction x 1.2": {"friction": 0.96},
+    "modulus x 0.8": {"modulus": 0.8},
+    "modulus x 1.2": {"modulus": 1.2},
+    "5 mm higher": {"start_height": 5e-3},
+    "2 degrees of roll": {"start_roll": np.radians(2.0)},
+    "three cycles": {"cycles": 3},
+}
+"""Options of :class:`~drakebots.robots.quads.Tracking` by name; modulus is a factor."""
+
+TARGETS = {"replay_share_least": ("1", 0.95), "falls": ("1", 0.0)}
+
+
+def other_modulus(model: str, factor: float, folder: Path) -> str:
+    """A copy of a robot whose skin has other moduli; the path of its SDF."""
+    path = load(model).path
+    shutil.copytree(path.parent, folder, dirs_exist_ok=True)
+    skin = read_skin(skin_path(path))
+
+    def changed(material):
+        return replace(material, youngs_modulus=factor * material.youngs_modulus)
+
+    regions = {number: changed(one) for number, one in skin.regions.items()}
+    skin = replace(skin, material=changed(skin.material), regions=regions)
+    write_skin(skin_path(folder / path.name), skin)
+    return str(folder / path.name)
+
+
+def planned(name: str, folder: Path) -> Result:
+    """The plan of one of MOTIONS, taken from the folder if it is there."""
+    path = folder / f"{name}.nc"
+    if not path.is_file():
+        quads.plan(quads.Problem(**MOTIONS[name])).save(path)
+    return load_result(path)
+
+
+def replays(plan: Result, changes: Sequence[str]) -> Iterator[tuple[str, Result]]:
+    """Runs of a plan, one a change."""
+    for change in changes:
+        options = dict(CHANGES[change])
+        factor = options.pop("modulus", None)
+        with tempfile.TemporaryDirectory() as folder:
+            if factor is not None:
+                options["model"] = other_modulus(plan.model, factor, Path(folder))
+            yield change, quads.track(quads.Tracking(plan, **options))
+
+
+def replay_figures(
+    motions: Sequence[str] = tuple(MOTIONS),
+    changes: Sequence[str] = tuple(CHANGES),
+    folder: Path | None = None,
+) -> dict[str, tuple[float, str, float]]:
+    """Prints a row a run; {name: (value, unit, target)} over all of them."""
+    shares, falls = [], 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in motions:
+            plan = planned(name, folder or Path(scratch))
+            if not plan.ok:
+                shares.append(0.0)
+                print(f"{name:12} no plan: {plan.message}", flush=True)
+                continue
+            for change, run in replays(plan, changes):
+                m = run.metrics
+                shares.append(m["distance_m"] / m["planned_distance_m"])
+                fell = run.message.startswith("fell")
+                falls += fell
+                print(
+                    f"{name:12} {change:18} share {shares[-1]:.3f}, roll "
+                    f"{m['roll_range_deg']:.2f} deg, drift "
+                    f"{1e3 * m['com_drift_m']:.1f} mm, COP "
+                    f"{1e3 * m['least_cop_margin_m']:.0f} mm"
+                    + (f"; {run.message}" if fell else ""),
+                    flush=True,
+                )
+    found = {"replay_share_least": min(shares), "falls": float(falls)}
+    return {name: (found[name], *TARGETS[name]) for name in TARGETS}
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the replays; prints a row each and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--motions", nargs="+", choices=MOTIONS, default=list(MOTIONS))
+    parser.add_argument("--only", nargs="+", choices=CHANGES, default=list(CHANGES))
+    parser.add_argument("--plans", type=Path, help="folder of the plans")
+    args = parser.parse_args(argv)
+    if args.plans is not None:
+        args.plans.mkdir(parents=True, exist_ok=True)
+    found = replay_figures(args.motions, args.only, args.plans)
+    keys = ("value", "unit", "target")
+    result = {name: dict(zip(keys, row)) for name, row in found.items()}
+    print(json.dumps(plain(result)))
+    return result
+
+
+if __name__ == "__main__":
+    main()
