@@ -111,7 +111,10 @@ class GeckoSimulation:
         engine: engine of the simulation, "pose" or "drake".
         half_cycles: largest number of half cycles.
         pressure: whether references saturate at 1.1 bar (pose), or the whole
-            low-level control of Fig. 11B is simulated (drake).
+            low-level control of Fig. 11B is simulated (drake); None for the latter
+            only.
+        reproduction: whether the Drake robot follows the pose step, by limbs that stay
+            arcs and cups with its weights, and without pressure control.
         time_limit: limit of the wall time; what was reached is kept [s].
     """
 
@@ -130,7 +133,8 @@ class GeckoSimulation:
     weights: str = "velocity_space"
     engine: str = "pose"
     half_cycles: int = 400
-    pressure: bool = False
+    pressure: bool | None = None
+    reproduction: bool = False
     time_limit: float | None = None
 
     def __post_init__(self):
@@ -147,7 +151,8 @@ class GeckoSimulation:
             patience=whole(0),
             engine=one_of("engine", ENGINES),
             half_cycles=whole(1),
-            pressure=flag(),
+            pressure=optional(flag()),
+            reproduction=flag(),
             time_limit=optional(positive("s")),
         )
         check_point(self.start, "start")
@@ -175,6 +180,13 @@ class GeckoSimulation:
                 "the pose step as motion model needs the whole pose, which Drake's "
                 "camera does not see; use 'table 3' or 'fit', or the engine 'pose'"
             )
+
+    @property
+    def limited(self) -> bool:
+        """Whether the pressure limits the limbs' angles."""
+        if self.pressure is None:
+            return self.engine == "drake" and not self.reproduction
+        return self.pressure
 
     @property
     def robot(self) -> Gecko:
@@ -231,7 +243,7 @@ def prepare(problem: GeckoSimulation) -> Course:
             order=3,  # of order 2, one target in 1,000 took 2.8 times the best known
             size=problem.size,
             weights=problem.weights,
-            pressure=problem.pressure,
+            pressure=problem.limited,
         )
         motion = simulated_motion(space)
     elif problem.motion == "pose step":
@@ -329,9 +341,11 @@ def _in_drake(problem: GeckoSimulation, course: Course, progress) -> Result:
         position=problem.start,
         heading=problem.heading,
         alpha=START_ANGLES,
-        pressure=problem.pressure,
+        pressure=problem.limited,
         time_limit=problem.time_limit,
     )
+    if problem.reproduction:
+        walk = replace(walk, limb_law="arc", cups="weighted")
     return simulate_walk(walk, generator=course.generator, progress=progress)
 
 
@@ -360,7 +374,7 @@ def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
                 f"target {decision.target} was not reached in {most} half cycles "
                 f"({100 * decision.d0:.1f} cm left); try a larger epsilon"
             )
-        limit = saturate if problem.pressure else None
+        limit = saturate if problem.limited else None
         q1 = sign * decision.q1
         steps.append(half_cycle(robot, pose, q1, decision.q2, limit))
         decisions.append(decision)

@@ -36,7 +36,7 @@ def cases(quick: bool) -> list[dict]:
     ]
     found += [published | {"motion": motion} for motion in ("fit", "pose step")]
     found += [{"pressure": True}]
-    return [*found, {"engine": "drake"}, {"engine": "drake", "pressure": True}]
+    return [*found, {"engine": "drake"}, {"engine": "drake", "reproduction": True}]
 
 
 def main(argv: Sequence[str] | None = None) -> list[dict]:
@@ -62,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
                 "rule": problem.rule,
                 "sum": problem.sum,
                 "motion": problem.motion,
-                "pressure": problem.pressure,
+                "pressure": problem.limited,
+                "reproduction": problem.reproduction,
                 "verdict": str(result.verdict),
                 "targets_reached": m["targets_reached"],
                 "half_cycles": m["half_cycles"],

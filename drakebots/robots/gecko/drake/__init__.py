@@ -14,7 +14,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.drake.climb import Climb, CupLimits, simulate_climb
-    from drakebots.robots.gecko.drake.diagram import DrakeWalk, build
+    from drakebots.robots.gecko.drake.diagram import DrakeWalk, build, reproduction
     from drakebots.robots.gecko.drake.walk import motion_dataset, simulate_walk
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

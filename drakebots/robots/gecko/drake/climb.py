@@ -13,7 +13,8 @@ mass is at height h above the wall at r_c needs
     sum N_i = -W cos theta,     sum N_i (r_i - r_c) = W h sin theta [1, 0],
 
 of which the solution with the least |N| is taken: uphill feet are pulled, downhill feet
-pressed. Two feet resist tilting only along the line between them; the belly and the
+pressed. On an overhang cos theta < 0, and the suction carries the weight. Two feet
+resist tilting only along the line between them; the belly and the
 bending of the cups take the rest of the moment, which is not modelled. The model is
 ours: a friction cone shifted by the suction force, as usual for cups.
 
@@ -127,16 +128,14 @@ class Climb:
     """A walk up a wall.
 
     Attributes:
-        walk: the walk; its `incline` is the wall's. By default with elastic limbs
-            and cups with springs: limbs that stay arcs under any force strain the
-            feet against each other several times as much.
+        walk: the walk; its `incline` is the wall's. With elastic limbs and cups with
+            springs: limbs that stay arcs under any force strain the feet against each
+            other several times as much.
         limits: limits of the suction feet.
     """
 
     walk: DrakeWalk = field(
-        default_factory=lambda: DrakeWalk(
-            incline=STEEPEST, cycles=2, limb_law="beam", cups="spring"
-        )
+        default_factory=lambda: DrakeWalk(incline=STEEPEST, cycles=2)
     )
     limits: CupLimits = field(default_factory=CupLimits)
 

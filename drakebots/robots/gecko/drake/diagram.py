@@ -69,7 +69,9 @@ from drakebots.robots.gecko.model import (
     Calibration,
     Gecko,
     Pose,
+    bending_stiffness,
     gait_law,
+    parameters,
     pose_at,
     saturate,
 )
@@ -99,10 +101,15 @@ class DrakeWalk:
         heading_noise: standard deviation of the camera's heading [rad].
         seed: seed of that noise.
         segments: number of segments of each limb's chain; None for the file's.
-        limb_law: "arc" for limbs of constant curvature, "beam" for elastic ones.
-        cups: law of the cups' torsion: "weighted" as in the pose step, or "spring".
-        torsion: stiffness of a cup's spring per limb's; None for the file's.
-        incline: inclination of the wall, +x uphill [rad].
+        limb_law: "beam" for elastic limbs, "arc" for limbs of constant curvature.
+        cups: law of the cups' torsion: "spring" of one stiffness, or "weighted" as in
+            the pose step, with limbs of equal stiffness: a reproduction of it, which
+            predicts nothing that it does not. See :func:`reproduction`.
+        modulus: Young's modulus of the limbs; with "weighted" cups its ratio to the
+            file's scales the equal stiffness; None for the file's [Pa].
+        torsion: stiffness of a cup's spring per leg's; None for the file's.
+        incline: inclination of the wall, +x uphill; beyond pi/2 it overhangs, and pi
+            is a ceiling, from which only suction keeps the robot [rad].
         time_step: time step of the plant, at most 1e-3 [s].
         log_period: sampling period of the result [s].
         time_limit: limit of the wall time [s].
@@ -128,8 +135,9 @@ class DrakeWalk:
     heading_noise: float = 0.0
     seed: int = 0
     segments: int | None = None
-    limb_law: str = "arc"
-    cups: str = "weighted"
+    limb_law: str = "beam"
+    cups: str = "spring"
+    modulus: float | None = None
     torsion: float | None = None
     incline: float = 0.0
     time_step: float = 1e-3
@@ -151,8 +159,9 @@ class DrakeWalk:
             segments=optional(whole(1)),
             limb_law=one_of("law of the limbs", LIMB_LAWS),
             cups=one_of("law of the cups", CUP_LAWS),
+            modulus=optional(positive("Pa")),
             torsion=optional(positive()),
-            incline=between(0, np.pi / 2, "rad"),
+            incline=between(0, np.pi, "rad"),
             time_step=positive("s"),
             log_period=positive("s"),
             time_limit=optional(positive("s")),
@@ -177,6 +186,15 @@ class DrakeWalk:
             object.__setattr__(self, "targets", tuple(map(tuple, targets.tolist())))
 
     @property
+    def stiffness(self) -> dict[str, float]:
+        """Bending stiffness of "leg" and "torso" [N m/rad]."""
+        if self.cups == "spring":
+            return bending_stiffness(self.robot, self.modulus)
+        own = parameters()
+        scale = 1.0 if self.modulus is None else self.modulus / own.number("modulus")
+        return dict.fromkeys(("leg", "torso"), scale * own.number("equal_stiffness"))
+
+    @property
     def phases(self) -> PhaseTimes:
         """The phases' durations as whole numbers of time steps."""
         return self.times.rounded(self.time_step)
@@ -195,6 +213,11 @@ class DrakeWalk:
         if self.pressure:
             alpha = saturate(np.array(alpha, float), Calibration())
         return pose_at(self.robot, alpha, self.heading, self.position)
+
+
+def reproduction(**options) -> DrakeWalk:
+    """A walk that follows the pose step: limbs stay arcs, cups follow its weights."""
+    return DrakeWalk(limb_law="arc", cups="weighted", **options)
 
 
 class Camera(Sampled):
@@ -335,6 +358,7 @@ def build(problem: DrakeWalk, generator: Generator | None = None) -> GeckoDiagra
         problem.robot,
         segments=problem.segments,
         limb_law=problem.limb_law,
+        stiffness=problem.stiffness,
         torsion=TORSION if problem.cups == "weighted" else problem.torsion,
         incline=problem.incline,
         time_step=step,

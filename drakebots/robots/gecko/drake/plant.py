@@ -115,7 +115,7 @@ def default_cup(stiffness: float, torsion: float | None = None) -> Cup:
     """The cup of `params.yaml`.
 
     Args:
-        stiffness: bending stiffness of the limbs [N m/rad].
+        stiffness: bending stiffness of a leg [N m/rad].
         torsion: torsional stiffness of the cup divided by that; None for the file's.
     """
     cup = parameters().table("cup")
@@ -129,7 +129,8 @@ def build_gecko_plant(
     robot: Gecko,
     *,
     segments: int | None = None,
-    limb_law: str = "arc",
+    limb_law: str = "beam",
+    stiffness: dict[str, float] | None = None,
     torsion: float | None = None,
     incline: float = 0.0,
     time_step: float = 1e-3,
@@ -142,16 +143,17 @@ def build_gecko_plant(
         segments: number of segments of each limb; None for the file's.
         limb_law: "arc" keeps limbs arcs under any force, as the pose step does;
             "beam" lets them bend as elastic beams.
+        stiffness: bending stiffness of the limbs, as in :func:`gecko_limbs`.
         torsion: as in :func:`default_cup`.
         incline: inclination of the wall [rad].
         time_step: time step of the plant [s].
     """
     check_value("limb_law", limb_law, one_of("law of the limbs", LIMB_LAWS))
-    limbs = gecko_limbs(robot, segments)
+    limbs = gecko_limbs(robot, segments, stiffness)
     plant = builder.AddSystem(MultibodyPlant(time_step))
     plant.set_name("plant")
     plant.set_discrete_contact_approximation(DiscreteContactApproximation.kLagged)
-    model = replace(load(MODEL), text=gecko_sdf(robot, segments))
+    model = replace(load(MODEL), text=gecko_sdf(robot, segments, stiffness))
     model.add_to(plant)
     if limb_law == "arc":
         couple_joints(plant, limbs)

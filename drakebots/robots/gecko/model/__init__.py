@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from drakebots.robots.gecko.model.sdf import (
         FRONT,
         REAR,
+        bending_stiffness,
         gecko_limbs,
         gecko_scene,
         gecko_sdf,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import yaml
 
+from drakebots.core.checks import check_value, positive
 from drakebots.model import (
     SdfGeometry,
     SdfJoint,
@@ -52,7 +53,32 @@ _TREE = {
 }
 
 
-def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
+def bending_stiffness(robot: Gecko, modulus: float | None = None) -> dict[str, float]:
+    """E I / L of "leg" and "torso" [N m/rad], I = width height^3 / 12.
+
+    Args:
+        robot: gives the lengths L.
+        modulus: Young's modulus E [Pa]; None for the file's silicone.
+
+    Raises:
+        InvalidInput: for a modulus <= 0.
+    """
+    own = parameters()
+    modulus = own.number("modulus") if modulus is None else modulus
+    check_value("modulus", modulus, positive("Pa"))
+    found = {}
+    for kind, length in (("leg", robot.leg), ("torso", robot.torso)):
+        section = own.table("section")[kind]
+        second_moment = section["width"] * section["height"] ** 3 / 12
+        found[kind] = modulus * second_moment / length
+    return found
+
+
+def gecko_limbs(
+    robot: Gecko,
+    segments: int | None = None,
+    stiffness: dict[str, float] | None = None,
+) -> tuple[Limb, ...]:
     """The five limbs in the order of every alpha.
 
     Masses are proportional to lengths: those of `params.yaml` are the small robot's.
@@ -60,6 +86,7 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
     Args:
         robot: gives the lengths.
         segments: number of segments of each limb's chain; None for the file's.
+        stiffness: of "leg" and "torso" [N m/rad]; None for :func:`bending_stiffness`.
 
     Raises:
         InvalidInput: for segments that are no whole number >= 1.
@@ -68,6 +95,7 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
     masses, radii = own.table("mass"), own.table("radius")
     small = Gecko()
     n = int(own.number("segments")) if segments is None else segments
+    stiffness = stiffness or bending_stiffness(robot)
     limbs = []
     for name in LIMBS:
         parent, yaw, axis = _TREE[name]
@@ -79,7 +107,7 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
                 name=name,
                 parent=parent,
                 length=reach,
-                stiffness=own.number("limb_stiffness"),
+                stiffness=stiffness[kind],
                 damping=own.number("limb_damping"),
                 mass=share * masses[kind],
                 tip_mass=0.0 if torso else masses["foot"],
@@ -94,9 +122,13 @@ def gecko_limbs(robot: Gecko, segments: int | None = None) -> tuple[Limb, ...]:
     return tuple(limbs)
 
 
-def gecko_sdf(robot: Gecko, segments: int | None = None) -> str:
+def gecko_sdf(
+    robot: Gecko,
+    segments: int | None = None,
+    stiffness: dict[str, float] | None = None,
+) -> str:
     """The SDF text of a robot; arguments and errors as in :func:`gecko_limbs`."""
-    limbs = gecko_limbs(robot, segments)
+    limbs = gecko_limbs(robot, segments, stiffness)
     model = SdfModel("gecko")
     model.links[WALL] = SdfLink(WALL, 0.0, SdfPose(), np.zeros((3, 3)), [])
     # libsdformat has no planar joint, and Drake's own cannot be on the world.

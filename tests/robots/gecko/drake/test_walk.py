@@ -11,9 +11,10 @@ import pytest
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
-from drakebots.robots.gecko.drake.diagram import DrakeWalk, build
+from drakebots.robots.gecko.drake.diagram import DrakeWalk, build, reproduction
 from drakebots.robots.gecko.drake.sequencer import PhaseTimes
 from drakebots.robots.gecko.drake.walk import simulate_walk
+from drakebots.robots.gecko.model import gecko_limbs
 from drakebots.robots.gecko.model.kinematics import fixation, saturate
 from drakebots.robots.gecko.model.parameters import gecko
 from drakebots.robots.gecko.pose_step.gait import cycle_motion
@@ -22,7 +23,7 @@ from tests.helpers.scripts import load_script
 
 @cache
 def walked(q1, q2, **options):
-    return simulate_walk(DrakeWalk(q1=np.radians(q1), q2=q2, cycles=2, **options))
+    return simulate_walk(reproduction(q1=np.radians(q1), q2=q2, cycles=2, **options))
 
 
 def compare(result, q1, q2, robot=None, saturate=None):
@@ -82,7 +83,7 @@ def test_fewer_segments_do_nearly_as_well(segments):
 
 @pytest.mark.long
 def test_springs_and_beams_turn_less_but_walk_as_far():
-    result = walked(70, 0.3, cups="spring", limb_law="beam")
+    result = simulate_walk(DrakeWalk(q1=np.radians(70), q2=0.3, cycles=2))
     distance, rotation = compare(result, 70, 0.3)
     assert abs(distance) < 0.05
     assert -0.3 < rotation < -0.05
@@ -101,6 +102,18 @@ def test_pressure_saturates_and_turns_less():
     limited = cycle_motion(gecko(), np.radians(q1), q2, saturate=saturate)
     assert turn < 0.85 * full
     assert abs(limited.rotation) < full
+
+
+def test_stiffness_follows_from_section_and_silicone():
+    """E w h^3 / (12 L) of a leg of 20 x 15 x 91 mm and 1 MPa."""
+    assert DrakeWalk().stiffness["leg"] == pytest.approx(0.0618, abs=1e-4)
+    assert DrakeWalk(modulus=0.3e6).stiffness["leg"] == pytest.approx(0.0185, abs=1e-4)
+    limbs = gecko_limbs(gecko())
+    for limb in limbs:
+        breadth = 0.03 if limb.name == "torso" else 0.02
+        expected = 1e6 * breadth * 0.015**3 / 12 / limb.length
+        assert limb.stiffness == pytest.approx(expected)
+    assert len(set(reproduction().stiffness.values())) == 1
 
 
 def test_dataset(tmp_path):
@@ -214,7 +227,7 @@ def test_camera_noise_repeats_with_its_seed():
         ({"time_step": 0.01}, "time step"),
         ({"time_step": np.nan}, "time_step"),
         ({"log_period": -1.0}, "log_period"),
-        ({"incline": 2.0}, "incline"),
+        ({"incline": 3.3}, "incline"),
         ({"targets": ()}, "targets"),
         ({"targets": ((0.0, 1.0, 2.0),)}, "targets"),
         ({"targets": ((0.0, np.nan),)}, "finite"),
@@ -222,6 +235,8 @@ def test_camera_noise_repeats_with_its_seed():
         ({"heading": np.nan}, "heading"),
         ({"position": (np.inf, 0.0)}, "position"),
         ({"torsion": -1.0, "cups": "spring"}, "torsion"),
+        ({"limb_law": "arc"}, "'beam' with cups 'spring'"),
+        ({"modulus": 0.0}, "modulus"),
         ({"segments": 0}, "segments"),
         ({"position_noise": -1.0, "targets": ((1.0, 0.0),)}, "noise"),
     ],
