@@ -1,4 +1,4 @@
-"""The gecko: random targets reached; rotation predicted; speed of the pose step, of decisions, of Drake.
+"""The gecko: targets reached, rotation predicted, speed of both engines, of decisions.
 
 python scripts/bench/gecko.py            # about three minutes
 python scripts/bench/gecko.py --quick
@@ -18,8 +18,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from itertools import product
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
@@ -196,7 +196,7 @@ def prediction(q1_grid) -> dict:
     """Rotation per cycle with one stiffness of the cups, over a grid of gaits.
 
     Beside it the pose step's and Table 3's, the latter as the mean of both sides: the
-    measured robot turned otherwise to the left than to the right, no model of ours does.
+    measured robot turned otherwise to the left than to the right; ours is symmetric.
     """
     table, rows = MotionPolynomial.table_3(), []
     for q1, q2 in product(q1_grid, (0.1, 0.3, 0.5)):

@@ -24,6 +24,8 @@ def test_bench_gecko(capsys):
         "drake_real_time_factor",
         "worst_vs_best_half_cycles",
         "targets_reached_of_1000",
+        "fixed_ratio_vs_pose_rotation_deg",
+        "fixed_ratio_vs_table_3_rotation_deg",
         "pose_step_vs_slsqp_ratio",
     }
     assert all(set(row) == {"value", "unit", "target"} for row in last.values())
@@ -54,7 +56,7 @@ def test_gecko_figures(capsys, tmp_path):
 
 @pytest.mark.long
 def test_gecko_climb(capsys):
-    """Up 84 degrees with enough suction, down with too little."""
+    """Up 84 degrees with a silicone of 1 MPa, down with one of 0.3."""
     rows = load_script("gecko_climb.py").main(["--quick"])
     last_json(capsys.readouterr().out)
     assert rows[0]["verdict"] == "success"
