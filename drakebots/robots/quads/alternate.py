@@ -7,6 +7,11 @@
     │        |q~ - q| < tolerance: done
     └── space-time with these, with a tenth more weight on following q~ (5.1)
 
+The first program also knows the skin's stiffness at rest
+(:func:`~drakebots.robots.quads.robot.links_skin.joint_stiffness`). Where the
+step-by-step plan comes no nearer to it than the tolerance, the alternation starts again
+without it, as in the paper: a skin that turns far is softer than at rest.
+
 The difference |q~ - q| is the root mean square over steps and coordinates, with angles
 in rad and lengths in units of 0.1 m. The paper gives no norm and no tolerance.
 """
@@ -75,10 +80,11 @@ def alternate(
     run = _Run(problem, progress, began)
     stages: list[Stage] = []
     influence = follow = plan = None
+    stiff = not problem.ignore_skin
     verdict, message = Verdict.FAILED, ""
     try:
         for k in range(problem.max_iterations):
-            plan = run.space_time(k, influence, follow, plan)
+            plan = run.space_time(k, influence, follow, plan, stiff)
             if plan.solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
                 verdict, message = plan.solution.verdict, plan.solution.message
                 break
@@ -93,6 +99,9 @@ def alternate(
                 verdict = Verdict.TIME_LIMIT
                 message = f"stopped at the time limit of {problem.time_limit:g} s"
                 break
+            if k == 0 and stiff and not stage.difference <= problem.tolerance:
+                stiff, plan = False, None
+                continue
             reached = stage.usable(problem.fall / 2)
             motion = frame_motion(plan)
             if not problem.ignore_skin:
@@ -103,6 +112,7 @@ def alternate(
                     reached=reached,
                     window=problem.knot_spacing,
                     base=problem.base,
+                    stiff=stiff,
                 )
             follow = np.array(motion[0])
             follow[:reached] = stage.reached[:reached]
@@ -190,14 +200,14 @@ class _Run:
         spent = clock.perf_counter() - self.began
         return max(self.problem.time_limit - spent, LATE)
 
-    def space_time(self, k, influence, follow, warm) -> SpaceTimePlan:
+    def space_time(self, k, influence, follow, warm, stiff) -> SpaceTimePlan:
         problem, progress, stage = self.problem, self.progress, f"space-time {k + 1}"
 
         def show(_, done: float, end: float) -> None:
             progress(stage, done, end)
 
         return plan_space_time(
-            problem.program(k, influence, follow),
+            problem.program(k, influence, follow, stiff=stiff),
             warm=warm,
             solver=problem.solver,
             options=problem.solver_options,
@@ -261,6 +271,7 @@ def skin_influence(
     reached: int | None = None,
     window: int = 5,
     base: bool = False,
+    stiff: bool = True,
 ) -> SkinInfluence:
     """Coupling forces and COM shifts of a step-by-step plan, for the next program.
 
@@ -275,12 +286,13 @@ def skin_influence(
         reached: number of steps of the plan to use; all by default.
         window: number of steps to average over.
         base: see :class:`SkinInfluence`.
+        stiff: whether the program knows the skin's stiffness.
     """
     q, v, a = (np.array(x, float) for x in planned)
     N = len(q)
     data = frames.data
     n = len(data.time) if reached is None else min(reached, len(data.time))
-    force = rigid_forces(robot, q, v, a)
+    force = rigid_forces(robot, q, v, a, stiff=stiff)
     shift = np.zeros((N, len(robot.quad.tree.bodies), 3))
     if n >= 2:
         convert, dt = robot.coordinates, float(data.time.values[1])
@@ -307,15 +319,21 @@ def _smoothed(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def rigid_forces(
-    robot: PlannedRobot, q: np.ndarray, v: np.ndarray, a: np.ndarray
+    robot: PlannedRobot,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    *,
+    stiff: bool = True,
 ) -> np.ndarray:
     """Generalized forces (N, nv) of a skin that moves with its links, RNEA_s - RNEA,
-    and resists their turns as at rest."""
+    and, if stiff, resists their turns as at rest."""
     quad, skin = robot.quad, robot.link_skin
     function = quad.tree.dynamics_function.map(len(q))
     total = frame_inertia(quad, skin, None, np.arange(len(q))).reshape(len(q), -1)
     own = np.repeat(quad.tree.inertia.reshape(1, -1), len(q), axis=0)
     whole = np.asarray(function(q.T, v.T, a.T, total.T))
     out = (np.asarray(function(q.T, v.T, a.T, own.T)) - whole).T
-    out[:, 6:] += skin.elastic(q[:, 6:] - quad.rest[6:])
+    if stiff:
+        out[:, 6:] += skin.elastic(q[:, 6:] - quad.rest[6:])
     return out

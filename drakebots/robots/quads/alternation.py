@@ -135,13 +135,25 @@ class Alternation(PlanOptions):
         iteration: int = 0,
         influence: SkinInfluence | None = None,
         follow: np.ndarray | None = None,
+        *,
+        stiff: bool = True,
     ) -> SpaceTime:
-        """The space-time problem of an iteration, counted from 0."""
+        """The space-time problem of an iteration, counted from 0.
+
+        Args:
+            iteration: number of the iteration.
+            influence: effect of the deforming skin.
+            follow: motion to follow (N, nv).
+            stiff: whether the program knows the skin's stiffness.
+        """
+        skin = None if self.ignore_skin else self.robot.link_skin
+        if skin is not None and not stiff:
+            skin = replace(skin, stiffness=None)
         rise = (1 + self.growth) ** iteration
         return SpaceTime(
             self.robot.quad,
             self.motion,
-            skin=None if self.ignore_skin else self.robot.link_skin,
+            skin=skin,
             influence=influence,
             follow=follow,
             weights=replace(self.weights, follow=self.weights.follow * rise),
