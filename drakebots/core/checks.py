@@ -21,12 +21,12 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Real
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def check_types(owner: Any, what: str) -> None:
     Raises:
         InvalidInput: naming the field and its type.
     """
-    for name, (hint, default) in _hints(type(owner)).items():
+    for name, (hint, default) in _hints(cast(Hashable, type(owner))).items():
         value = getattr(owner, name)
         if value is not default and not _may_be(value, hint):
             label = getattr(hint, "__name__", str(hint)).replace("typing.", "")
@@ -117,14 +117,14 @@ def check_types(owner: Any, what: str) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, tuple[Any, Any]]:
+def _hints(kind: Any) -> dict[str, tuple[Any, Any]]:
     found = {}
     # What __post_init__ makes is not there yet.
     for entry in (field for field in fields(kind) if field.init):
         spaces = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
         for space in spaces:
             try:
-                hint = eval(entry.type, dict(space))  # our own annotations
+                hint = eval(str(entry.type), dict(space))  # our own annotations
             except Exception:
                 continue  # what is imported for type checkers only
             found[entry.name] = (hint, entry.default)
