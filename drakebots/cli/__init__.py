@@ -39,7 +39,7 @@ from drakebots.core.errors import (
     one_line,
 )
 from drakebots.core.run import Command as Running
-from drakebots.core.run import ended_by
+from drakebots.core.run import Stopped, ended_by
 from drakebots.robots import resolve
 
 if TYPE_CHECKING:
@@ -225,7 +225,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A filter, since the level is set anew when pydrake is imported.
     logging.getLogger("drake").addFilter(_is_error)
     with Running() as running:
-        code = _run(sys.argv[1:] if argv is None else argv, running)
+        try:
+            code = _run(sys.argv[1:] if argv is None else argv, running)
+        except Stopped:  # a second signal, or the end of its time, while it ended
+            code = 1
     return running.exit_code or code
 
 

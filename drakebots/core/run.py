@@ -254,6 +254,7 @@ class Command:
 
     def __exit__(self, *error) -> None:
         global _command
+        self._saving = True  # The end of its time comes too late now.
         _command = self._outer
         if self._before:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
