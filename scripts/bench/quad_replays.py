@@ -113,11 +113,12 @@ def replay_figures(
                 continue
             for change, run in replays(plan, changes):
                 m = run.metrics
-                shares.append(m["distance_m"] / m["planned_distance_m"])
                 fell = run.message.startswith("fell")
                 falls += fell
+                share = m["distance_m"] / m["planned_distance_m"]
+                shares.append(0.0 if fell else share)  # a fall may go far
                 print(
-                    f"{name:12} {change:18} share {shares[-1]:.3f}, roll "
+                    f"{name:12} {change:18} share {share:.3f}, roll "
                     f"{m['roll_range_deg']:.2f} deg, drift "
                     f"{1e3 * m['com_drift_m']:.1f} mm, COP "
                     f"{1e3 * m['least_cop_margin_m']:.0f} mm"
