@@ -25,6 +25,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Real
+from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
@@ -101,7 +102,8 @@ def check_types(owner: Any, what: str) -> None:
     """Refuses plain values in fields that hold objects, arrays or lists, by annotation.
 
     Numbers, texts and lists where a class is annotated, what is no array of numbers for
-    an array, and scalars for a list; objects of other classes may stand for the class.
+    an array, and scalars for a list; a text may stand for a path, and objects of other
+    classes for the class.
     Call it first, in a `__post_init__` that uses such fields.
 
     Raises:
@@ -144,6 +146,8 @@ def _may_be(value: Any, hint: Any) -> bool:
         return isinstance(value, str)
     if hint is np.ndarray:
         return not _is_plain(value) or _is_numbers(value)
+    if isinstance(hint, type) and issubclass(hint, PurePath):
+        return isinstance(value, str | hint)
     kind = origin or hint
     if not isinstance(kind, type):
         return True
@@ -169,7 +173,7 @@ def _is_numbers(value: Any) -> bool:
         found = np.asarray(value)
     except (TypeError, ValueError, OverflowError):
         return False
-    return found.ndim > 0 and found.dtype.kind in "biuf"
+    return found.dtype.kind in "biuf"  # a scalar stands for equal entries
 
 
 def positive(unit: str = "") -> Rule:

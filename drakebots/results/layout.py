@@ -38,7 +38,6 @@ _LAYOUT = {
     "time input_name": "input",
     "input_name": "input_limit",
     "time motor, time joint": "torque",
-    "time joint [rad]": "target",
     "time link axis [N]": "link_force",
     "time [1]": "half_cycle worst_volume_ratio",
     "time [rad]": "heading",
@@ -68,7 +67,7 @@ _MOVES = "base_position base_rpy position velocity foot_position foot_velocity"
 _HAMR = f"{_MOVES} foot_force loop_gap voltage"
 _NEEDED = {
     "hamr.simulation": f"{_HAMR} actuator_force actuator_position actuator_velocity",
-    "hamr.plan": f"{_HAMR} slack feedforward",
+    "hamr.plan": f"{_HAMR} slack",
     "hamr.track": f"{_HAMR} base_position_planned leg_position leg_planned"
     " voltage_planned actuator_position actuator_velocity",
     "legged.simulation": _MOVES,
@@ -78,8 +77,8 @@ _NEEDED = {
     "voxels.simulation": f"{_MOVES} node_position marker_position voxel_position"
     " voxel_quaternion actuator_command",
     "voxels.plan": "control node_position actuator_node actuator_axis",
-    "gecko.simulation": "marker_position heading alpha ell fixation",
-    "skin.simulation": "position velocity com skin_position skin_rest skin_triangle",
+    "gecko.simulation": "marker_position heading alpha fixation",
+    "skin.simulation": "",
 }
 """Variables without which a kind cannot be drawn or executed."""
 

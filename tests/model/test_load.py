@@ -25,7 +25,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 2.8,
+        "mass": 2.7600333775,
     },
     "brick": {
         "velocities": 6,
@@ -45,7 +45,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 4.3,
+        "mass": 3.8690070003,
     },
     "gecko": {
         "velocities": 38,
@@ -85,7 +85,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 7.3,
+        "mass": 5.1923484097,
     },
     "mini_cheetah": {
         "velocities": 18,
@@ -115,7 +115,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 8.4,
+        "mass": 6.2135994340,
     },
     "skinned_leg": {
         "velocities": 2,

@@ -173,7 +173,7 @@ def test_meshes_that_cannot_be(leg, tmp_path, robot):
     lost = mesh.vertices.copy()
     lost[5, 1] = np.nan
     refused(of(vertices=lost), "vertex 5", "finite")
-    refused(of(vertices=mesh.vertices * 1e3), "vertex")  # in mm
+    refused(of(vertices=mesh.vertices * 1e3), "seems to be in mm", "--units mm")
     refused(
         of(vertices=mesh.vertices + np.array([1.0, 0, 0])),
         "no vertex within",

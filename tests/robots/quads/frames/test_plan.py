@@ -297,10 +297,6 @@ def test_failed_frame_keeps_frames(quad):
 
 def test_plan_that_cannot_be(quad, tmp_path):
     q, on = np.tile(quad.q0, (4, 1)), np.ones((4, 4), bool)
-    hole = on.copy()
-    hole[2] = False
-    with pytest.raises(InvalidInput, match="step 2"):
-        FrameProblem(q, hole)
     with pytest.raises(InvalidInput, match="contact"):
         FrameProblem(q, on[:3])
     with pytest.raises(InvalidInput, match="q_ref"):
