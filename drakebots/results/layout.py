@@ -78,7 +78,6 @@ _NEEDED = {
     " voxel_quaternion actuator_command",
     "voxels.plan": "control node_position actuator_node actuator_axis",
     "gecko.simulation": "marker_position heading alpha fixation",
-    "skin.simulation": "",
 }
 """Variables without which a kind cannot be drawn or executed."""
 
