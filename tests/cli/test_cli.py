@@ -173,6 +173,7 @@ def test_truncated_result_is_one_line(run, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_time_limit_keeps_what_was_reached(tmp_path, capsys, monkeypatch):
     """A run out of time exits 1 and its result loads, marked so; nothing is drawn."""
     limit, check, checks = Running.limit, CtrlC.check, iter(range(10**6))

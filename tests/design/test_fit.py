@@ -105,6 +105,7 @@ def test_torque_of_standing_is_that_of_the_quarter_weight(thin):
     assert found.torque == pytest.approx(mass * 9.81 / 4 * max(levers), rel=1e-9)
 
 
+@pytest.mark.long
 def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
     stance, grid, found = thin
     assert {"FL_lower", "RR_lower", "FL_foot"} <= set(found.lacking)
@@ -139,6 +140,7 @@ def test_where_there_is_room_nothing_is_thickened():
     assert depth.min() > 4e-3 - SHORT - 3e-3
 
 
+@pytest.mark.long
 def test_parts_that_overlap_become_one_body():
     """Two boxes: the volume of their union in closed form."""
     box = np.array(np.meshgrid([0, 1], [0, 1], [0, 1], indexing="ij")).reshape(3, -1).T

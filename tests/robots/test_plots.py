@@ -27,6 +27,7 @@ def _drawn(result, path) -> tuple[int, str, set[str]]:
     return check_legends(figure), figure.get_suptitle(), panels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["30hz_card", "jump"])
 def test_plans_of_hamr_are_drawn(name, tmp_path):
     """One cycle has no bars of strides: a gait's stride is told in the title."""

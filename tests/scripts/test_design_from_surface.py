@@ -19,6 +19,7 @@ def test_bench_gives_every_stage(capsys):
     assert whole == pytest.approx(sum(run["seconds"].values()))
 
 
+@pytest.mark.long
 def test_table_of_the_models(capsys):
     """A row a robot, ours and the paper's number in each cell."""
     assert load_script("make_quads.py").main(["beetle", "--table"]) == 0

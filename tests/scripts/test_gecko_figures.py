@@ -33,6 +33,7 @@ def test_bench_gecko(capsys):
     assert np.isfinite(last["pose_step_vs_slsqp_ratio"]["value"])
 
 
+@pytest.mark.long
 def test_gecko_course(capsys, tmp_path):
     """All four targets, in about as many steps as the paper's robot."""
     picture = tmp_path / "course.png"

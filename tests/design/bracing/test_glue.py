@@ -79,6 +79,7 @@ def test_glue_keeps_out_of_folds_and_on_soles():
         assert (p[:, 2] < 0.02).all()
 
 
+@pytest.mark.long
 def test_every_link_gets_glue_and_the_choice_repeats():
     design = coarse_beetle()
     skeleton, x = design.skeleton, design.shell.mesh.vertices

@@ -26,6 +26,7 @@ def test_a_step_by_step_plan_has_a_schedule(plan, tmp_path):
     assert is_picture(plot_plan(frames, tmp_path / "frames.png"))
 
 
+@pytest.mark.long
 def test_a_run_is_drawn_by_its_kind(plan, tmp_path):
     run = track(SapTracking(plan))
     with drawn_figures() as figures:

@@ -202,6 +202,7 @@ def slide(directional: float, slope: float) -> float:
     return float((end - start) @ d)
 
 
+@pytest.mark.long
 def test_shifted_friction_is_mu_forward_and_mu_backward():
     # mu (1 - 0.6) = 0.04 forward, mu (1 + 0.6) = 0.16 backward.
     fallen = 0.5 * 9.81 * 0.3**2

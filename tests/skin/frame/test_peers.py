@@ -96,6 +96,7 @@ def test_drake_glues_the_same_vertices():
         assert away[glued[name]].max() < 0.2 * away[near].min()
 
 
+@pytest.mark.long
 def test_mujoco_rests_where_our_st_venant_kirchhoff_does():
     need("mujoco")
     problem = hinge(400, "st-venant-kirchhoff")
@@ -105,6 +106,7 @@ def test_mujoco_rests_where_our_st_venant_kirchhoff_does():
     assert np.allclose(theirs, reference.settled(problem), rtol=1e-5)
 
 
+@pytest.mark.long
 def test_drake_corotated_rests_where_ours_does():
     problem = hinge(400, "linear-corotated")
     theirs = rest(peers.Drake(problem, MaterialModel.kLinearCorotated), problem, 60)
@@ -138,6 +140,7 @@ def test_drake_neo_hookean_nears_its_own_law_as_the_step_shrinks():
     assert found == pytest.approx(exact(small), rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("angle", [0.02, 0.2])
 def test_moment_agrees_with_scikit_fem(angle):
     need("scikit-fem")

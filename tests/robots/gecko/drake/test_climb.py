@@ -62,6 +62,7 @@ def test_pulls_on_a_ceiling_carry_the_weight():
     np.testing.assert_allclose(N, W / 4)
 
 
+@pytest.mark.long
 def test_a_ceiling_is_walked_with_suction_and_lost_with_little():
     """Two feet carry 2.2 N: 1.08 N each, more with the moment about their line."""
     strong, weak = (climbed(force, degrees=180.0) for force in (20.0, 0.9))

@@ -53,6 +53,7 @@ def test_gaits_agree_with_the_pose_step(q1, q2):
     assert max(result.residuals.values()) < 0.5e-3
 
 
+@pytest.mark.long
 def test_straight_gait_in_figures():
     metrics = walked(80, 0.0).metrics
     assert metrics["forward_per_cycle_m"] == pytest.approx(0.1157, rel=0.01)

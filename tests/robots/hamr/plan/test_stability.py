@@ -80,6 +80,7 @@ def test_gains_that_make_the_legs_ring_have_large_multipliers(gait):
     assert undamped > max(1.0, good)
 
 
+@pytest.mark.long
 def test_feedback_pulls_a_leg_back():
     """A tip that moves its marker away from the plan meets a force against it."""
     law, gains, table = (

@@ -63,6 +63,7 @@ def leaning(quad, distance):
     return q
 
 
+@pytest.mark.long
 def test_torques_do_not_jump(quad):
     """Half a centimetre aside: there in the end, by smaller jumps."""
     goal = leaning(quad, 5e-3)

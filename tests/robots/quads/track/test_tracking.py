@@ -166,6 +166,7 @@ def test_a_fall_is_seen(plan, robot):
     assert "rolled" in falls.fell(tipped, 0.0)
 
 
+@pytest.mark.long
 def test_a_slippery_floor_is_another_floor(plan):
     """Less friction moves the feet more."""
     run = track(Tracking(plan, plain_angles=True))
