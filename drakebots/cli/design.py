@@ -117,7 +117,7 @@ def _surface_problem(args: argparse.Namespace) -> DesignProblem:
     path = Path(args.what)
     return DesignProblem(
         re.sub(r"\W", "_", path.stem),
-        surface=read_surface(path, unit=args.units, any_size=scale is None),
+        surface=read_surface(path, unit=args.units, any_size=True),
         skin=SURFACE_SKIN,
         fit=FitSettings(
             scale=scale,
@@ -150,10 +150,24 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
             str,
             f"motor for a surface: {', '.join(SERVOS)}, or auto (default)",
         ),
-        ("--units", str, "of a surface file: m, cm or mm (default m)"),
+        (
+            "--units",
+            str,
+            "of a surface file: m, cm or mm (default: the first in which it is 2 cm to "
+            "5 m long)",
+        ),
         ("--scale", str, "factor on a surface, or auto (default)"),
-        ("--forward", str, "axis of a surface that points forward: x, =-y ... or auto"),
-        ("--up", str, "axis of a surface that points up: z, =-x ... or auto"),
+        (
+            "--forward",
+            str,
+            "axis of a surface file that points forward, --forward=-y, or auto "
+            "(default)",
+        ),
+        (
+            "--up",
+            str,
+            "axis of a surface file that points up, --up=z, or auto (default)",
+        ),
         (
             "--thicken",
             str,

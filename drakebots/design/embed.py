@@ -6,6 +6,9 @@ given as a signed distance, negative inside, in the robot's frame with the groun
 z = 0. Every printed box, servo and bracing ring must lie inside it at a depth of the
 skin's thickness plus a clearance.
 
+Here the template and its limits are the user's; :mod:`~drakebots.design.fit` finds a
+template for any animal, with the points, the torso and the least squares of this file.
+
     found = embed(table1_template("cow"), DistanceGrid.from_surface(surface))
     skeleton = found.skeleton
 """
@@ -85,7 +88,6 @@ def embed(
     *,
     limits: Limits | None = None,
     clearance: float = 0.002,
-    say_scale: bool = True,
 ) -> Embedding:
     """Fits a template into a surface.
 
@@ -95,7 +97,6 @@ def embed(
         limits: limits that replace the default ones, e.g. {"front.upper": (0.08, 0.12),
             "hind.splay": (0, 0)}; "scale" limits the global scale.
         clearance: gap between the skeleton and the skin's inside [m].
-        say_scale: whether a failure names the scale of the surface that would do.
 
     Raises:
         UnknownName: for limits of something that does not exist.
@@ -109,7 +110,7 @@ def embed(
     scale, fitted = _scaled_start(template, field, limits, clearance)
     for end in _ENDS:
         fitted = _fit_limbs(fitted, end, field, limits, clearance)
-        _check_limbs(template, fitted, end, field, limits, clearance, say_scale)
+        _check_limbs(template, fitted, end, field, limits, clearance)
     fitted = fitted_torso(fitted, field, limits, clearance)
     skeleton = fitted.skeleton()
     points = {link.name: link_points(link) for link in skeleton.links}
@@ -197,18 +198,16 @@ def _worst_limb(template, end, field, clearance):
     return name, float(out[name].max())
 
 
-def _check_limbs(start, fitted, end, field, limits, clearance, say_scale):
+def _check_limbs(start, fitted, end, field, limits, clearance):
     name, depth = _worst_limb(fitted, end, field, clearance)
     if depth <= TOLERANCE:
         return
-    remedy = "enlarge the surface, or widen the limits"
-    if say_scale:
-        k = _scale_that_fits(start, end, field, limits, clearance)
-        remedy = (
-            f"scale the surface by {k:.2f}"
-            if k is not None
-            else "no scale up to 3 helps, so make that limb of the surface thicker"
-        )
+    k = _scale_that_fits(start, end, field, limits, clearance)
+    remedy = (
+        f"scale the surface by {k:.2f}"
+        if k is not None
+        else "no scale up to 3 helps, so make that limb of the surface thicker"
+    )
     raise NoSolution(
         f"{start.name}: {end} limbs do not fit: {name} sticks out of the skin's "
         f"inside by {1e3 * depth:.1f} mm; {remedy}"

@@ -37,7 +37,7 @@ from drakebots.design.skin import SkinSettings
 from drakebots.fem.mesh import write_mesh
 from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
-SERVOS = ServoGains(stiffness=40.0, damping=0.6)
+GAINS = ServoGains(stiffness=40.0, damping=0.6)
 """Gains of a servo's own control; no data sheet gives them."""
 
 _ENTRIES = ("name", "surface", "template", "fit", "parameters", "limits", "skin")
@@ -110,7 +110,7 @@ def _found(top: Fields, folder: Path) -> DesignProblem:
     given = top.fields("fit", ("template", "servo"))
     scale = entry.number("scale") if "scale" in entry else None
     file = folder / entry.text("file")
-    surface = read_surface(file, unit=entry.get("unit", None), any_size=scale is None)
+    surface = read_surface(file, unit=entry.get("unit", None), any_size=True)
     choices = {k: given.text(k) for k in given}
     return DesignProblem(
         top.text("name", file.stem.replace("-", "_")),
@@ -172,7 +172,7 @@ def skin_description(design: Design) -> SkinDescription:
         glue={link: tuple(map(int, ids)) for link, ids in design.glue.items()},
         material=materials[0],
         regions={k: m for k, m in materials.items() if m != materials[0]},
-        servos=SERVOS,
+        servos=GAINS,
         patches=tuple(
             Patches(sole.foot, sole.link, np.round(sole.p_BP, 9))
             for sole in design.skeleton.soles

@@ -11,7 +11,7 @@ and motors, and depth_i is the skin and its clearance there. Of the scales and
 templates that one is taken whose skeleton sticks out least, and whose servo holds the
 weight. What still sticks out is mended by :mod:`~drakebots.design.thicken`.
 
-    found = fit(stand(surface), grid, FitSettings())
+    found = fit(stance, grid, area, FitSettings())
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ SHORT = 5e-4
 CLEARANCE = 2e-3
 """Gap between the skeleton and the skin's inside [m]."""
 
-_SCALES = 4
-"""Number of scales that are tried."""
+_SMALLER = 0.65
+"""The smaller one of two scales that are tried, over the one at the upper bound."""
 
 _CHANGE = 0.01
 """Cost of a change of the scale by a factor of e: so much thickening, over the
@@ -78,8 +78,8 @@ _RESERVE = 1.5
 """A servo's torque over that of standing; legs also lift each other's load."""
 
 _SKIN_TORQUE = 1.4
-"""Least torque of a servo [N m] with a skin of 4 mm: twice what a fold resists at 15
-degrees (docs/design.md)."""
+"""Least torque of a servo [N m] with a skin of 4 mm: twice what most folds resist with
+at 15 degrees (docs/design.md). It grows with the square of the thickness."""
 
 _RHO_SKIN = 1070.0
 """Density of the skin, for the weight that servos hold [kg/m^3]."""
@@ -98,7 +98,6 @@ class FitSettings:
         scale: factor on the surface; None to choose it within LONGEST.
         template: a name of TEMPLATES, or None to choose it.
         servo: a name of SERVOS, or None to choose it.
-        skin, sole: thickness of the skin, and under the soles [m].
 
     Raises:
         InvalidInput, UnknownName: for a value out of range, or a name.
@@ -107,12 +106,9 @@ class FitSettings:
     scale: float | None = None
     template: str | None = None
     servo: str | None = None
-    skin: float = 4e-3
-    sole: float = 8e-3
 
     def __post_init__(self):
         check(self, "fit", scale=optional(positive()))
-        check(self, "fit", skin=positive("m"), sole=positive("m"))
         for name, known in (("template", TEMPLATES), ("servo", SERVOS)):
             value = getattr(self, name)
             if value is not None:
@@ -139,8 +135,20 @@ class Fit:
     torque: float
     notes: tuple[str, ...]
 
+    @property
+    def kind(self) -> str:
+        """Name of its template in TEMPLATES."""
+        return type(self.template).__name__.lower()
 
-def fit(stance: Stance, phi: Field, area: float, settings: FitSettings) -> Fit:
+
+def fit(
+    stance: Stance,
+    phi: Field,
+    area: float,
+    settings: FitSettings,
+    skin: float = 4e-3,
+    sole: float = 8e-3,
+) -> Fit:
     """Fits a skeleton into a surface.
 
     Args:
@@ -148,65 +156,71 @@ def fit(stance: Stance, phi: Field, area: float, settings: FitSettings) -> Fit:
         phi: signed distance of the surface as it is, in the stance's frame.
         area: area of the surface [m^2].
         settings: what is given.
+        skin, sole: thickness of the skin, and under the soles [m].
 
     Raises:
-        NoSolution: when no servo holds the robot, or no template can be built.
+        NoSolution: when no servo, or not the given one, holds the robot, or no
+            template can be built.
     """
-    servos = [s for s in SERVOS.values() if settings.servo in (None, s.name)]
-    least = _SKIN_TORQUE * (settings.skin / 4e-3) ** 2
     if settings.servo is None:
-        servos = sorted((s for s in servos if s.effort >= least), key=_bulk)
+        reserve, least = _RESERVE, _SKIN_TORQUE * (skin / 4e-3) ** 2
+        servos = sorted((s for s in SERVOS.values() if s.effort >= least), key=_bulk)
+        if not servos:
+            raise NoSolution(
+                f"a skin of {1e3 * skin:g} mm needs a servo of {least:.3g} N m, and "
+                "there is none; make it thinner, or choose a servo"
+            )
+    else:
+        reserve, servos = 1.0, [SERVOS[settings.servo]]
     longest = float(stance.size.max())
     if settings.scale is None:
         low, high = (bound / longest for bound in LONGEST)
-        scales = np.geomspace(low, high, _SCALES)
         wished = float(np.clip(1.0, low, high))
-        scales = np.unique([*scales[scales > 0.6 * scales[-1]], wished, high])
+        scales = np.unique([_SMALLER * high, wished, high])
     else:
         scales, wished = np.array([settings.scale]), settings.scale
     kinds = [settings.template] if settings.template else ["upright", "crouched"]
     why, best = [], None
     for servo in servos:
-        rows = []
+        build, rows = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole), []
         for kind in kinds:
             for scale in scales:
-                row = _tried(stance, phi, kind, servo, float(scale), settings, why)
+                row = _tried(stance, phi, kind, build, float(scale), why)
                 if row is not None:
                     cost = row[0] / (longest * scale)
                     cost += _CHANGE * abs(np.log(scale / wished))
                     cost /= _FEWER if kind == "crouched" else 1.0
-                    rows.append((cost, row[1], float(scale), kind))
+                    rows.append((cost, row[1], float(scale)))
         if not rows:
             continue
-        _, template, scale, kind = min(rows, key=lambda r: r[0])
-        found = _finished(stance, phi, area, template, scale, settings)
+        _, template, scale = min(rows, key=lambda r: r[0])
+        found = _finished(phi, area, template, scale, settings.template is None)
         if best is None or found.torque / found.template.build.servo.effort < (
             best.torque / best.template.build.servo.effort
         ):
             best = found
-        if _RESERVE * found.torque <= servo.effort:
-            return _noted(found, kind, stance)
+        if reserve * found.torque <= servo.effort:
+            return _noted(found, stance)
     if best is None:
         raise NoSolution(f"surface: no skeleton can be built in it: {why[-1]}")
     servo = best.template.build.servo
-    if settings.servo is not None:
-        return _noted(best, "", stance)
+    other = "" if settings.servo is None else ", or choose another servo"
     raise NoSolution(
-        f"surface: standing takes {best.torque:.2g} N m of a joint, and the strongest "
-        f"servo, {servo.name}, has {servo.effort:.3g}; scale the surface by "
-        f"{0.9 * best.scale * (servo.effort / _RESERVE / best.torque) ** (1 / 3):.2g}"
+        f"surface: scaled by {best.scale:.3g}, standing takes {best.torque:.2g} N m of "
+        f"a joint, and servo {servo.name} has {servo.effort:.3g}; scale the surface by "
+        f"{0.9 * best.scale * (servo.effort / reserve / best.torque) ** (1 / 3):.2g}"
+        f"{other}"
     )
 
 
 def enough_scale(stance, phi, area, found: Fit, settings: FitSettings) -> float | None:
     """The least scale of a few, up to 4 times a fit's, at which nothing sticks out."""
     build = found.template.build
-    kind = type(found.template).__name__.lower()
     for scale in found.scale * np.geomspace(1.05, 4.0, 12):
-        row = _tried(stance, phi, kind, build.servo, float(scale), settings, [])
+        row = _tried(stance, phi, found.kind, build, float(scale), [])
         if row is None or row[0] > SHORT:
             continue
-        if not _finished(stance, phi, area, row[1], scale, settings).lacking:
+        if not _finished(phi, area, row[1], scale, settings.template is None).lacking:
             return float(scale)
     return None
 
@@ -215,11 +229,10 @@ def _bulk(servo: Servo) -> float:
     return float(np.prod(servo.size))
 
 
-def _noted(found: Fit, kind: str, stance: Stance) -> Fit:
+def _noted(found: Fit, stance: Stance) -> Fit:
     build, size = found.template.build, stance.size * found.scale
-    kind = type(found.template).__name__.lower()
     line = (
-        f"template {kind}, servo {build.servo.name}, surface scaled by "
+        f"template {found.kind}, servo {build.servo.name}, surface scaled by "
         f"{found.scale:.3g} to {' x '.join(f'{s:.2f}' for s in size)} m; standing "
         f"takes {found.torque:.2g} of {build.servo.effort:.3g} N m"
     )
@@ -229,11 +242,11 @@ def _noted(found: Fit, kind: str, stance: Stance) -> Fit:
 # One template, servo and scale: the limbs.
 
 
-def _tried(stance, phi, kind, servo, scale, settings, why):
+def _tried(stance, phi, kind, build, scale, why):
     """Cost [m] and template of one choice; None when it cannot be built."""
     here = _scaled(phi, scale)
     try:
-        template = _start(stance, kind, servo, scale, settings)
+        template = _start(stance, TEMPLATES[kind], build, scale)
         lacks = []
         for end, first in (("front", "FL"), ("hind", "RL")):
             template, lack = _fit_pair(template, end, first, here)
@@ -258,10 +271,8 @@ def _both_sides(phi: Field) -> Field:
     return larger
 
 
-def _start(stance, kind, servo, scale, settings) -> Template:
+def _start(stance, kind, build, scale) -> Template:
     """A template with its hips, knees and ankles on the lines of the legs."""
-    build = Build(servo=servo, rib=0.003, skin=settings.skin, sole_skin=settings.sole)
-    kind = TEMPLATES[kind]
     limbs = {
         end: _start_limb(stance, end, build, scale, kind is not Crouched)
         for end in ("front", "hind")
@@ -329,10 +340,10 @@ def _bent(hip, knee, ankle, upper, lower) -> tuple[float, float]:
 def narrowest(build: Build, abducts: bool) -> float:
     """Least distance of a hip from the middle, beside the torso's box [m].
 
-    The board, 53 mm wide, lies in the box between the hips' motors.
+    The board lies in the box, across, between the hips' motors.
     """
     half = build.bay[1] / 2 if abducts else build.bay[2] / 2
-    return 0.053 / 2 + build.wall + half + 3e-4
+    return Torso.board[0][1] / 2 + build.wall + half + 3e-4
 
 
 def _fit_pair(template, end, first, phi):
@@ -402,16 +413,17 @@ def _limits(template, end) -> dict[str, tuple[float, float]]:
 # The torso, the neck and the tail of the chosen template.
 
 
-def _finished(stance, phi, area, template, scale, settings) -> Fit:
+def _finished(phi, area, template, scale, tail: bool) -> Fit:
+    """The fit of a template with fitted limbs; with a tail on a joint where it may."""
     here = _scaled(phi, scale)
     template = replace(template, torso=_torso(template, here))
     template = fitted_torso(template, here, {}, CLEARANCE)
-    if settings.template is None and type(template) is Upright:
+    if tail and type(template) is Upright:
         template = _with_tail(template, here)
     template = replace(template, torso=_with_struts(template, here))
     skeleton = template.skeleton()
     lacks = _lacks(template, skeleton.links, here)
-    mass = skeleton.mass + _RHO_SKIN * settings.skin * area * scale**2
+    mass = skeleton.mass + _RHO_SKIN * template.build.skin * area * scale**2
     struts = [name for name, *_ in template.torso.struts]
     notes = () if struts else ("no room for a strut in the neck or the tail",)
     return Fit(

@@ -57,7 +57,7 @@ _GRID = 3e-3
 """Spacing of the distance grid of a body [m]."""
 
 LOST = 0.1
-"""Share of a surface's area that mending it may leave out."""
+"""Share of a surface's area that may be left out when it is mended."""
 
 _NODES = 1.5e6
 """Number of nodes of a surface's grid, about: its resolution follows its size."""
@@ -189,18 +189,19 @@ def _seen_surface(grid: DistanceGrid) -> Surface:
 def _fitted(problem, stance, grid, seen):
     """The body around a skeleton that was found, its template, and notes."""
     skin = problem.skin
-    settings = replace(problem.fit, skin=skin.wall, sole=skin.foot_wall)
     phi, area = grid, float(stance.surface.areas.sum())
-    found = fit(stance, phi, area, settings)
+    found = fit(stance, phi, area, problem.fit, skin.wall, skin.foot_wall)
     k = found.scale
     grid = DistanceGrid(
         k * grid.values, k * grid.origin, k * grid.spacing, k * grid.band
     )
     seen("fit", Fitted(_seen_surface(grid), found.skeleton, found.lacking))
     template, notes = replace(found.template, name=problem.name), found.notes
-    if found.lacking and not problem.thicken:
-        enough = enough_scale(stance, phi, area, found, settings)
-        raise NoSolution(_misfits(found, problem.name, enough))
+    if not problem.thicken:
+        if found.lacking:
+            enough = enough_scale(stance, phi, area, found, problem.fit)
+            raise NoSolution(_misfits(found, problem.name, enough))
+        return grid, template, notes
     wide = thicken(
         grid, found.skeleton, found.template.build, CLEARANCE, 0.5 * skin.folds.depth
     )
@@ -242,11 +243,15 @@ def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
         raise flaw from None
     middle = surface.vertices[surface.triangles].mean(axis=1)
     lost = float(surface.areas[grid(middle) > 2 * h].sum() / surface.areas.sum())
-    if lost > LOST:
-        raise flaw
     # The largest piece stays; marching cubes cross in a cell or two, which the grid
     # that is made of it does not see.
-    whole, report = check_surface(grid.level_set(), crossings=False)
+    body = grid.level_set()
+    whole, report = check_surface(body, crossings=False)
+    lost += float(1 - whole.areas.sum() / body.areas.sum())
+    if lost > LOST:
+        raise InvalidInput(
+            f"{flaw}; mended by itself it would lose {100 * lost:.0f} % of its area"
+        ) from None
     size = float(np.ptp(surface.vertices, axis=0).max())
     note = (
         f"{str(flaw).split(', first')[0]}: mended by winding numbers to "

@@ -40,9 +40,9 @@ class DesignProblem:
             by dotted name; with a template only.
 
     Raises:
-        InvalidInput: unless there is either a body or a surface, a template for a
-            body, and for a value out
-            of range.
+        InvalidInput: unless there is either a body or a surface, for a body without
+            template, for a scale or limits without template, and for a value out of
+            range.
     """
 
     name: str
@@ -69,6 +69,11 @@ class DesignProblem:
             raise InvalidInput(f"design {self.name}: needs a body or a surface")
         if self.template is None and self.surface is None:
             raise InvalidInput(f"design {self.name}: a body needs a template")
+        if self.template is None and (self.limits or self.scale != 1):
+            raise InvalidInput(
+                f"design {self.name}: scale and limits are for a template; without "
+                "one, give fit=FitSettings(scale=...)"
+            )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.ndimage import distance_transform_edt, label
 
 from drakebots.core.errors import NoSolution
-from drakebots.design.geometry import DistanceGrid, Surface
+from drakebots.design.geometry import DistanceGrid, Surface, turn_of
 
 _CELLS = 150
 """Number of voxels along the surface's longest side."""
@@ -37,7 +37,14 @@ _TIP = 0.6
 """Where the end of a head or a tail begins, from the feet to the tip."""
 
 _UPS = ("z", "y", "-z", "-y", "x", "-x")
-"""Axes that may point up, in the order in which they are tried."""
+"""Axes that may point up; of equally good ones the first is taken."""
+
+_LIFT = 2.0
+"""What it costs that feet hang in the air, by their height over the surface's: as much
+as this share of the surface that is not symmetric."""
+
+_OPPOSITE = {"FL": "RR", "FR": "RL", "RL": "FR", "RR": "FL"}
+"""Names of the legs once forward is the other way."""
 
 
 @dataclass(frozen=True)
@@ -99,34 +106,41 @@ def stand(
         NoSolution: when no axis gives four legs; says what was found instead.
         InvalidInput: for axes that are not perpendicular.
     """
-    best = -1, ""
+    untouched = _Cells.of(surface)
+    best, standing = (-1, ""), []
     for z in _UPS if up is None else (up,):
-        level = [a for a in "xyz" if a != z.removeprefix("-")]
-        standing = []
-        for x in level if forward is None else (forward,):
-            cells = _Cells.of(surface.turned(x, z))
+        for x in "xyz" if forward is None else (forward,):
+            if (forward is None or up is None) and x[-1:] == z[-1:]:
+                continue
+            cells = untouched.turned(x, z)
             feet, found = _feet(cells)
-            if feet is not None:
-                standing.append((cells.symmetry(), x, cells, feet))
             best = max(best, (found, f"forward {x}, up {z}"))
-        if standing:
-            # Of two axes that give four feet, that across which it is symmetric.
-            _, x, cells, feet = max(standing, key=lambda row: row[0])
-            return _placed(surface, x, z, cells, feet, forward, up)
+            if feet is None:
+                continue
+            legs = _followed(cells, feet)
+            # Islands that are one farther down are no feet.
+            if len({tuple(leg.line[0]) for leg in legs.values()}) == 4:
+                score = cells.symmetry() - _LIFT * cells.lift(legs)
+                standing.append((score, x, z, cells, legs))
+    if standing:
+        # Bent hind legs look like four to one who takes forward for up.
+        _, *found = max(standing, key=lambda row: row[0])
+        return _placed(surface, *found, forward, up)
     count, axes = best
     raise NoSolution(
-        f"surface: no four legs were found ({count} islands beside the plane of "
-        f"symmetry at most, with {axes}); give the axes by forward and up, and "
-        "a surface that stands on four legs with its feet apart"
+        f"surface: no four legs were found (at most {count} separate sections beside "
+        f"the plane of symmetry, with {axes}); give the axes by forward and up, and a "
+        "surface that stands on four legs with its feet apart"
     )
 
 
-def _placed(surface, forward, up, cells, feet, asked_forward, asked_up) -> Stance:
-    legs = _followed(cells, feet)
+def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Stance:
     if asked_forward is None and _points_back(cells, legs):
-        forward = forward.removeprefix("-") if "-" in forward else f"-{forward}"
-        cells = _Cells.of(surface.turned(forward, up))
-        legs = _followed(cells, _feet(cells)[0])
+        forward = f"-{forward}"
+        legs = {
+            _OPPOSITE[name]: Leg(leg.line * [-1, -1, 1], leg.radius, -leg.sole[::-1])
+            for name, leg in legs.items()
+        }
     x = surface.turned(forward, up).vertices
     feet = np.mean([leg.sole.mean(axis=0) for leg in legs.values()], axis=0)
     middle = np.array([*feet, x[:, 2].min()])
@@ -190,6 +204,24 @@ class _Cells:
     def of(cls, surface: Surface) -> _Cells:
         h = float(np.ptp(surface.vertices, axis=0).max()) / _CELLS
         return cls(*DistanceGrid.cells(surface, h), h)
+
+    def turned(self, forward: str, up: str) -> _Cells:
+        """As :meth:`Surface.turned`."""
+        R = turn_of(forward, up)
+        axes, signs = np.abs(R).argmax(axis=1), R.sum(axis=1)
+        last = self.origin + self.h * (np.array(self.inside.shape) - 1)
+        flipped = [k for k in range(3) if signs[k] < 0]
+        return _Cells(
+            np.flip(self.inside.transpose(axes), flipped),
+            R @ np.where(R.sum(axis=0) < 0, last, self.origin),
+            self.h,
+        )
+
+    def lift(self, legs: Mapping[str, Leg]) -> float:
+        """Height of the highest foot above the lowest node, over the whole height."""
+        z = np.flatnonzero(self.inside.any(axis=(0, 1)))
+        highest = max(leg.line[0, 2] for leg in legs.values())
+        return ((highest - self.origin[2]) / self.h - z[0]) / np.ptp(z)
 
     @property
     def middle(self) -> float:

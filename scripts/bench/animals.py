@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ class Animal:
         triangles: how many triangles its file has, about.
         blend: distance over which chains join [m].
         unit, up: unit of the file's numbers, and its upward axis ("z" or "y").
-        skew: left and right limbs differ by this along x, as in a step [m].
+        place: where in the file the middle of its feet lies [m].
     """
 
     middle: Sequence[Chain]
@@ -58,7 +58,7 @@ class Animal:
     blend: float = 0.02
     unit: str = "m"
     up: str = "z"
-    place: tuple[float, float, float] = field(default=(0.0, 0.0, 0.0))
+    place: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 ANIMALS = {
@@ -314,7 +314,6 @@ def animal_surface(name: str) -> Surface:
             parts += mirrored(cones) if twin else cones
     if animal.shell is not None:
         parts.append(Ellipsoid(*animal.shell))
-    # A shell is hollow below, as its belly is flat.
     cut = HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0])
     body = Implicit(tuple(parts), (cut,), animal.blend)
     low, high = body.bounds()

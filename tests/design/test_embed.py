@@ -65,7 +65,7 @@ def test_thin_limbs_are_named_with_the_scale_that_fits():
 
     # The scale is of the surface; the torso is not asked here.
     try:
-        embed(template, larger, say_scale=False)
+        embed(template, larger)
     except NoSolution as error:
         assert "limbs do not fit" not in str(error)
 

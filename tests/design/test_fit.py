@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,6 +76,39 @@ def test_legs_and_axes_are_found(place, axes):
     )
 
 
+def test_one_axis_is_enough():
+    """Of a file with y up that looks along z, only that is said."""
+    surface = _animal(0.04, 0.012)
+    turned = Surface(surface.vertices[:, [1, 2, 0]], surface.triangles)
+    stance = stand(turned, forward="z")
+    assert "its y up" in stance.notes[0]
+    assert stance.legs["FL"].line[0, 0] > 0 > stance.legs["RL"].line[0, 0]
+    with pytest.raises(InvalidInput, match="perpendicular"):
+        stand(turned, forward="z", up="-z")
+
+
+def test_bent_hind_legs_are_not_taken_for_four():
+    """Tail down, hocks and thighs look like four feet; they hang in the air."""
+    middle = [
+        RoundCone([-0.25, 0, 0.5], [0.25, 0, 0.5], 0.15, 0.15),
+        RoundCone([0.36, 0, 0.58], [0.60, 0, 0.74], 0.11, 0.06),
+        RoundCone([-0.36, 0, 0.55], [-0.62, 0, 0.70], 0.04, 0.02),
+    ]
+    joints = [[-0.33, 0.12, 0.45], [-0.26, 0.14, 0.3], [-0.37, 0.14, 0.14]]
+    joints += [[-0.34, 0.14, 0.04], [-0.29, 0.14, 0.035]]
+    radii = [0.10, 0.06, 0.04, 0.045, 0.04]
+    ends = pairwise(zip(joints, radii))
+    left = [RoundCone(a, b, r, s) for (a, r), (b, s) in ends]
+    left.append(RoundCone([0.28, 0.13, 0.45], [0.3, 0.14, 0.0], 0.06, 0.04))
+    cut = HalfSpaceCut([0, 0, 0.0], [0, 0, -1.0])
+    body = Implicit((*middle, *mirrored(left)), (cut,), 0.03)
+    surface = DistanceGrid.from_implicit(body, 0.012).level_set()
+    turned = Surface(surface.vertices[:, [1, 2, 0]], surface.triangles)
+    assert stand(turned, up="z").legs
+    assert "z points forward and its y up" in stand(turned).notes[0]
+    assert not stand(surface).notes
+
+
 def test_what_stands_on_no_four_legs_is_refused():
     ball = Implicit((RoundCone([-0.2, 0, 0.1], [0.2, 0, 0.1], 0.1, 0.1),))
     with pytest.raises(NoSolution, match="no four legs"):
@@ -129,6 +162,17 @@ def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
     assert 0 < wide.share < 0.7
 
 
+def test_what_no_servo_can_do_is_refused(thin):
+    stance, grid, _ = thin
+    with pytest.raises(NoSolution, match=r"needs a servo of .* make it thinner"):
+        fit(stance, grid, 0.9, FitSettings(), skin=9e-3)
+    weak = FitSettings(scale=3.0, template="crouched", servo="MG90S")
+    with pytest.raises(
+        NoSolution, match=r"servo MG90S has 0\.216; scale .* by [0-2]\."
+    ):
+        fit(stance, grid, 0.9, weak)
+
+
 def test_where_there_is_room_nothing_is_thickened():
     stance = stand(_animal(0.055))
     grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)
@@ -156,6 +200,21 @@ def test_parts_that_overlap_become_one_body():
     assert "2 separate pieces: mended" in notes[0]
 
 
+@pytest.mark.long
+def test_a_torn_surface_is_closed_unless_much_is_lost():
+    """A hole is closed; legs that hang in the air are no little thing to lose."""
+    surface = _animal(0.04, 0.012)
+    x, f = surface.vertices, surface.triangles
+    middle = x[f].mean(axis=1)
+    hole = np.linalg.norm(middle - [0.0, 0.13, 0.36], axis=1) < 0.03
+    whole, notes = _closed(Surface(x, f[~hole]))
+    assert hole.sum() > 5 and "are open: mended" in notes[0]
+    assert whole.volume == pytest.approx(surface.volume, rel=0.01)
+    gap = (middle[:, 2] > 0.17) & (middle[:, 2] < 0.2) & (np.abs(middle[:, 0]) < 0.3)
+    with pytest.raises(InvalidInput, match=r"are open.* would lose \d+ % of its area"):
+        _closed(Surface(x, f[~gap]))
+
+
 def test_settings_and_problems_refuse_what_cannot_be():
     with pytest.raises(UnknownName, match="template"):
         FitSettings(template="centipede")
@@ -164,4 +223,10 @@ def test_settings_and_problems_refuse_what_cannot_be():
     with pytest.raises(InvalidInput, match="scale"):
         FitSettings(scale=0.0)
     surface = _animal(0.04, 0.015)
-    assert replace(DesignProblem("a", surface=surface), name="b").template is None
+    with pytest.raises(InvalidInput, match="body or a surface"):
+        DesignProblem("a")
+    with pytest.raises(InvalidInput, match="needs a template"):
+        DesignProblem("a", body=Implicit((RoundCone([0, 0, 0], [1, 0, 0], 1, 1),)))
+    for given in ({"scale": 2.0}, {"limits": {"front.upper": (0.1, 0.2)}}):
+        with pytest.raises(InvalidInput, match="are for a template"):
+            DesignProblem("a", surface=surface, **given)

@@ -73,9 +73,9 @@ def brace_vertices(
         )
     owner, able = _at_plates(vertices, skeleton, touch, joint_clearance)
     candidates = np.flatnonzero(able & allowed)
-    if fewer:
+    if fewer and len(candidates):
         target = min(target, len(candidates))
-    if not target or len(candidates) < target:
+    if len(candidates) < target:
         raise InvalidInput(
             f"bracing: {len(candidates)} vertices lie near the plates of "
             f"{skeleton.name}, and {target} are requested; use a touch larger than "

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         read_surface,
         to_manifold,
         to_surface,
+        turn_of,
         write_surface,
     )
 

@@ -218,7 +218,7 @@ def _level_set(values, origin, h, level):
     return Surface(x.astype(float) * h + origin, f.astype(np.int64))
 
 
-# Kernels: triangles onto nodes, inside by parity, interpolation.
+# Kernels: triangles onto nodes, inside by winding numbers, interpolation.
 
 
 @njit(cache=True, inline="always")

@@ -92,11 +92,20 @@ class Surface:
             UnknownName: for an axis of another name.
             InvalidInput: for two axes that are not perpendicular.
         """
-        x, z = (_AXES[check_value(k, k, one_of("axis", _AXES))] for k in (forward, up))
-        if np.dot(x, z) != 0:
-            raise InvalidInput(f"forward {forward} and up {up} must be perpendicular")
-        R_NO = np.array([x, np.cross(z, x), z], float)
+        R_NO = turn_of(forward, up)
         return Surface(self.vertices @ R_NO.T, self.triangles)
+
+
+def turn_of(forward: str, up: str) -> np.ndarray:
+    """The rotation R_NO (3, 3) of old axes that makes two of them x and z.
+
+    Its rows are the new axes in the old ones; see :meth:`Surface.turned`, which raises
+    the same.
+    """
+    x, z = (_AXES[check_value(k, k, one_of("axis", _AXES))] for k in (forward, up))
+    if np.dot(x, z) != 0:
+        raise InvalidInput(f"forward {forward} and up {up} must be perpendicular")
+    return np.array([x, np.cross(z, x), z], float)
 
 
 def _cross(surface):
@@ -118,8 +127,8 @@ def read_surface(
             that cannot be metres are refused.
         scale: factor on its lengths.
         any_size: whether a surface may be of another size than robots are, because
-            it will be scaled; without a unit the first of UNITS is taken that makes
-            it plausible, if one does.
+            it will be scaled; without a unit, the first of UNITS is taken in which
+            its length is plausible, or else metres.
 
     Raises:
         FileProblem: for a file that is missing, of another format, unreadable or

@@ -30,7 +30,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
-from drakebots.design.file import SERVOS
+from drakebots.design.file import GAINS
 from drakebots.design.skeleton import skeleton_sdf, write_plates
 from drakebots.fem.mesh import TetMesh, write_mesh
 from drakebots.results import Result
@@ -93,7 +93,7 @@ def write_ankle(design: Design, folder: Path, limb: str = "FL") -> Path:
             glue=glue,
             material=material,
             second_order=mesh.regions,
-            servos=SERVOS,
+            servos=GAINS,
         ),
     )
     return path
