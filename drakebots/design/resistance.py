@@ -19,18 +19,19 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin import JointFold, in_folds
 from drakebots.fem import equilibrium
-from drakebots.fem.assembly import (
-    FemModel,
-    build_model,
-    elastic_force,
-    force_and_tangent,
-)
+from drakebots.fem.assembly import build_model, elastic_force
 from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh
-from drakebots.fem.solver import Prescribed, make_solver
+from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body
 from drakebots.skin.file import SkinnedRobot
-from drakebots.skin.frame import Glue, LinkWeights, glue_midside, glue_points
+from drakebots.skin.frame import (
+    Glue,
+    LinkWeights,
+    glue_midside,
+    glue_points,
+    glue_stiffness,
+)
 
 _TURN = np.radians(7.5)
 """Largest angle between two equilibria [rad]."""
@@ -129,20 +130,7 @@ def rest_stiffness(robot: SkinnedRobot) -> np.ndarray:
     plant.SetPositions(context, robot.rest_positions)
     _, J = glue_points(plant, context, robot.glue)
     J = J[:, [plant.GetJointByName(name).velocity_start() for name in robot.joints]]
-    return _slopes(robot.fem, robot.glue, J)
-
-
-def _slopes(fem: FemModel, glue: Glue, J: np.ndarray) -> np.ndarray:
-    """diag(J' S J), with J (3 g, m) the velocities of the glue by those of joints."""
-    values = force_and_tangent(fem, fem.rest)[1]
-    # The skin as a whole may move freely, so that a pivot would vanish: add a little.
-    diagonal = fem.pattern.diagonal
-    values[diagonal] += 1e-7 * values[diagonal].mean()
-    solver = make_solver(fem.pattern, glue.dofs)
-    solver.factor(values)
-    slope = np.einsum("ij,ik,kj->j", J, solver.schur, J, optimize=True)
-    solver.close()
-    return slope
+    return np.diag(glue_stiffness(robot.fem, robot.glue, J))
 
 
 _TRIALS = (0.2, 0.4)
@@ -203,7 +191,7 @@ def fold_moduli(
         second = mesh.regions if order == 2 else ()
         fem = build_model(mesh, {**materials, **soft}, quadratic=second)
         on = glue_midside(held, fem.space) if second else held
-        found = _slopes(fem, on, _hinge_columns(skeleton, on))
+        found = np.diag(glue_stiffness(fem, on, _hinge_columns(skeleton, on)))
         found = np.log(np.maximum(found, 1e-9))  # links without glue are free
         return np.array([found[rows].mean() for rows in joints])
 

@@ -1,8 +1,9 @@
 """Figures of quad-robots' plans and tracking runs.
 
 :func:`plot_plan` draws the kinds "quads.plan", "quads.space_time" and "quads.frames",
-:func:`plot_track` the kinds "quads.track" and "quads.sap_track". The panels are
-functions of their own, for figures of experiments.
+:func:`plot_track` the kinds "quads.track" and "quads.sap_track", and
+:func:`plot_control` "quads.control". The panels are functions of their own, for figures
+of experiments.
 """
 
 from __future__ import annotations
@@ -58,16 +59,29 @@ def plot_track(result: Result, path: str | Path) -> Path:
     return _save(result, path, lambda axes, _: draw_com(axes, runs), _draw_tilt)
 
 
-def plot_control(result: Result, path: Path) -> Path:
-    """A run under control: speed, tilt, loads of the feet and torques."""
+def plot_control(result: Result, path: str | Path) -> Path:
+    """Draws displacement, tilt, loads of the feet and torques of a run under control.
+
+    Args:
+        result: a run of :func:`~drakebots.robots.quads.control.control`.
+        path: file to write (.png, .pdf, .svg).
+
+    Raises:
+        InvalidInput: for the ending.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
     data, figure = result.data, Figure(figsize=(8, 8), layout="constrained")
     grid = figure.subplots(4, 1, sharex=True)
-    t, base = data.time.values, data.base.values
+    t, moved = (
+        data.time.values,
+        data.base_position.values - data.base_position.values[0],
+    )
+    tilt = np.degrees(data.base_rpy.values)
     for k, colour in zip((0, 1), COLOURS):
-        grid[0].plot(t, base[:, k] - base[0, k], color=colour, label="xy"[k])
-    grid[0].set_ylabel("way [m]")
-    for name, k, colour in (("roll", 5, COLOURS[0]), ("pitch", 4, COLOURS[1])):
-        grid[1].plot(t, np.degrees(base[:, k]), color=colour, label=name)
+        grid[0].plot(t, moved[:, k], color=colour, label="xy"[k])
+        grid[1].plot(t, tilt[:, k], color=colour, label=("roll", "pitch")[k])
+    grid[0].set_ylabel("moved by [m]")
     grid[1].set_ylabel("tilt [degrees]")
     feet = [str(name).rpartition("_")[0] for name in data.patch.values]
     for foot, colour in zip(dict.fromkeys(feet), COLOURS):
@@ -78,9 +92,11 @@ def plot_control(result: Result, path: Path) -> Path:
     draw_torques(grid[3], result)
     for push in result.metrics.get("pushes", ()):
         for axes in grid:
-            axes.axvspan(push["time"], push["time"] + push["duration"], color=BAR)
+            end = push["time"] + push["duration"]
+            axes.axvspan(push["time"], end, color=BAR, alpha=0.4, lw=0)
     for axes in grid:
         tidy(axes)
+        axes.label_outer()
     for axes in grid[:3]:
         legend_beside(axes)
     figure.suptitle(f"{literal(result.model)}: {literal(result.message)}")

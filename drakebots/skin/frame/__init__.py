@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Glue,
         glue_by_radius,
         glue_midside,
+        glue_stiffness,
         glue_vertices,
     )
     from drakebots.skin.frame.laws import (

@@ -16,7 +16,8 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, one_of, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly import Space
+from drakebots.fem.assembly import FemModel, Space, force_and_tangent
+from drakebots.fem.solver import make_solver
 from drakebots.model import find_body
 
 BETWEEN = ("refuse", "nearest", "leave")
@@ -100,6 +101,32 @@ def _refuse_twice(vertices, bodies):
         raise InvalidInput(
             f"glue vertex {unique[np.argmax(count)]}: listed twice; list it once"
         )
+
+
+def glue_stiffness(model: FemModel, glue: Glue, J: np.ndarray) -> np.ndarray:
+    """Static stiffness of a skin at rest against motions of its glue, without weight.
+
+        K = J' S J,  S = A_cc - A_ci A_ii^-1 A_ic the condensed stiffness of the skin
+
+    Args:
+        model: the skin, stress-free at rest.
+        glue: its glue, of g vertices.
+        J: velocities of the glue per speed of each of m joints (3 g, m).
+
+    Returns:
+        K (m, m) [N m/rad], symmetric.
+    """
+    values = force_and_tangent(model, model.rest)[1]
+    # A free skin's A is singular, which PARDISO refuses. Springs of every node to the
+    # world make it definite: at 1e-7 of the diagonal they are 4 % of the torque of a
+    # knee, here 4e-6 of it.
+    diagonal = model.pattern.diagonal
+    values[diagonal] += 1e-11 * values[diagonal].mean()
+    solver = make_solver(model.pattern, glue.dofs)
+    solver.factor(values)
+    K = J.T @ solver.schur @ J
+    solver.close()
+    return (K + K.T) / 2
 
 
 def glue_midside(glue: Glue, space: Space) -> Glue:

@@ -3,12 +3,11 @@
 The skin's mass is welded to the links that its nodes are nearest to, and its elasticity
 is a spring at every joint,
 
-    tau = -K_jj (q_j - q_rest,j),   K = B' J' S J B
+    tau = -K_jj (q_j - q_rest,j)
 
-with S the skin's static stiffness at rest, condensed to its glue, and J the glue's
-Jacobian: the torques that hold the joints a little away from rest, slowly. K is nearly
-diagonal (the monster's largest other entry is 5 % of the diagonal). What this leaves
-out is the skin's own motion, its stiffening where folds close, and its sag.
+with K the skin's static stiffness at rest (`LinkSkin.stiffness`). K is nearly diagonal
+(the monster's largest other entry is 5 % of the diagonal). What this leaves out is the
+skin's own motion, its stiffening where folds close, and its sag.
 
 A foot touches the ground at two points, heel and toe: a sole that the robot, whose
 ankles only pitch, can press with in front or behind but not at one side.
@@ -25,11 +24,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.model import Point
 from drakebots.multibody import Robot, build_robot
 from drakebots.robots.quads.robot import PlannedRobot
-from drakebots.skin.frame import ReducedSystem
 from drakebots.trajopt.mpc import follow_feet
-
-SLOW = 1e3
-"""A time step in which inertia is nothing beside stiffness [s]."""
 
 REACH = 0.9
 """Share of a sole's half length at which heel and toe are."""
@@ -42,18 +37,10 @@ MISS = 2e-3
 """Largest distance of a sole from the ground in a standing pose [m]."""
 
 
-def joint_stiffness(robot: PlannedRobot) -> np.ndarray:
-    """K of the skin at rest (m, m) [N m/rad]."""
-    stepper = robot.skinned.stepper(SLOW)
-    frame = stepper.frame(stepper.start())
-    A, B = frame.skeleton.A, frame.skeleton.B
-    return B.T @ (ReducedSystem(frame, stepper.solver).matrix - A) @ B
-
-
 def believed_robot(robot: PlannedRobot) -> Robot:
     """The rigid robot, in Euler coordinates, with heels and toes as its feet."""
     quad, carried = robot.quad, robot.link_skin
-    springs = dict(zip(quad.joints, np.diag(joint_stiffness(robot))))
+    springs = dict(zip(quad.coordinates[6:], np.diag(carried.stiffness)))
 
     def prepare(plant):
         for name, row in zip(carried.bodies, carried.inertia):

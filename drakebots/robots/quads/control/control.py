@@ -178,8 +178,8 @@ def control(
     Returns:
         A result of kind "quads.control" with the variables of
         :func:`~drakebots.skin.simulate.simulate_skinned`; also command (step, joint),
-        the servo targets [rad], base (time, 6): x y z yaw pitch roll [m, rad], and by
-        solve solve_seconds and solve_ok. It failed if the robot fell.
+        the servo targets [rad], base_position (time, 3) [m] and base_rpy (time, 3)
+        [rad], and by solve solve_seconds and solve_ok. It failed if the robot fell.
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
@@ -380,11 +380,12 @@ class _Run:
     def dataset(self):
         data = self.record.dataset()
         base = np.array(self.base)
-        data["base"] = (("time", "coordinate"), base, {"units": "m, rad"})
+        data["base_position"] = (("time", "axis"), base[:, :3], {"units": "m"})
+        data["base_rpy"] = (("time", "angle"), base[:, [5, 4, 3]], {"units": "rad"})
         data["command"] = (("step", "joint"), np.array(self.sent), {"units": "rad"})
         data["solve_seconds"] = ("solve", np.array(self.seconds), {"units": "s"})
         data["solve_ok"] = ("solve", np.array(self.ok, int), {"units": "1"})
-        return data.assign_coords(coordinate=["x", "y", "z", "yaw", "pitch", "roll"])
+        return data.assign_coords(angle=["roll", "pitch", "yaw"])
 
     def metrics(self) -> dict:
         base, problem = np.array(self.base), self.problem

@@ -25,12 +25,11 @@ from scipy.spatial import cKDTree
 
 from drakebots.core.checks import array, check, check_types
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.assembly import FemModel, force_and_tangent
-from drakebots.fem.solver import make_solver
+from drakebots.fem.assembly import FemModel
 from drakebots.model import find_body
 from drakebots.robots.quads.robot.quad import Quad
 from drakebots.skin.file import SkinnedRobot
-from drakebots.skin.frame import Glue, glue_points
+from drakebots.skin.frame import Glue, glue_points, glue_stiffness
 
 WEAK = 0.01
 """Share of sqrt(K_ii K_jj) below which an entry K_ij of the skin's stiffness is left
@@ -120,26 +119,18 @@ class LinkSkin:
 def joint_stiffness(robot: SkinnedRobot, joints: Sequence[str]) -> np.ndarray:
     """Stiffness of a skin against turns of joints at rest (m, m) [N m/rad].
 
-        K = J' S J,  S the stiffness of the skin condensed onto its glue,
-                     J the velocities of the glue per speed of the joints
+    Entries that couple two joints by less than :data:`WEAK` are left out of that of
+    :func:`~drakebots.skin.frame.glue.glue_stiffness`.
 
     Args:
         robot: robot whose skin is stress-free in the rest pose.
         joints: names of joints, in the order of K.
     """
-    plant, context, fem = robot.plant, robot.context, robot.fem
+    plant, context = robot.plant, robot.context
     plant.SetPositions(context, robot.rest_positions)
     _, J = glue_points(plant, context, robot.glue)
     J = J[:, [plant.GetJointByName(name).velocity_start() for name in joints]]
-    values = force_and_tangent(fem, fem.rest)[1]
-    # The skin as a whole may move freely, so that a pivot would vanish: add a little.
-    diagonal = fem.pattern.diagonal
-    values[diagonal] += 1e-7 * values[diagonal].mean()
-    solver = make_solver(fem.pattern, robot.glue.dofs)
-    solver.factor(values)
-    K = J.T @ solver.schur @ J
-    solver.close()
-    K = (K + K.T) / 2
+    K = glue_stiffness(robot.fem, robot.glue, J)
     size = np.sqrt(np.outer(np.diag(K), np.diag(K)))
     return np.where(np.abs(K) < WEAK * size, 0.0, K)
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydrake.multibody.tree import MultibodyForces
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Verdict
-from drakebots.fem import equilibrium
-from drakebots.fem.assembly import elastic_energy
-from drakebots.fem.solver import Prescribed
 from drakebots.robots.quads.control import (
     Control,
     Push,
@@ -21,10 +19,10 @@ from drakebots.robots.quads.control import (
     build,
     control,
 )
-from drakebots.robots.quads.control.believed import joint_stiffness, standing
+from drakebots.robots.quads.control.believed import standing
 from drakebots.robots.quads.control.ground import BoxOn
 from drakebots.robots.quads.robot import load_planned
-from drakebots.skin.frame import PatchContact, glue_points
+from drakebots.skin.frame import PatchContact
 from drakebots.trajopt import Flat, Slope, Step
 from drakebots.trajopt.mpc import Way
 from tests.helpers.small_quad import small_quad
@@ -52,24 +50,23 @@ def test_it_believes_in_the_skins_mass(robot, believed):
     assert np.allclose(com, quad.com(q, inertia)[0], atol=1e-9)
 
 
-def test_springs_are_the_skins_energy(robot):
-    """Half K d^2 is the energy of the skin whose glue follows a joint by d, slowly."""
-    K = joint_stiffness(robot)
-    assert np.allclose(K, K.T, atol=1e-6 * np.abs(K).max())
-    stepper, model = robot.skinned.stepper(5e-3), robot.skinned.fem
-    for joint in np.argsort(-np.diag(K))[:2]:
-        d, q = 0.01, robot.skinned.rest_positions.copy()
-        q[stepper.actuated[joint]] += d
-        stepper.pose(q, np.zeros(stepper.plant.num_velocities()))
-        held = glue_points(stepper.plant, stepper.context, stepper.glue)[0]
-        found = equilibrium(
-            model,
-            Prescribed(stepper.glue.vertices, lambda share, held=held: held),
-            gravity=np.zeros(3),
-        )
-        assert found.converged
-        energy = elastic_energy(model, found.positions)
-        assert energy == pytest.approx(0.5 * K[joint, joint] * d**2, rel=0.05)
+def test_it_believes_in_the_skins_stiffness(robot, believed):
+    """At rest without speed, gravity aside, a turned joint is pushed back by K_jj d."""
+    plant, quad = believed.plant, robot.quad
+    context, zero = plant.CreateDefaultContext(), np.zeros(quad.nv)
+    forces = MultibodyForces(plant)
+
+    def springs(q):
+        plant.SetPositions(context, q)
+        plant.CalcForceElementsContribution(context, forces)
+        total = plant.CalcInverseDynamics(context, zero, forces)
+        return plant.CalcGravityGeneralizedForces(context) + total
+
+    assert np.abs(springs(quad.rest)).max() < 1e-9
+    d = 0.1
+    turned = springs(quad.rest + np.r_[np.zeros(6), np.full(quad.nv - 6, d)])
+    assert turned[6:] == pytest.approx(d * np.diag(robot.link_skin.stiffness))
+    assert turned[6:].max() > 0.2
 
 
 def test_flat_terrain_is_the_plain_ground(robot):
