@@ -20,14 +20,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from numbers import Real
-from pathlib import PurePath
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -51,7 +49,6 @@ Where 0 is allowed, so is what is nearly 0."""
 
 MOST = 2**31 - 1
 """The largest whole number, unless a field has its own limit: C's largest int."""
-
 
 MOST_THREADS = 1024
 """More threads are a slip; a solver would try to start them."""
@@ -99,68 +96,61 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
 
 
 def check_types(owner: Any, what: str) -> None:
-    """Refuses plain values in fields that hold objects, arrays or lists, by annotation.
+    """Refuses fields of a dataclass that cannot stand for their annotated types.
 
-    Numbers, texts and lists where a class is annotated, what is no array of numbers for
-    an array, and scalars for a list; a text may stand for a path, and objects of other
-    classes for the class.
-    Call it first, in a `__post_init__` that uses such fields.
+    Where a class is annotated, numbers, texts and lists are refused, and objects of
+    other classes are not, which may have its methods. Scalars and 0-d arrays of numpy
+    are numbers, a text may be a path, nested lists an array, any sequence another.
+    Call it first in a `__post_init__` that uses such fields. The module must import
+    what its annotations name, not only for type checkers.
+
+    Args:
+        owner, what: as in :func:`check`.
 
     Raises:
         InvalidInput: naming the field and its type.
     """
-    for name, (hint, default) in _hints(cast(Hashable, type(owner))).items():
-        value = getattr(owner, name)
-        if value is not default and not _may_be(value, hint):
+    for name, hint in _hints(type(owner)).items():
+        # What __post_init__ makes is not there yet.
+        if name in vars(owner) and not _may_be(vars(owner)[name], hint):
             label = getattr(hint, "__name__", str(hint)).replace("typing.", "")
-            place = f"{what}: {name}" if what else name
-            shown = f"got {_shown(value)}"
-            raise InvalidInput(f"{place} must be of type {label}, {shown}")
+            place, got = f"{what}: {name}" if what else name, vars(owner)[name]
+            raise InvalidInput(f"{place} must be of type {label}, got {_shown(got)}")
 
 
-@cache
-def _hints(kind: Any) -> dict[str, tuple[Any, Any]]:
-    found = {}
-    # What __post_init__ makes is not there yet.
-    for entry in (field for field in fields(kind) if field.init):
-        spaces = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
-        for space in spaces:
-            try:
-                hint = eval(str(entry.type), dict(space))  # our own annotations
-            except Exception:
-                continue  # what is imported for type checkers only
-            found[entry.name] = (hint, entry.default)
-            break
-    return found
+_hints = cache(get_type_hints)
+
+_TAKEN: dict[Any, Any] = {
+    float: Real | np.ndarray,
+    int: Real | np.ndarray,
+    bool: bool | np.bool_,
+    str: str,
+    Path: str | os.PathLike,
+    NoneType: NoneType,
+}
+"""What stands for a plain type; the rules of :func:`check` look at its value."""
 
 
 def _may_be(value: Any, hint: Any) -> bool:
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
         return any(_may_be(value, one) for one in inner)
-    if hint is Any:
+    if kind is Any or not isinstance(kind, type):
         return True
-    if origin is None and hint in (float, int):
-        return isinstance(value, Real | np.ndarray) and not isinstance(value, np.bool_)
-    if origin is None and hint is str:
-        return isinstance(value, str)
-    if hint is np.ndarray:
+    if kind in _TAKEN:
+        return isinstance(value, _TAKEN[kind])
+    if kind is np.ndarray:
         return not _is_plain(value) or _is_numbers(value)
-    if isinstance(hint, type) and issubclass(hint, PurePath):
-        return isinstance(value, str | hint)
-    kind = origin or hint
-    if not isinstance(kind, type):
-        return True
-    if kind is NoneType:
-        return value is None
-    if issubclass(kind, tuple | list) or kind is Sequence:
-        listed = not _is_plain(value) or isinstance(value, tuple | list | range)
-        if isinstance(value, np.ndarray):
-            return value.ndim > 0 and value.dtype.kind in "biufU"
-        each = inner[0] if len(inner) == 2 and inner[1] is ... else None
-        each = inner[0] if kind is not tuple and inner else each
-        return listed and (each is None or all(_may_be(v, each) for v in value))
-    return isinstance(value, kind) or not _is_plain(value)
+    if not (issubclass(kind, tuple | list) or kind is Sequence):
+        return isinstance(value, kind) or not _is_plain(value)
+    if isinstance(value, np.ndarray):
+        listed = value.ndim > 0
+    else:
+        listed = isinstance(value, tuple | list | range) or not _is_plain(value)
+    alike = kind is not tuple or (len(inner) == 2 and inner[1] is ...)
+    return listed and (
+        not (alike and inner) or all(_may_be(item, inner[0]) for item in value)
+    )
 
 
 def _is_plain(value: Any) -> bool:
@@ -205,15 +195,17 @@ def between(
 
 def whole(least: int = 0, most: int | None = None) -> Rule:
     """A whole number >= least, and <= most (:data:`MOST`); stored as an int."""
-    words = f"a whole number >= {least}"
-    words += f" and <= {most}" if most is not None else ""
-    most = MOST if most is None else most
+    limit = MOST if most is None else most
+    short = f"a whole number >= {least}"
+    whole_words = f"{short} and <= {limit}"
+    words = short if most is None else whole_words
 
     def rule(value: Any) -> int:
         number = _real(value, words)
-        if number % 1 or number < least or number > most:
-            known = number % 1 or number < least or "<=" in words
-            raise Refused(words if known else f"{words} and <= {most}")
+        if number > limit:
+            raise Refused(whole_words)
+        if number % 1 or number < least:
+            raise Refused(words)
         return value if type(value) is int else int(number)
 
     return rule
@@ -275,9 +267,9 @@ def array(
         )
         if not (fits and numbers.dtype.kind in kinds and np.isfinite(numbers).all()):
             raise Refused(words)
-        numbers = numbers.astype(int if integers else float)
-        if numbers.size and abs(numbers).max() > most:
+        if abs(numbers.astype(float)).max(initial=0.0) > most:
             raise Refused(_words(f"{words}, none larger than {most:g}", unit))
+        numbers = numbers.astype(int if integers else float)
         if entry is not None and numbers.size:
             entry(float(numbers.min()))
             entry(float(numbers.max()))
@@ -288,7 +280,7 @@ def array(
 
 
 def numeric() -> Rule:
-    """An array of real numbers of any shape, NaN too: for who checks shapes himself."""
+    """An array of real numbers, NaN too, whose shape the caller checks."""
     words = "an array of numbers"
 
     def rule(value: Any) -> np.ndarray:
@@ -313,7 +305,12 @@ def interval(unit: str = "") -> Rule:
 
 
 def instance(kind: Any, what: str = "") -> Rule:
-    """An object of a class, or of one that is made from it; or of one of several."""
+    """An object of a class, or of one of several.
+
+    Args:
+        kind: the class, or a union of classes.
+        what: such an object is, for the message; by default "a" and the class's name.
+    """
 
     def rule(value: Any) -> Any:
         if not isinstance(value, kind):
@@ -365,8 +362,7 @@ def check_memory(what: str, count: float, each: float = 8.0) -> None:
     """Refuses a plan, a log or a table that does not fit into memory, unbuilt.
 
     Args:
-        what: what it is and how to make it smaller: "a log of 3e9 samples (log less
-            often)".
+        what: it is, e.g. "a log of 3e9 samples".
         count: of its items.
         each: bytes of an item.
 

@@ -39,6 +39,8 @@ _LAYOUT = {
     "input_name": "input_limit",
     "time motor, time joint": "torque",
     "time link axis [N]": "link_force",
+    "time patch axis [N]": "patch_force contact_force",
+    "time patch axis [m]": "patch_position",
     "time [1]": "half_cycle worst_volume_ratio",
     "time [rad]": "heading",
     "time limb [rad]": "alpha alpha_ref",
@@ -60,6 +62,7 @@ _SIZES = {"axis": (2, 3), "angle": (3,), "wxyz": (4,), "corner": (3,)}
 _LABELLED = (
     *("axis", "angle", "foot", "coordinate", "rate", "position_name", "velocity_name"),
     *("actuator", "leg", "marker", "limb", "input_name", "motor", "joint", "link"),
+    "patch",
 )
 """Dimensions whose items have names."""
 
@@ -78,6 +81,14 @@ _NEEDED = {
     " voxel_quaternion actuator_command",
     "voxels.plan": "control node_position actuator_node actuator_axis",
     "gecko.simulation": "marker_position heading alpha fixation",
+    # What these lack is left out of their pictures; what they have is looked at.
+    "skin.simulation": "",
+    "quads.plan": "",
+    "quads.space_time": "",
+    "quads.frames": "",
+    "quads.control": "",
+    "quads.track": "",
+    "quads.sap_track": "",
 }
 """Variables without which a kind cannot be drawn or executed."""
 

@@ -77,6 +77,7 @@ def skinned(folder, vertices, frames, seconds):
             "time": ("time", time, s),
             "skin_time": ("skin_time", skin_time, s),
             "position_name": ["rods_knee"],
+            "axis": list("xyz"),
         },
     )
     return made_result("rods", data, sdf)

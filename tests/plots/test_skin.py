@@ -50,6 +50,7 @@ def result(tmp_path):
             "time": ("time", TIMES, {"units": "s"}),
             "skin_time": ("skin_time", TIMES[::2], {"units": "s"}),
             "position_name": ["leg_knee", "leg_hip"],
+            "axis": list("xyz"),
             "joint": ["hip", "knee"],
         },
     )
