@@ -1,8 +1,8 @@
 """Runs inputs in forked children, within limits of time and memory, and judges them.
 
-    with Children(jobs=2) as children:
-        children.give(family, seeds)        # a batch: one child does one after another
-        for outcome in children.ended():
+    with Children({"urdf": family}, 2, folder) as children:
+        children.give("urdf", range(25))    # a batch: one child does one after another
+        for outcome in children.finish():
             print(outcome.family, outcome.seed, outcome.word)
 
 The parent imports drakebots once; a fork then costs some 20 ms where a start costs

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -149,9 +149,7 @@ def _scenario(random: Random) -> Case:
     command = random.choice(("simulate", "simulate", "plan"))
     name = {"simulate": "trot.yaml", "plan": "walk.yaml"}[command]
     tree = yaml.safe_load(_text("examples", name))
-    tree |= {"time_limit": 0.3, "nonsense": 1} if random.random() < 0.8 else {}
-    if random.random() < 0.7:
-        tree.pop("nonsense", None)
+    tree["time_limit"] = 0.3
     robot = random.choice(("hamr", "gecko", "voxel", "skinned_leg", "my_robot.urdf"))
     if random.random() < 0.3:
         tree = {command: robot, "time_limit": 0.3}
@@ -439,12 +437,6 @@ def seeded(name: str, make: Callable[[Random], Case]) -> Family:
     def family(seed: int) -> Case:
         case = make(Random(f"{name} {seed}"))
         label = " ".join(word if len(word) < 60 else "..." for word in case.argv)
-        return Case(
-            case.argv,
-            case.files,
-            case.call,
-            case.seconds,
-            case.label or re.sub(r"\s+", " ", label),
-        )
+        return replace(case, label=case.label or " ".join(label.split()))
 
     return family

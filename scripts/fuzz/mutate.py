@@ -15,7 +15,7 @@ import json
 import re
 import struct
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -283,7 +283,10 @@ def edited_vtk(random: Random, content: bytes) -> bytes:
         odd = (0, -1, 1, 2**31, 2**62, 10**6)
         reals = (float("nan"), float("inf"), 1e300, 0.0)
         data[at : at + 8] = random.choice(
-            (struct.pack(">q", random.choice(odd)), struct.pack(">d", *reals[:1]))
+            (
+                struct.pack(">q", random.choice(odd)),
+                struct.pack(">d", random.choice(reals)),
+            )
         )
     return bytes(data)
 
@@ -304,6 +307,3 @@ def edited_vtu(random: Random, text: str) -> bytes:
     file = BytesIO()
     ET.ElementTree(root).write(file)
     return file.getvalue()
-
-
-Edit = Callable[..., bytes]

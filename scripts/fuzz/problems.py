@@ -1,7 +1,7 @@
 """Inputs that are calls: every field of every public problem with wrong types.
 
-A seed is a problem and a field of it, with all of :data:`values`. Each is refused with
-a line of ours that names the field, or taken.
+A seed is a field of a problem and one of :func:`values`. It is refused with a line of
+ours that names the field, or taken.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _targets() -> tuple[tuple[type, str], ...]:
 
 
 def types_family() -> Family:
-    """Fields and values in turn: 70 values for each field of each problem."""
+    """Each of the values in each field of each problem, in a scattered order."""
     every = values()
 
     def family(seed: int) -> Case:
@@ -116,6 +116,8 @@ def types_family() -> Family:
 
 
 def maker(kind: type, name: str, value: Any) -> Callable[[], object]:
+    """What makes a problem with a value in a field, and in those without a default."""
+
     def call() -> object:
         base = sound(kind)
         if base is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -20,13 +21,12 @@ from drakebots.trajopt.locomotion import LocomotionProblem
 from tests.helpers.result_samples import make
 from tests.helpers.scripts import load_script
 
-hard = load_script("hard.py")
-children, formats = (
-    pytest.importorskip(f"fuzz.{name}") for name in ("children", "formats")
+hard = load_script("hard.py")  # which lets Python find fuzz
+children, formats, problems = (
+    importlib.import_module(f"fuzz.{name}")
+    for name in ("children", "formats", "problems")
 )
-problems = pytest.importorskip("fuzz.problems")
 
-PLAN = LocomotionProblem
 SEEDS = Path(__file__).parent / "seeds"
 
 
