@@ -14,11 +14,13 @@ from drakebots.fem.solver.base import SparseSolver
 DEFINITE, INDEFINITE = 2, -2
 """PARDISO's types of real symmetric matrices."""
 
+SINGULAR = "the matrix is singular or not positive definite"
+
 MESSAGES = {
     -1: "input inconsistent",
     -2: "not enough memory",
     -3: "reordering problem",
-    -4: "zero or negative pivot: the matrix is singular or not positive definite",
+    -4: f"zero or negative pivot: {SINGULAR}",
     -7: "the diagonal matrix is singular",
     -8: "integer overflow: the matrix is too large for 32-bit indices",
 }
@@ -56,11 +58,12 @@ class PardisoSolver(SparseSolver):
         self._iparm = np.zeros(64, np.int32)
         self._iparm[0] = 1  # use these values, not the defaults
         self._iparm[1] = 2  # nested dissection
-        self._iparm[9] = 8  # perturb pivots below 1e-8 (indefinite only)
+        self._iparm[9] = 11  # replace pivots below 1e-11 (indefinite only)
         self._iparm[20] = 1  # 1 x 1 and 2 x 2 pivots
         self._iparm[23] = int(definite)  # two-level factorization
         self._iparm[27] = int(not self.exact)
         self._iparm[34] = 1  # indices from 0
+        self._iparm[55] = 1  # keep the pivots for pardiso_getdiag
         self._indptr = np.ascontiguousarray(pattern.indptr, np.int32)
         self._indices = np.ascontiguousarray(pattern.indices, np.int32)
         self._mark = np.zeros(pattern.size, np.int32)
@@ -83,6 +86,7 @@ class PardisoSolver(SparseSolver):
             self._call(11, None, None)
             self._analysed = True
         self._call(22, None, S)
+        self._check_pivots()
         self._factored = True
         if k:
             S = S[np.ix_(self._order, self._order)].astype(float)
@@ -122,6 +126,38 @@ class PardisoSolver(SparseSolver):
         if not sys.is_finalizing() and getattr(self, "_analysed", False):
             self.close()
 
+    def _check_pivots(self):
+        """Refuses what is singular up to rounding, which PARDISO takes.
+
+        Whether the last pivot of a singular matrix is above zero is a matter of chance;
+        an indefinite factorization replaces it, and answers for another matrix. Answers
+        of single precision are refined, and those of singular matrices do not converge.
+
+        Raises:
+            NoSolution: where a pivot is no larger than its rounding errors.
+        """
+        replaced = int(self._iparm[13])
+        if self._type == INDEFINITE and replaced:
+            raise NoSolution(f"pardiso: {replaced} pivots are zero: {SINGULAR}")
+        if self._type == INDEFINITE or not self.exact:
+            return
+        pivots, given = np.empty((2, self.pattern.size), self._real)
+        error = ctypes.c_int32(0)
+        self._mkl.pardiso_getdiag(
+            _pointer(self._handle),
+            _pointer(pivots),
+            _pointer(given),
+            _number(1),
+            ctypes.byref(error),
+        )
+        pivots = pivots[: pivots.size - len(self.kept)]  # the kept ones are last
+        least, most = pivots.min(initial=np.inf), pivots.max(initial=0.0)
+        if not least > self.pattern.size * np.finfo(float).eps * most:
+            raise NoSolution(
+                f"pardiso: the smallest pivot is {least:.1e} beside {most:.1e}: "
+                f"{SINGULAR}"
+            )
+
     def _sweep(self, phase, b):
         self._check_factored()
         x = np.empty_like(b, order="F")
@@ -129,33 +165,27 @@ class PardisoSolver(SparseSolver):
         return x
 
     def _call(self, phase, b, x):
-        def pointer(array):
-            return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
-
-        def number(value):
-            return ctypes.byref(ctypes.c_int32(value))
-
         columns = 1 if b is None or b.ndim == 1 else b.shape[1]
         error = ctypes.c_int32(0)
         before = 0
         if self._threads:
             before = self._mkl.MKL_Set_Num_Threads_Local(int(self._threads))
         self._mkl.pardiso(
-            pointer(self._handle),
-            number(1),
-            number(1),
-            number(self._type),
-            number(phase),
-            number(self.pattern.size),
-            pointer(self._values),
-            pointer(self._indptr),
-            pointer(self._indices),
-            pointer(self._mark),
-            number(columns),
-            pointer(self._iparm),
-            number(0),
-            pointer(b),
-            pointer(x),
+            _pointer(self._handle),
+            _number(1),
+            _number(1),
+            _number(self._type),
+            _number(phase),
+            _number(self.pattern.size),
+            _pointer(self._values),
+            _pointer(self._indptr),
+            _pointer(self._indices),
+            _pointer(self._mark),
+            _number(columns),
+            _pointer(self._iparm),
+            _number(0),
+            _pointer(b),
+            _pointer(x),
             ctypes.byref(error),
         )
         if self._threads:
@@ -163,3 +193,11 @@ class PardisoSolver(SparseSolver):
         if error.value:
             reason = MESSAGES.get(error.value, "internal error")
             raise NoSolution(f"pardiso: {reason} (code {error.value}, phase {phase})")
+
+
+def _pointer(array):
+    return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
+
+
+def _number(value):
+    return ctypes.byref(ctypes.c_int32(value))
