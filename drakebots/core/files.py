@@ -333,7 +333,8 @@ def claimed(paths: Iterable[Path]) -> Iterator[None]:
     """While it lasts, these files are this run's to write: another's claim is refused.
 
     A claim is a lock of a hidden file beside the output, which ends with the process,
-    whatever ends it. File systems without locks know no claims.
+    whatever ends it. File systems without locks, and folders that cannot be written,
+    know no claims.
 
     Args:
         paths: as :func:`check_output` returns them.
@@ -351,7 +352,10 @@ def claimed(paths: Iterable[Path]) -> Iterator[None]:
 def _claimed(target: Path) -> Iterator[None]:
     claim, file = target.with_name(f".{target.name}.claim"), None
     while file is None:
-        file = os.open(claim, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            file = os.open(claim, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            break
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -368,8 +372,9 @@ def _claimed(target: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _remove(claim)
-        os.close(file)
+        if file is not None:
+            _remove(claim)
+            os.close(file)
 
 
 def _is_open(path: Path, file: int) -> bool:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,4 +179,6 @@ except FileProblem as error:
     sys.exit("another run" in str(error) and 7)"""
         assert killed(code, path) == 7
     assert killed("with claimed([path]): pass", path) == 0
+    with claimed([Path("/proc/a folder that cannot be written")]):
+        pass
     assert list(tmp_path.iterdir()) == []

@@ -147,16 +147,15 @@ def _hull_known(path: Path) -> Path:
 
 
 def _with_own_files(path: Path) -> Path:
-    """A mesh as Meshcat may have it: with no file that is not of the mesh.
+    """A mesh that names no file but its own, as Meshcat copies what a mesh names.
 
-    Meshcat copies into a page whatever an .obj names as its library of materials, a
-    library as its textures, and a .gltf as buffers and images. An .obj goes without its
-    materials where one is missing (Meshcat complains of each that it cannot open), is
-    another file of the machine, or none of a library's kind; a color of the model is
-    used then. A .gltf is refused.
+    That are the library of materials of an .obj, the library's textures, and the
+    buffers and images of a .gltf. An .obj goes without all its materials, and takes the
+    color of the model, where one of its libraries is missing (Meshcat complains of each
+    that it cannot open), is no library, or is no file near the mesh.
 
     Raises:
-        ModelProblem: for a .gltf that names a file which is not near it.
+        ModelProblem: for a .gltf that names a file which is not below its folder.
     """
     if path.suffix.lower() == ".vtk":
         return path
@@ -175,18 +174,16 @@ def _with_own_files(path: Path) -> Path:
         return path
     if any((path.parent / name).exists() for name in lost):
         warnings.warn(
-            f"{path}: drawn without its materials, for {lost[0]} is none of a library "
-            "and its pictures near the mesh",
+            f"{path}: drawn without its materials; {lost[0]} must be a library of "
+            "materials below the folder that holds the mesh's, and its pictures too",
             DrakebotsWarning,
             stacklevel=2,
         )
     target = mesh_cache() / f"{path.stem}-plain{_VERSION}-{_digest(path)}.obj"
     if not target.is_file():
         lines = re.compile(r"^.*mtllib.*$|^usemtl\b.*$", re.MULTILINE)
-        # A library's name may stand a line below its word.
-        plain = lines.sub("", text).replace("mtllib", "")
         with replacing(target) as file:
-            file.write_text(plain, encoding="utf-8")
+            file.write_text(lines.sub("", text), encoding="utf-8")
     return target
 
 
@@ -213,7 +210,7 @@ def _is_library(mesh: Path, library: Path) -> bool:
         library.parent / word.strip("\"'")
         for line in lines
         if re.match(r"\s*(map_|bump|disp|decal|refl|norm)", line)
-        for word in (*line.split()[1:], line.strip().partition(" ")[2])
+        for word in (*line.split()[1:], *line.split(maxsplit=1)[1:])
     ]
     return all(_is_picture(mesh, file) for file in named if os.path.lexists(file))
 

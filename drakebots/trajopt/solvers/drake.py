@@ -24,7 +24,7 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.core.run import CtrlC
+from drakebots.core.run import CtrlC, is_ending
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import snopt
 from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
@@ -101,6 +101,8 @@ class _Watch:
         if isinstance(cause, _Stop):
             return self.stopped
         if isinstance(cause, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+            return "interrupted"
+        if self.error is None and is_ending():
             return "interrupted"
         raise cause
 

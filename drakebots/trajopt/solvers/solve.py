@@ -136,7 +136,7 @@ class _Watch:
                 iteration.number,
                 self.most,
             )
-        if self.checkpoint is not None and time.monotonic() - self.saved > 5.0:
+        if self.best is not None and time.monotonic() - self.saved > 5.0:
             self.save(self.best.x)
         self.late = self.deadline is not None and time.monotonic() > self.deadline
         requested = self.monitor is not None and self.monitor(iteration)
