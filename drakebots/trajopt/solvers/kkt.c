@@ -37,11 +37,12 @@ typedef void (*Trsm)(char *, char *, char *, char *, int *, int *, double *, dou
                      int *, double *, int *);
 typedef void (*Sytrf)(char *, int *, double *, int *, int *, double *, int *, int *);
 typedef void (*Syconv)(char *, char *, int *, double *, int *, int *, double *, int *);
-/* Fills order[n], the sequence of elimination, for a matrix given by its entries on one
-side of the diagonal; other attempts give other orders. Returns 0 for success, 1 for
-failure, 2 when this order is known to be the best. Attempt -1 tells the best of all. */
-typedef int (*Order)(int n, int nz, const int *i, const int *j, const double *a,
-                     int attempt, int *order);
+/* ASK fills order[n], the sequence of elimination, for a matrix given by its entries on
+one side of the diagonal; KEEP gives one that is better, for the next time. Returns
+whether it was FOUND, was KNOWN from a matrix of the same pattern, or FAILED. */
+enum { ASK, KEEP };
+enum { FOUND, KNOWN, FAILED };
+typedef int (*Order)(int what, int n, int nz, const int *i, const int *j, int *order);
 
 static struct {
     Gemm gemm;
@@ -61,16 +62,24 @@ void kkt_use(void **functions) {
     call.order = (Order)functions[5];
 }
 
-/* Largest threshold of pivots that IPOPT may ask for, and the one for matrices that come
-out with fewer negative eigenvalues than they can have. */
+/* Largest threshold of pivots that IPOPT may ask for, and least one for columns that can
+wait within their front; and the threshold for matrices that come out with fewer negative
+eigenvalues than they can have. */
 #define CAREFUL 1e-6
 #define STRICT 0.01
+
+/* Columns that are eliminated together: narrow panels leave most of the work to products
+of matrices. */
+#ifndef PANEL
+#define PANEL 24
+#endif
 
 /* How many Hessians are taken to be indefinite after one that was. */
 #define SKIPS 3
 
-/* Unknowns from which on it pays to try several orders. */
-#define MANY 4000
+/* Analyses of one matrix' pattern. IPOPT's first system is one for multipliers, whose
+diagonal has no zeros for variables, so that the second factorization learns anew. */
+#define LEARN 4
 
 /* --- data ------------------------------------------------------------------------ */
 
@@ -192,6 +201,10 @@ static int *pattern(const Solver *s, int *start) {
     return index;
 }
 
+static int ascending(const void *a, const void *b) { return *(int *)a - *(int *)b; }
+
+static void sort(int *list, int n) { qsort(list, n, sizeof(int), ascending); }
+
 static int find(int *up, int k) {
     while (up[k] != k) up[k] = up[up[k]], k = up[k];
     return k;
@@ -235,10 +248,11 @@ static void plan(Solver *s) {
                 int r = rows[c][p];
                 if (r > k && mark[r] != k) mark[r] = k, buffer[m++] = r;
             }
-        int first = n;
-        for (int p = 0; p < m; p++) first = MIN(first, buffer[p]);
+        /* Ascending, so that a complement's rows are in the sequence of its parent's. */
+        sort(buffer, m);
         rows[k] = malloc(sizeof(int) * (m + 1));
         memcpy(rows[k], buffer, sizeof(int) * m);
+        int first = m ? buffer[0] : n;
         count[k] = m, width[k] = 1, up[k] = k;
         parent[k] = first < n ? first : -1;
         if (first < n) other[k] = child[first], child[first] = k, kids[first]++;
@@ -350,34 +364,24 @@ static void plan(Solver *s) {
     free(owner), free(held), free(where), free(target);
 }
 
-/* Plans for the best of some orders, or for the order that was learned. */
+/* Plans for an order that is asked for or known, or for the one that was learned. */
 static void analyse(Solver *s, const double *a) {
-    int n = s->n, attempts = n < MANY ? 1 : 4, found = 0, known = 0;
+    int n = s->n, known = 0;
     if (!s->analyses) {
         memset(s->bad, 0, sizeof(int) * n);
         for (int k = 0; k < s->nz; k++)
             if (s->i[k] == s->j[k] && a[k] != 0) s->bad[s->i[k]] = 1;
         s->rows = n;
         for (int k = 0; k < n; k++) s->rows -= s->bad[k];
-        int *best = malloc(sizeof(int) * (n + 1));
-        double least = INFINITY;
-        for (int k = 0; k < n; k++) best[k] = k;
-        for (int attempt = 0; attempt < attempts && found != 2; attempt++) {
-            found = call.order(n, s->nz, s->i, s->j, a, attempt, s->order);
-            if (found == 1) continue;
-            plan(s);
-            known |= found == 2;
-            if (s->flops < least) {
-                least = s->flops;
-                memcpy(best, s->order, sizeof(int) * n);
-            }
-        }
-        memcpy(s->order, best, sizeof(int) * n);
-        free(best);
-        if (!known) call.order(n, s->nz, s->i, s->j, a, -1, s->order);
+        int found = call.order(ASK, n, s->nz, s->i, s->j, s->order);
+        known = found == KNOWN;
+        if (found == FAILED)
+            for (int k = 0; k < n; k++) s->order[k] = k;
+    } else {
+        call.order(KEEP, n, s->nz, s->i, s->j, s->order);
     }
     plan(s);
-    s->analyses++, s->analysed = 1;
+    s->analyses = known ? LEARN : s->analyses + 1, s->analysed = 1;
 }
 
 /* --- dense kernels ------------------------------------------------------------------ */
@@ -514,15 +518,13 @@ static double greatest(const double *x, int n) {
     return most;
 }
 
-static int ascending(const void *a, const void *b) { return *(int *)a - *(int *)b; }
-
-static void sort(int *list, int n) { qsort(list, n, sizeof(int), ascending); }
-
-/* Eliminates the first `sums` columns by LAPACK and BLAS. If pivots fail, lists their
-columns in s->bad and leaves the front as it was. */
-static int eliminate_block(Solver *s, double *F, int ld, int rows, int sums, int *row,
-                           double *D, double u, int *bad) {
-    int below = rows - sums, info, work = 64 * sums;
+/* Eliminates `sums` columns after the first `done` of a front by LAPACK and BLAS. If
+pivots fail, lists their columns in s->bad and leaves the front as it was. */
+static int eliminate_block(Solver *s, double *front, int ld, int rows, int done,
+                           int sums, int *row, double *D, double u, int *bad) {
+    double *F = &AT(front, ld, done, done);
+    int below = rows - done - sums, info, work = 64 * sums;
+    row += done, D += 2 * done;
     size_t square = (size_t)sums * sums, long_part = (size_t)sums * below;
     s->W = grown(s->W, &s->W_size, square + long_part + work + 3 * sums, sizeof(double));
     double *A = s->W, *X = A + square, *off = X + long_part, *room = off + sums;
@@ -586,6 +588,11 @@ static int eliminate_block(Solver *s, double *F, int ld, int rows, int sums, int
     int *old = (int *)room;
     memcpy(old, row, sizeof(int) * sums);
     for (int k = 0; k < sums; k++) row[k] = old[from[k]];
+    for (int c = 0; c < done; c++) {
+        double *l = &AT(front, ld, done, c);
+        for (int k = 0; k < sums; k++) off[k] = l[from[k]];
+        memcpy(l, off, sizeof(double) * sums);
+    }
     for (int c = 0; c < sums; c++)
         memcpy(&AT(F, ld, c, c), &AT(A, sums, c, c), sizeof(double) * (sums - c));
     for (int k = 0; k < sums && below;) {
@@ -613,20 +620,27 @@ static int eliminate_block(Solver *s, double *F, int ld, int rows, int sums, int
     return sums;
 }
 
-/* The same by LAPACK and BLAS. Pivots are chosen within A11, and the columns whose pivots
-fail the test are put behind the others, for another attempt without them. Returns the
-number of columns eliminated: 0 leaves the front as it was, but for its sequence. */
+/* The same by LAPACK and BLAS, some columns at a time. Pivots are chosen among these, and
+the columns whose pivots fail the test are put behind all others, for another attempt
+after them. Returns the number of columns eliminated. */
 static int eliminate_fast(Solver *s, double *F, int ld, int rows, int sums, int *row,
                           double *D, double u) {
-    for (int attempt = 0; attempt < 4 && sums > 0; attempt++) {
-        int bad = 0;
-        if (eliminate_block(s, F, ld, rows, sums, row, D, u, &bad)) return sums;
+    int k = 0;
+    for (int attempt = 0; attempt < 8 && k < sums;) {
+        int bad = 0, last = sums - k <= PANEL + PANEL / 2;
+        int wide = last ? sums - k : PANEL;
+        double least = last ? u : MAX(u, CAREFUL);
+        if (eliminate_block(s, F, ld, rows, k, wide, row, D, least, &bad)) {
+            k += wide;
+            continue;
+        }
+        if (!bad) break;
         /* s->bad[0 .. bad): columns that failed, ascending. */
-        if (!bad) return 0;
-        for (int k = bad - 1; k >= 0; k--)
-            exchange(F, ld, rows, s->bad[k], --sums, row);
+        for (int b = bad - 1; b >= 0; b--)
+            exchange(F, ld, rows, k + s->bad[b], --sums, row);
+        attempt++;
     }
-    return 0;
+    return k;
 }
 
 /* --- numeric factorization ---------------------------------------------------------- */
@@ -653,6 +667,33 @@ static void equilibrate(Solver *s, const double *a) {
         }
     }
     for (int k = 0; k < s->nz; k++) s->factors[k] = d[s->i[k]] * d[s->j[k]];
+}
+
+/* Adds the lower half of S (size, size) to F at places to[size], in any sequence ... */
+static void add_scattered(double *F, int ld, const double *S, int size, const int *to) {
+    for (int c = 0; c < size; c++) {
+        const double *column = S + (size_t)c * size;
+        for (int r = c; r < size; r++)
+            AT(F, ld, MAX(to[r], to[c]), MIN(to[r], to[c])) += column[r];
+    }
+}
+
+/* ... or ascending: by runs of rows that are neighbours in F, too. */
+static void add_ascending(double *F, int ld, const double *S, int size, const int *to,
+                          int *end) {
+    for (int r = size - 1; r >= 0; r--)
+        end[r] = r + 1 < size && to[r + 1] == to[r] + 1 ? end[r + 1] : r + 1;
+    for (int c = 0; c < size; c++) {
+        const double *column = S + (size_t)c * size;
+        double *into = &AT(F, ld, 0, to[c]);
+        for (int r = c; r < size;) {
+            double *there = into + to[r];
+            const double *here = column + r;
+            int count = end[r] - r;
+            for (int k = 0; k < count; k++) there[k] += here[k];
+            r += count;
+        }
+    }
 }
 
 /* Fronts with fewer products than this are eliminated without LAPACK. */
@@ -705,16 +746,8 @@ int kkt_factor(Solver *s, const double *a, double u) {
                 int p = child->to_parent[r];
                 to[wait + r] = p >= own ? p + more : p;
             }
-            for (int c = 0; c < size; c++) {
-                int q = to[c];
-                double *column = S + (size_t)c * size;
-                double *into = &AT(F, ld, 0, q);
-                for (int r = c; r < size; r++) {
-                    int p = to[r];
-                    if (p >= q) into[p] += column[r];
-                    else AT(F, ld, q, p) += column[r];
-                }
-            }
+            if (wait) add_scattered(F, ld, S, size, to);
+            else add_ascending(F, ld, S, size, to, s->bad);
         }
         if (!out->D || more || out->eliminated < sums)
             out->D = realloc(out->D, sizeof(double) * 2 * (sums + 1));
@@ -752,7 +785,7 @@ int kkt_factor(Solver *s, const double *a, double u) {
 
 /* After a factorization that delayed many pivots: the next one plans for them. */
 void kkt_learn(Solver *s, double share) {
-    if (s->analyses < 2 && s->delayed > share * s->n) s->analysed = 0;
+    if (s->analyses < LEARN && s->delayed > share * s->n) s->analysed = 0;
 }
 
 /* --- solution ------------------------------------------------------------------------ */

@@ -16,10 +16,11 @@ used on request (linear_solver "structured"): it is faster than MUMPS, but nearl
 singular systems mislead it more often (docs/planning.md). Where no C compiler was at
 hand when drakebots was installed the library is missing.
 
-The sequence of elimination decides about the time. Multipliers have zeros on the
-diagonal, so each is paired with a variable of its row (a matching of largest entries,
-Duff and Gilbert 2002), pairs become one vertex, and METIS dissects the graph of these,
-which finds the chain of knots; the best of some attempts is taken.
+The sequence of elimination decides about the time. METIS dissects the graph of the
+unknowns, which finds the chain of knots. Multipliers have zeros on the diagonal: those
+that would come before all their variables are delayed in the first factorization, and
+the sequence that came out is kept. (Pairs of a multiplier and a variable as vertices
+would need no delays, but they make the separators of HAMR's knots half as wide again.)
 """
 
 from __future__ import annotations
@@ -38,10 +39,6 @@ import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cython_blas, cython_lapack
-from scipy.sparse.csgraph import (
-    maximum_bipartite_matching,
-    min_weight_full_bipartite_matching,
-)
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.threads import calm_threads
@@ -53,9 +50,9 @@ _KEPT = 16
 """Number of patterns whose orders are kept."""
 
 _INT, _REAL = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
-_ORDER = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int, ctypes.c_int, _INT, _INT, _REAL, ctypes.c_int, _INT
-)
+_ORDER = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_int,) * 3, _INT, _INT, _INT)
+_KEEP = 1  # what C asks of an order; 0 asks for one
+_FOUND, _KNOWN, _FAILED = range(3)
 
 
 # --- the library --------------------------------------------------------------
@@ -157,111 +154,44 @@ def _address(module, name: str) -> int:
 def _order_callback() -> Callable:
     """:func:`elimination_order` as a function of C, kept alive.
 
-    The best order of a pattern is kept: rungs of a continuation share one.
+    The sequence that came out for a pattern is kept: rungs of a continuation share one.
     """
-    best: dict[bytes, np.ndarray] = {}
+    kept: dict[bytes, np.ndarray] = {}
 
-    def order(n, entries, i, j, a, attempt, out):
+    def order(what, n, entries, i, j, out):
         try:
-            rows, columns, values = (
-                np.ctypeslib.as_array(x, (max(entries, 1),))[:entries]
-                for x in (i, j, a)
+            rows, columns = (
+                np.ctypeslib.as_array(x, (max(entries, 1),))[:entries] for x in (i, j)
             )
             out = np.ctypeslib.as_array(out, (max(n, 1),))[:n]
             key = hashlib.sha256(rows.tobytes() + columns.tobytes()).digest()
-            if attempt < 0:
-                while len(best) >= _KEPT:
-                    best.pop(next(iter(best)))
-                best[key] = out.copy()
-            elif key in best:
-                out[:] = best[key]
-                return 2
+            if what == _KEEP:
+                while len(kept) >= _KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[key] = out.copy()
+            elif key in kept:
+                out[:] = kept[key]
+                return _KNOWN
             else:
-                A = sp.coo_matrix((values, (rows, columns)), (n, n))
-                out[:] = elimination_order(A, attempt)
-        except Exception:  # an exception cannot pass through C; 1 says that it failed
-            return 1
-        return 0
+                out[:] = elimination_order(rows, columns, n)
+        except Exception:  # an exception cannot pass through C
+            return _FAILED
+        return _FOUND
 
     return _ORDER(order)
 
 
-def elimination_order(A: sp.coo_matrix, attempt: int = 0) -> np.ndarray:
+def elimination_order(rows: np.ndarray, columns: np.ndarray, n: int) -> np.ndarray:
     """A sequence in which to eliminate the unknowns of a KKT matrix (n,).
 
     Args:
-        A: one triangle (n, n); entries that are stored count as nonzero.
-        attempt: 0, 1, ... for different orders of similar quality.
+        rows, columns: places of the entries on one side of the diagonal, or on it.
+        n: number of unknowns.
     """
-    n = A.shape[0]
-    vertex, count = _pairs(A)
-    ends = vertex[A.row], vertex[A.col]
-    apart = ends[0] != ends[1]
-    i, j = ends[0][apart], ends[1][apart]
-    graph = sp.coo_matrix(
-        (np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), (count, count)
-    ).tocsr()
-    graph.sum_duplicates()
-    name = np.arange(count)
-    if attempt:
-        name = np.random.default_rng(attempt).permutation(count)
-        graph = graph[name][:, name]
-    place = np.empty(count, int)
-    place[name[_dissect(graph)]] = np.arange(count)
-    # Of a pair the variable comes first: the sequence within it does not matter.
-    return np.lexsort((np.arange(n), place[vertex]))
-
-
-def _pairs(A: sp.coo_matrix) -> tuple[np.ndarray, int]:
-    """The vertex of each unknown (n,), one for a multiplier and its variable, and the
-    number of vertices.
-
-    Rows with a slack of their own (the slack has no other entry) stay alone: the slack
-    is eliminated first and gives them a pivot.
-    """
-    n = A.shape[0]
-    diagonal = np.zeros(n)
-    on = A.row == A.col
-    np.add.at(diagonal, A.row[on], A.data[on])
-    off = ~on & (A.data != 0)
-    i, j, size = A.row[off], A.col[off], np.abs(A.data[off])
-    empty = diagonal == 0
-    i, j = np.where(empty[i], i, j), np.where(empty[i], j, i)  # i: the multiplier
-    rows = empty[i] & ~empty[j]
-    i, j, size = i[rows], j[rows], size[rows]
-    degree = np.bincount(A.row[~on], minlength=n) + np.bincount(A.col[~on], minlength=n)
-    slack = np.zeros(n, bool)
-    slack[i[degree[j] == 1]] = True
-    kept = ~slack[i]
-    i, j, size = i[kept], j[kept], size[kept]
-    vertex = np.arange(n)
-    if len(i):
-        multipliers, row = np.unique(i, return_inverse=True)
-        variables, column = np.unique(j, return_inverse=True)
-        scale = _scale(A)
-        cost = 1.0 + np.maximum(-np.log(size * scale[i] * scale[j]), 0.0)
-        J = sp.csr_matrix((cost, (row, column)), (len(multipliers), len(variables)))
-        try:
-            r, c = min_weight_full_bipartite_matching(J)
-        except ValueError:  # dependent rows: as many pairs as there are
-            c = maximum_bipartite_matching(J, perm_type="column")
-            r = np.flatnonzero(c >= 0)
-            c = c[r]
-        vertex[multipliers[r]] = variables[c]
-    numbers, vertex = np.unique(vertex, return_inverse=True)
-    return vertex, len(numbers)
-
-
-def _scale(A: sp.coo_matrix) -> np.ndarray:
-    """Factors of rows and columns that bring largest entries near 1 (n,)."""
-    size, scale = np.abs(A.data), np.ones(A.shape[0])
-    for _ in range(4):
-        largest = np.zeros(A.shape[0])
-        scaled = size * scale[A.row] * scale[A.col]
-        np.maximum.at(largest, A.row, scaled)
-        np.maximum.at(largest, A.col, scaled)
-        scale /= np.sqrt(np.where(largest > 0, largest, 1.0))
-    return scale
+    apart = rows != columns
+    i, j = rows[apart], columns[apart]
+    graph = sp.coo_matrix((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), (n, n))
+    return _dissect(graph.tocsr())
 
 
 def _dissect(graph: sp.csr_matrix) -> np.ndarray:
