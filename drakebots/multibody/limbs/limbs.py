@@ -325,6 +325,12 @@ class LimbMap:
         """alpha (..., L) [rad] of positions q (..., nq): sums of joint angles."""
         return np.asarray(q, float) @ self._sum.T
 
+    def joint_angles(self, q) -> np.ndarray:
+        """Angles of the joints (..., L, N + 1) [rad] of positions (..., nq), from each
+        limb's root on; for limbs of equal numbers of segments."""
+        q = np.asarray(q, float)
+        return np.stack([q[..., row > 0] for row in self._sum], axis=-2)
+
 
 def couple_joints(plant: MultibodyPlant, limbs: Sequence[Limb]) -> None:
     """Keeps limbs in the shape of arcs under any load; before Finalize, for SAP.

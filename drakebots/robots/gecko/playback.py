@@ -21,6 +21,8 @@ from drakebots.robots.gecko.model import (
     FOOT_MARKERS,
     MARKERS,
     Pose,
+    chain_curves,
+    limb_curves,
     markers,
     parameters,
 )
@@ -97,9 +99,24 @@ def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
         ell = data.ell.values[rows]
     else:
         chord = np.linalg.norm(points[:, _TO] - points[:, _FROM], axis=-1)
-        ell = chord / np.sinc(alpha / (2 * np.pi))
+        if "joint_angle" in data:
+            # Beams: straight pieces between their joints.
+            turned = np.cumsum(data.joint_angle.values[rows][..., :-1], axis=-1)
+            straight = np.abs(np.exp(1j * turned).mean(axis=-1))
+        else:
+            straight = np.sinc(alpha / (2 * np.pi))
+        ell = chord / straight
     front = points[:, MARKERS.index("front")]
     return [Pose(*row) for row in zip(alpha, ell, heading, front, strict=True)]
+
+
+def stored_curves(data: xr.Dataset, rows) -> list[np.ndarray]:
+    """Centre lines of the limbs in some rows, (5, n, 2) [m] each: a beam's own shape
+    where its joints were stored, else arcs."""
+    poses = stored_poses(data, rows)
+    if "joint_angle" not in data:
+        return [limb_curves(pose) for pose in poses]
+    return [chain_curves(*pair) for pair in zip(poses, data.joint_angle.values[rows])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +127,13 @@ class Frames:
         times: times (n,) [s].
         poses: poses of the robot (n).
         held: whether each foot is fixed (n, 4) of bool.
+        joints: angles of the limbs' joints (n, 5, N + 1) [rad]; None for arcs.
     """
 
     times: np.ndarray
     poses: list[Pose]
     held: np.ndarray
+    joints: np.ndarray | None = None
 
     @property
     def markers(self) -> np.ndarray:
@@ -130,7 +149,8 @@ def frames(data: xr.Dataset, count: int) -> Frames:
     if not in_half_cycles(data):
         rows = np.minimum(np.searchsorted(stored, times - 1e-9), len(stored) - 1)
         held = data.fixation.values[rows] > 0.5
-        return Frames(times, stored_poses(data, rows), held)
+        joints = data.joint_angle.values[rows] if "joint_angle" in data else None
+        return Frames(times, stored_poses(data, rows), held, joints)
     ends, holding = stored_poses(data), data.fixation.values > 0.5
     phase = parameters().table("phase_times")
     parts = np.array([phase["fix"], phase["free"], phase["move"]])

@@ -18,7 +18,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial, motion_of
-from drakebots.robots.gecko.model import FEET, Pose, limb_curves
+from drakebots.robots.gecko.model import FEET, LEGS, Pose, limb_curves
 from drakebots.robots.gecko.playback import (
     check_motion,
     corners_of,
@@ -27,6 +27,7 @@ from drakebots.robots.gecko.playback import (
     frames,
     in_half_cycles,
     obstacles_of,
+    stored_curves,
     stored_poses,
 )
 
@@ -55,6 +56,7 @@ def draw_robot(
     width: float = 2.0,
     feet: bool = True,
     zorder: float = 3.0,
+    curves: np.ndarray | None = None,
 ) -> None:
     """Draws a pose.
 
@@ -67,17 +69,19 @@ def draw_robot(
         width: width of the limbs [points].
         feet: whether to mark the feet: filled where they are fixed.
         zorder: order of drawing.
+        curves: centre lines of the limbs (5, n, 2) [m]; None for the pose's arcs.
     """
+    curves = limb_curves(pose) if curves is None else curves
     held = np.ones(len(FEET), bool) if held is None else np.asarray(held, bool)
     solid = [held[0], held[1], True, held[2], held[3]]
-    for curve, color, firm in zip(limb_curves(pose), LIMB_COLOURS, solid, strict=True):
+    for curve, color, firm in zip(curves, LIMB_COLOURS, solid, strict=True):
         axis.plot(
             *(CM * curve.T), color=color, lw=width, ls="-" if firm else (0, (1.6, 1.0)),
             alpha=alpha, zorder=zorder, solid_capstyle="round",
         )  # fmt: skip
     if not feet:
         return
-    for point, color, firm in zip(pose.feet, FOOT_COLOURS, held, strict=True):
+    for point, color, firm in zip(curves[LEGS, -1], FOOT_COLOURS, held, strict=True):
         axis.plot(
             *(CM * point), "o", ms=2.2 * width, mec=color, mew=0.5 * width,
             mfc=color if firm else "white", alpha=alpha, zorder=zorder + 0.1,
@@ -130,8 +134,9 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     half = data.half_cycle.values
     ends = np.append(np.flatnonzero(np.diff(half) > 0), len(half) - 1)
     chosen = ends[np.unique(np.linspace(0, len(ends) - 1, poses).round().astype(int))]
-    for pose, held in zip(stored_poses(data, chosen), data.fixation.values[chosen]):
-        draw_robot(top, pose, held=held > 0.5, width=2.4, zorder=5)
+    poses, curves = stored_poses(data, chosen), stored_curves(data, chosen)
+    for pose, curve, held in zip(poses, curves, data.fixation.values[chosen]):
+        draw_robot(top, pose, held=held > 0.5, width=2.4, zorder=5, curves=curve)
     _draw_course(top, result)
     top.set_aspect("equal", adjustable="datalim")
     top.set(xlabel="x [cm]", ylabel="y [cm]")

@@ -2,7 +2,8 @@
 
 Meshcat records transforms only. Each limb is therefore a chain of straight pieces,
 each in the coordinate frame of the one before it: when Meshcat interpolates their
-angles between two recorded poses, the chain stays an arc.
+angles between two recorded poses, the chain stays one. Limbs that stay arcs are chains
+of PIECES; beams are drawn as the chains of joints that Drake simulated.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from drakebots.robots.gecko.model import (
     LIMBS,
     MARKERS,
     Pose,
-    arc_end,
-    limb_starts,
+    limb_pieces,
     parameters,
 )
 from drakebots.robots.gecko.playback import (
@@ -122,11 +122,12 @@ def record_gecko(
     draw_grid(stage.meshcat, low, high)
     walked = motion.markers if in_half_cycles(data) else data.marker_position.values
     draw_course(stage.meshcat, result, walked[:, MARKERS.index("front")])
-    body = _Body(stage.meshcat, motion.poses[0])
+    joints = [None] * len(motion.poses) if motion.joints is None else motion.joints
+    body = _Body(stage.meshcat, motion.poses[0], joints[0])
     count = len(motion.times)
 
     def show(k: int, time: float) -> None:
-        body.show(motion.poses[k], motion.held[k], time)
+        body.show(motion.poses[k], joints[k], motion.held[k], time)
 
     play(stage.meshcat, count / length, count, show)
     stage.look_at_box(stage.low, stage.high, _CAMERA)
@@ -136,23 +137,24 @@ def record_gecko(
 class _Body:
     """The robot in Meshcat: a frame at its front end, and five chains."""
 
-    def __init__(self, meshcat: Meshcat, first: Pose):
+    def __init__(self, meshcat: Meshcat, first: Pose, joints: np.ndarray | None):
         self.meshcat, self.held = meshcat, [None] * len(FEET)
         self.radius = parameters().table("radius")
         self.height = CUP_HEIGHT + self.radius["torso"]  # of the limbs' centre lines
         self.chains = []
+        count = limb_pieces(first, joints, PIECES)[1].shape[1]
         for i, name in enumerate(LIMBS):
             start = f"{ROBOT}/{'rear' if i > 2 else 'front'}/{name}"
-            pieces = [start + "/piece" * k for k in range(1, PIECES + 1)]
+            pieces = [start + "/piece" * k for k in range(1, count + 1)]
             self.chains.append(pieces)
-            self._draw_limb(pieces, float(first.ell[i]) / PIECES, name == "torso")
+            self._draw_limb(pieces, float(first.ell[i]) / count, name == "torso")
         self.feet = [f"{self.chains[limb][-1]}/foot" for limb in LEGS]
         for foot, limb in zip(self.feet, LEGS, strict=True):
-            self._draw_foot(foot, float(first.ell[limb]) / PIECES)
+            self._draw_foot(foot, float(first.ell[limb]) / count)
         for end, color in (("front", _FRONT), ("rear", _REAR)):
             ball = Sphere(1.25 * self.radius["torso"])
             meshcat.SetObject(f"{ROBOT}/{end}/end", ball, color)
-        self.show(first, np.ones(len(FEET), bool))
+        self.show(first, joints, np.ones(len(FEET), bool))
         self.held = [None] * len(FEET)  # the recording sets all properties again
 
     def _draw_limb(self, pieces: list[str], length: float, torso: bool) -> None:
@@ -179,20 +181,20 @@ class _Body:
             self.meshcat.SetTransform(stem, RigidTransform([0, 0, tall / 2]))
         self.meshcat.SetTransform(path, RigidTransform([length, 0, low]))
 
-    def show(self, pose: Pose, held: np.ndarray, time: float | None = None) -> None:
+    def show(self, pose: Pose, joints, held, time: float | None = None) -> None:
         """Sets all transforms, at `time` [s] of a recording."""
-        directions, bends = limb_starts(pose.alpha, 0.0)
-        rear = arc_end(np.zeros(2), directions[2], bends[2], pose.ell[2])
+        directions, turns, chords = limb_pieces(pose, joints, PIECES)
+        directions = directions - pose.heading
+        along = directions[2] + np.cumsum(turns[2])
+        rear = chords[2] * np.array([np.cos(along).sum(), np.sin(along).sum()])
         place = [*pose.position, self.height]
         self._move(ROBOT, place, pose.heading, time)
         self._move(f"{ROBOT}/rear", [*rear, 0], 0.0, time)
-        piece_bends = bends / PIECES
-        chords = pose.ell / PIECES * np.sinc(piece_bends / (2 * np.pi))
-        for pieces, direction, bend, chord in zip(
-            self.chains, directions, piece_bends, chords, strict=True
+        for pieces, direction, turn, chord in zip(
+            self.chains, directions, turns, chords, strict=True
         ):
-            self._move(pieces[0], [0, 0, 0], direction + bend / 2, time)
-            for piece in pieces[1:]:
+            self._move(pieces[0], [0, 0, 0], direction + turn[0], time)
+            for piece, bend in zip(pieces[1:], turn[1:], strict=True):
                 self._move(piece, [chord, 0, 0], bend, time)
         for i, foot in enumerate(self.feet):
             if held[i] != self.held[i]:  # properties stay until they are set again

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.drake import reproduction, simulate_walk
-from drakebots.robots.gecko.playback import between, frames, stored_poses
+from drakebots.robots.gecko.model import gecko
+from drakebots.robots.gecko.playback import (
+    between,
+    frames,
+    stored_curves,
+    stored_poses,
+)
 
 
 def test_playback_keeps_feet_and_stored_poses(course):
@@ -31,8 +36,13 @@ def test_playback_keeps_feet_and_stored_poses(course):
         frames(data, 1)
 
 
-def test_lengths_in_drake_follow_from_the_markers():
-    """Chains of equal stiffness are arcs up to 0.1 mm."""
-    data = simulate_walk(reproduction(cycles=1, time_limit=20.0)).data
-    drawn = np.array([p.markers for p in stored_poses(data)])
-    assert np.abs(drawn - data.marker_position.values).max() < 1e-4
+def test_beams_are_drawn_with_their_own_shape(driven):
+    """Chains end at the stored markers, keep their length, and are no arcs."""
+    data, rows = driven.data, slice(0, None, 10)
+    curves = np.array(stored_curves(data, rows))
+    ends = data.marker_position.values[rows][:, [0, 2, 4, 3, 5]]
+    np.testing.assert_allclose(curves[:, :, -1], ends, atol=1e-9)
+    lengths = np.linalg.norm(np.diff(curves, axis=2), axis=-1).sum(axis=-1)
+    np.testing.assert_allclose(lengths - gecko().lengths, 0, atol=1e-9)
+    arcs = np.array([pose.feet for pose in stored_poses(data, rows)])
+    assert np.abs(arcs - ends[:, [0, 1, 3, 4]]).max() > 1e-3

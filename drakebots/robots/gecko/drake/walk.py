@@ -162,6 +162,7 @@ def _dataset(run: DrakeRun) -> xr.Dataset:
         "heading": (("time",), body.pose(q)[:, 2], "rad"),
         "alpha": (("time", "limb"), body.limbs.angles(q), "rad"),
         "alpha_ref": (("time", "limb"), logs["alpha_ref"], "rad"),
+        "joint_angle": (("time", "limb", "hinge"), body.limbs.joint_angles(q), "rad"),
         "fixation": (("time", "foot"), held.astype(float), "1"),
         "fixation_ref": (("time", "foot"), logs["fixation"], "1"),
         "foot_drift": (("time", "foot"), drift, "m"),

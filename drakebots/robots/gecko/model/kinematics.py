@@ -161,6 +161,46 @@ def foot_headings(alpha, heading) -> np.ndarray:
     return np.array([front, front, rear + np.pi, rear + np.pi]) + _LEG_SIGN * legs
 
 
+def limb_pieces(pose: Pose, joints=None, pieces: int = 8):
+    """The limbs as chains of straight pieces: of arcs, or of the joints' own shape.
+
+    Args:
+        pose: the pose.
+        joints: angles of the joints of each limb (5, N + 1) [rad], whose sums are
+            alpha; None for arcs, whose chains end where they end.
+        pieces: number of pieces of an arc.
+
+    Returns:
+        Directions of the limbs' starts (5,), the angle of each piece to the one before
+        (5, P) [rad], and the length of a piece (5,) [m].
+    """
+    directions, bends = limb_starts(pose.alpha, pose.heading)
+    if joints is not None:
+        signs = limb_starts(np.ones(5), 0.0)[1]
+        turns = signs[:, None] * np.asarray(joints)[:, :-1]
+        return directions, turns, pose.ell / turns.shape[1]
+    turns = np.repeat(bends[:, None] / pieces, pieces, axis=1)
+    turns[:, 0] /= 2
+    chords = pose.ell / pieces * np.sinc(bends / pieces / (2 * np.pi))
+    return directions, turns, chords
+
+
+def chain_curves(pose: Pose, joints) -> np.ndarray:
+    """Centre lines (5, N + 1, 2) [m] of chains of straight pieces, each from its start.
+
+    Args:
+        pose: the pose.
+        joints: as in :func:`limb_pieces`.
+    """
+    directions, turns, lengths = limb_pieces(pose, joints)
+    angles = directions[:, None] + np.cumsum(turns, axis=1)
+    steps = np.stack([np.cos(angles), np.sin(angles)], -1) * lengths[:, None, None]
+    curves = np.concatenate([np.zeros((5, 1, 2)), np.cumsum(steps, axis=1)], axis=1)
+    curves += pose.position
+    curves[3:] += curves[2, -1] - pose.position
+    return curves
+
+
 def limb_curves(pose: Pose, points: int = 24) -> np.ndarray:
     """Centre lines of the limbs (5, points, 2) [m], each from its start."""
     directions, bends = limb_starts(pose.alpha, pose.heading)

@@ -134,6 +134,7 @@ def test_dataset(tmp_path):
         "fixation": "1",
         "foot_drift": "m",
         "cup_twist": "rad",
+        "joint_angle": "rad",
         "q1": "rad",
         "q2": "1",
     }.items():
