@@ -25,7 +25,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from drakebots import __version__
@@ -39,7 +39,7 @@ from drakebots.core.errors import (
     one_line,
 )
 from drakebots.core.run import Command as Running
-from drakebots.core.run import Stopped, ended_by
+from drakebots.core.run import Stopped, ended_by, keeping
 from drakebots.robots import resolve
 
 if TYPE_CHECKING:
@@ -232,6 +232,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return running.exit_code or code
 
 
+def _keeping(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Keeps what a simulation has reached where its result will be."""
+    output = getattr(args, "output", None)
+    if args.command not in ("simulate", "track", "mpc") or output is None:
+        return nullcontext()
+    return keeping(lambda result: result.save(output))
+
+
 def _run(argv: Sequence[str], running: Running) -> int:
     try:
         with warnings_on_one_line():
@@ -240,7 +248,7 @@ def _run(argv: Sequence[str], running: Running) -> int:
             if limit is not None and limit > 0 and math.isfinite(limit):
                 running.limit(limit)
             alone = json_alone() if getattr(args, "json", False) else nullcontext()
-            with claimed_outputs(args), alone:
+            with claimed_outputs(args), alone, _keeping(args):
                 return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)
@@ -260,8 +268,3 @@ def _run(argv: Sequence[str], running: Running) -> int:
             raise
         print(f"drakebots: {running.why[1]} ({one_line(error)})", file=sys.stderr)
         return 1
-
-
-def entry_point() -> None:
-    """Entry point of the installed script."""
-    sys.exit(main())

@@ -16,13 +16,14 @@ import logging
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import DrakebotsWarning, NoSolution, one_line
 
 LOG = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ def run_steps(
     progress: Progress | None = None,
     time_limit: float | None = None,
     success: str | None = None,
+    reached: Callable[[RunEnd], Any] | None = None,
 ) -> RunEnd:
     """Calls step(1) .. step(count) and says how the run ended.
 
@@ -112,15 +114,20 @@ def run_steps(
         progress: called as progress(stage, reached, until) after each step.
         time_limit: limit of the wall time [s].
         success: message of a run that was not ended early.
+        reached: makes the result of a run that ended so, for :func:`keeping`.
     """
     began = time.perf_counter()
     until = float(count) if until is None else until
-    done = 0
+    done, keeper = 0, _keeper
+
+    def here(verdict: Verdict, message: str) -> RunEnd:
+        wall = time.perf_counter() - began
+        return RunEnd(verdict, message, until * done / max(count, 1), wall, done)
 
     def end(verdict: Verdict, message: str) -> RunEnd:
-        wall = time.perf_counter() - began
-        LOG.info("%s: %s, %s (%.1f s)", stage, verdict, message, wall)
-        return RunEnd(verdict, message, until * done / max(count, 1), wall, done)
+        ended = here(verdict, message)
+        LOG.info("%s: %s, %s (%.1f s)", stage, verdict, message, ended.wall)
+        return ended
 
     try:
         with CtrlC() as stop:
@@ -134,6 +141,10 @@ def run_steps(
                 if progress is not None:
                     progress(stage, until * k / count, until)
                 stop.check()
+                if reached is not None and keeper is not None and keeper.is_due:
+                    so_far = f"this is what was reached after {until * k / count:.6g}"
+                    ended = here(Verdict.INTERRUPTED, f"killed; {so_far} of {until:g}")
+                    keeper.keep(reached, ended)
                 spent = time.perf_counter() - began
                 if time_limit is not None and spent > time_limit and k < count:
                     return end(
@@ -146,6 +157,52 @@ def run_steps(
     except NoSolution as error:
         return end(Verdict.FAILED, str(error))
     return end(Verdict.SUCCESS, success or f"reached {until:g} s")
+
+
+KEEP_PERIOD = 30.0
+"""Time between two savings of what a run has reached, at least [s]."""
+
+
+class _Keeper:
+    """Saves what a run has reached, and takes a twentieth of its time at most."""
+
+    def __init__(self, save: Callable[[Any], object]):
+        self._save, self._due = save, time.monotonic() + KEEP_PERIOD
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() > self._due
+
+    def keep(self, reached: Callable[[RunEnd], Any], end: RunEnd) -> None:
+        began = time.monotonic()
+        try:
+            self._save(reached(end))
+        except Exception as error:  # the run itself goes on
+            text = f"what was reached could not be saved: {one_line(error)}"
+            warnings.warn(text, DrakebotsWarning, stacklevel=3)
+        now = time.monotonic()
+        self._due = now + max(KEEP_PERIOD, 20 * (now - began))
+
+
+_keeper: _Keeper | None = None
+
+
+@contextmanager
+def keeping(save: Callable[[Any], object]) -> Iterator[None]:
+    """While it lasts, runs save what they have reached every :data:`KEEP_PERIOD`.
+
+    So a run that is killed leaves a result; it says how far it came. Runs that give
+    `reached` to :func:`run_steps` do.
+
+    Args:
+        save: called with a result.
+    """
+    global _keeper
+    before, _keeper = _keeper, _Keeper(save)
+    try:
+        yield
+    finally:
+        _keeper = before
 
 
 class CtrlC:

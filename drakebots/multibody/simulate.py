@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -24,6 +25,7 @@ def advance(
     time_limit: float | None = None,
     stop: Callable[[], Stop | None] | None = None,
     poll_period: float = 0.02,
+    reached: Callable[[RunEnd], Any] | None = None,
 ) -> RunEnd:
     """Advances a simulator, polling for Ctrl-C, divergence and the time limit.
 
@@ -38,6 +40,7 @@ def advance(
         time_limit: limit of the wall time [s].
         stop: called after each chunk; what it returns ends the run.
         poll_period: longest simulated time of a chunk [s]; there are at least 100.
+        reached: as in :func:`~drakebots.core.run.run_steps`.
     """
     unit = robot.scaling.time
     context = simulator.get_mutable_context()
@@ -65,6 +68,7 @@ def advance(
         until=duration,
         progress=progress,
         time_limit=time_limit,
+        reached=reached,
     )
     return replace(run, time=context.get_time() * unit)
 

@@ -23,7 +23,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Stop, failed, run_steps
+from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
@@ -202,6 +202,33 @@ def simulate_skinned(
         record.add(state, target, result, last=k == steps)
         return None
 
+    def reached(end: RunEnd) -> Result:
+        path = robot.model.path
+        files = [skin_path(path), path.parent / robot.skin.mesh]
+        return Result(
+            kind="skin.simulation",
+            model=robot.model.name,
+            verdict=end.verdict,
+            message=end.message,
+            data=record.dataset(),
+            residuals={"glue gap [m]": record.worst_gap},
+            timings={"load": loaded, "simulate": end.wall},
+            metrics={
+                "system": "skinned",
+                "sparse_solver": stepper.solver.name,
+                "frames": end.steps,
+                "wall_s_per_simulated_s": end.wall / max(end.time, dt),
+                "frame_ms": 1e3 * end.wall / max(end.steps, 1),
+                "worst_volume_ratio": record.worst_ratio,
+                "largest_torque_N_m": record.largest_torque,
+                "saturated_share": record.saturated_share,
+                "tracking_error_rad": record.tracking_error,
+                "largest_stress_Pa": record.largest_stress,
+                **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
+            },
+            provenance=model_provenance(robot.model, asdict(problem), files=files),
+        )
+
     with calm_threads():
         end = run_steps(
             step,
@@ -210,29 +237,6 @@ def simulate_skinned(
             until=steps * dt,
             progress=progress,
             time_limit=problem.time_limit,
+            reached=reached,
         )
-    path = robot.model.path
-    files = [skin_path(path), path.parent / robot.skin.mesh]
-    return Result(
-        kind="skin.simulation",
-        model=robot.model.name,
-        verdict=end.verdict,
-        message=end.message,
-        data=record.dataset(),
-        residuals={"glue gap [m]": record.worst_gap},
-        timings={"load": loaded, "simulate": end.wall},
-        metrics={
-            "system": "skinned",
-            "sparse_solver": stepper.solver.name,
-            "frames": end.steps,
-            "wall_s_per_simulated_s": end.wall / max(end.time, dt),
-            "frame_ms": 1e3 * end.wall / max(end.steps, 1),
-            "worst_volume_ratio": record.worst_ratio,
-            "largest_torque_N_m": record.largest_torque,
-            "saturated_share": record.saturated_share,
-            "tracking_error_rad": record.tracking_error,
-            "largest_stress_Pa": record.largest_stress,
-            **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
-        },
-        provenance=model_provenance(robot.model, asdict(problem), files=files),
-    )
+    return reached(end)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from drakebots.core import run as core_run
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import DrakebotsWarning, NoSolution
 from drakebots.core.run import (
     Command,
     CtrlC,
@@ -19,6 +19,7 @@ from drakebots.core.run import (
     check_stop,
     ended_by,
     failed,
+    keeping,
     run_steps,
     saving,
 )
@@ -127,6 +128,31 @@ def test_time_limit(monkeypatch):
     assert end.steps == 3 and end.wall == pytest.approx(0.06)
     # A run that is complete is a success, however long it took.
     assert run_steps(step, 1, stage="walk", time_limit=1e-3).ok
+
+
+def test_a_run_saves_what_it_has_reached(monkeypatch):
+    clock, kept = [0.0], []
+    monkeypatch.setattr(core_run.time, "monotonic", lambda: clock[0])
+
+    def step(k):
+        clock[0] += 10.0
+
+    def save(result):
+        kept.append(result)
+        clock[0] += 5.0  # so that the next time is not before 100 s
+        if len(kept) == 2:
+            raise OSError("no space left")
+
+    with (
+        keeping(save),
+        pytest.warns(DrakebotsWarning, match="could not be saved: no space"),
+    ):
+        assert run_steps(step, 30, stage="walk", reached=lambda end: end).ok
+    assert [end.steps for end in kept] == [4, 15, 26]
+    assert kept[0].verdict is Verdict.INTERRUPTED
+    assert kept[0].message == "killed; this is what was reached after 4 of 30"
+    run_steps(step, 30, stage="walk", reached=lambda end: end)
+    assert len(kept) == 3
 
 
 def test_other_errors_pass_through():

@@ -295,23 +295,28 @@ def simulate(
     simulator = Simulator(built.diagram)
     built.place(simulator.get_mutable_context())
     simulator.Initialize()
+
+    def reached(end: RunEnd) -> Result:
+        data = run_dataset(built, simulator.get_context())
+        waveform = built.waveform
+        metrics = gait_metrics(data, waveform, built.robot.model.summary.mass)
+        metrics |= {"gait": problem.gait, "frequency_hz": waveform.frequency}
+        metrics |= problem.ground_metrics
+        if waveform.periodic and metrics["cycles"]:
+            data = data.merge(cycle_poses(data, waveform))
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options["model"] = built.robot.model.name
+        return run_result("hamr.simulation", built, end, data, metrics, options)
+
     end = advance(
         simulator,
         built.robot,
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
+        reached=reached,
     )
-    data = run_dataset(built, simulator.get_context())
-    waveform = built.waveform
-    metrics = gait_metrics(data, waveform, built.robot.model.summary.mass)
-    metrics |= {"gait": problem.gait, "frequency_hz": waveform.frequency}
-    metrics |= problem.ground_metrics
-    if waveform.periodic and metrics["cycles"]:
-        data = data.merge(cycle_poses(data, waveform))
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    options["model"] = built.robot.model.name
-    return run_result("hamr.simulation", built, end, data, metrics, options)
+    return reached(end)
 
 
 def run_result(

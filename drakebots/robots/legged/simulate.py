@@ -150,36 +150,43 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     notes += steady_light_links(robot, plant.GetMyMutableContextFromRoot(context))
     notes += filter_overlaps(robot, context)
     simulator.Initialize()
+
+    def reached(end: RunEnd) -> Result:
+        logged = state.FindLog(context)
+        states = logged.data().T.copy()
+        keep = np.isfinite(states).all(axis=1)
+        times = logged.sample_times()[keep]
+        data = trajectory_dataset(robot, times, states[keep])
+        data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
+        borne = _borne_by_feet(robot, plant.GetMyContextFromRoot(context), stance)
+        standing = _standing(robot, states[keep], data, stance, borne)
+        verdict, message = _judge(posture, held, end, times, standing)
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        return Result(
+            kind="legged.simulation",
+            model=model.name,
+            verdict=verdict,
+            message="; ".join([message, *notes]),
+            data=data,
+            residuals={
+                "loop gap [m]": float(data.loop_gap.max())
+                if "loop_gap" in data
+                else 0.0
+            },
+            timings={"simulate": end.wall},
+            metrics=_metrics(problem, posture, held, end, data, standing),
+            provenance=model_provenance(model, options | {"model": str(model.path)}),
+        )
+
     end = advance(
         simulator,
         robot,
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
+        reached=reached,
     )
-    logged = state.FindLog(context)
-    states = logged.data().T.copy()
-    keep = np.isfinite(states).all(axis=1)
-    times = logged.sample_times()[keep]
-    data = trajectory_dataset(robot, times, states[keep])
-    data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
-    borne = _borne_by_feet(robot, plant.GetMyContextFromRoot(context), stance)
-    standing = _standing(robot, states[keep], data, stance, borne)
-    verdict, message = _judge(posture, held, end, times, standing)
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    return Result(
-        kind="legged.simulation",
-        model=model.name,
-        verdict=verdict,
-        message="; ".join([message, *notes]),
-        data=data,
-        residuals={
-            "loop gap [m]": float(data.loop_gap.max()) if "loop_gap" in data else 0.0
-        },
-        timings={"simulate": end.wall},
-        metrics=_metrics(problem, posture, held, end, data, standing),
-        provenance=model_provenance(model, options | {"model": str(model.path)}),
-    )
+    return reached(end)
 
 
 def _build(

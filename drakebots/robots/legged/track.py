@@ -147,6 +147,27 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         InvalidInput: for a plan of another model.
     """
     run = _Run(problem, model_of(problem.plan))
+
+    def reached(end: RunEnd) -> Result:
+        data = run.dataset()
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options["plan"] = {"model": problem.plan.model, "kind": problem.plan.kind}
+        return Result(
+            kind="legged.track",
+            model=run.model.name,
+            verdict=end.verdict,
+            message=run.message(data, end),
+            data=data,
+            residuals={
+                "loop gap [m]": float(data.loop_gap.max())
+                if "loop_gap" in data
+                else 0.0
+            },
+            timings={"simulate": end.wall},
+            metrics=run.metrics(data),
+            provenance=model_provenance(run.model, options),
+        )
+
     end = run_steps(
         run.step,
         run.steps,
@@ -154,23 +175,9 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         until=run.duration,
         progress=progress,
         time_limit=problem.time_limit,
+        reached=reached,
     )
-    data = run.dataset()
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    options["plan"] = {"model": problem.plan.model, "kind": problem.plan.kind}
-    return Result(
-        kind="legged.track",
-        model=run.model.name,
-        verdict=end.verdict,
-        message=run.message(data, end),
-        data=data,
-        residuals={
-            "loop gap [m]": float(data.loop_gap.max()) if "loop_gap" in data else 0.0
-        },
-        timings={"simulate": end.wall},
-        metrics=run.metrics(data),
-        provenance=model_provenance(run.model, options),
-    )
+    return reached(end)
 
 
 class _Run:

@@ -41,7 +41,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Stop, failed
+from drakebots.core.run import Progress, RunEnd, Stop, failed
 from drakebots.core.units import SI
 from drakebots.model import LoopClosure, load, parameters_of
 from drakebots.multibody import Ground, Robot, advance
@@ -376,6 +376,12 @@ def simulate(
     simulator = walk.simulator()
     log = WalkMonitor(walk, problem)
     log.watch(simulator)
+
+    def reached(end: RunEnd) -> Result:
+        if log.fallen is not None:
+            end = replace(end, time=log.fallen)
+        return walk_result(problem, asdict(problem), walk, log, end)
+
     end = advance(
         simulator,
         walk.robot,
@@ -383,7 +389,6 @@ def simulate(
         progress=progress,
         time_limit=problem.time_limit,
         stop=log.stop,
+        reached=reached,
     )
-    if log.fallen is not None:
-        end = replace(end, time=log.fallen)
-    return walk_result(problem, asdict(problem), walk, log, end)
+    return reached(end)

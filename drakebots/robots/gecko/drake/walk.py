@@ -127,6 +127,7 @@ def simulate_built(
     )
     switch.watch(simulator, fixation(-1))
     simulator.Initialize()
+    context = simulator.get_context()
     end = advance(
         simulator,
         built.body.drake,
@@ -134,6 +135,7 @@ def simulate_built(
         progress=progress,
         time_limit=problem.time_limit,
         stop=lambda: switch.stopped,
+        reached=lambda end: DrakeRun(problem, built, switch, end, context).result(),
     )
     in_vain = problem.targets is not None and switch.stopped is None
     if in_vain and end.verdict is Verdict.SUCCESS:
@@ -142,7 +144,7 @@ def simulate_built(
             "allow more, or a larger epsilon"
         )
         end = replace(end, verdict=Verdict.FAILED, message=message)
-    return DrakeRun(problem, built, switch, end, simulator.get_context())
+    return DrakeRun(problem, built, switch, end, context)
 
 
 def _dataset(run: DrakeRun) -> xr.Dataset:

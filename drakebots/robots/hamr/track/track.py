@@ -35,7 +35,7 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress
+from drakebots.core.run import Progress, RunEnd
 from drakebots.core.units import MM_G_MS, Scaling
 from drakebots.multibody import Robot, advance, build_robot
 from drakebots.multibody.hard_contact import SteppedPlant
@@ -309,30 +309,35 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     simulator = Simulator(built.diagram)
     built.place(simulator.get_mutable_context())
     simulator.Initialize()
+
+    def reached(end: RunEnd) -> Result:
+        data = _dataset(built, simulator.get_context())
+        plan, mass = problem.reference, built.robot.model.summary.mass
+        metrics = tracking_metrics(data, plan, problem.start, mass)
+        metrics |= {
+            "reference": plan.name,
+            "periodic": plan.periodic,
+            "period_s": plan.duration,
+            "contact": problem.contact,
+            "friction": problem.friction_scale * plan.friction,
+        }
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options["plan"] = {
+            "name": plan.name,
+            "knots": len(plan.time),
+            "period": plan.duration,
+        }
+        return run_result("hamr.track", built, end, data, metrics, options)
+
     end = advance(
         simulator,
         _Watched(built.mover, built.robot.scaling),
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
+        reached=reached,
     )
-    data = _dataset(built, simulator.get_context())
-    plan, mass = problem.reference, built.robot.model.summary.mass
-    metrics = tracking_metrics(data, plan, problem.start, mass)
-    metrics |= {
-        "reference": plan.name,
-        "periodic": plan.periodic,
-        "period_s": plan.duration,
-        "contact": problem.contact,
-        "friction": problem.friction_scale * plan.friction,
-    }
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    options["plan"] = {
-        "name": plan.name,
-        "knots": len(plan.time),
-        "period": plan.duration,
-    }
-    return run_result("hamr.track", built, end, data, metrics, options)
+    return reached(end)
 
 
 def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:

@@ -94,35 +94,42 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
             solve takes.
     """
     run = _Run(problem)
+
+    def reached(end: RunEnd) -> Result:
+        data = run.dataset()
+        metrics = run.metrics(data)
+        verdict, message = _judge(problem, end, metrics)
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
+        options["pushes"] = [vars(push) for push in problem.pushes]
+        return Result(
+            kind="legged.mpc",
+            model=run.model.name,
+            verdict=verdict,
+            message=message,
+            data=data,
+            residuals={
+                "loop gap [m]": float(data.loop_gap.max())
+                if "loop_gap" in data
+                else 0.0
+            },
+            timings={
+                "simulate": end.wall,
+                "solve": float(np.sum(run.controller.log.seconds)),
+            },
+            metrics=metrics,
+            provenance=model_provenance(run.model, options),
+        )
+
     end = advance(
         run.simulator,
         run.robot,
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
+        reached=reached,
     )
-    data = run.dataset()
-    metrics = run.metrics(data)
-    verdict, message = _judge(problem, end, metrics)
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
-    options["pushes"] = [vars(push) for push in problem.pushes]
-    return Result(
-        kind="legged.mpc",
-        model=run.model.name,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals={
-            "loop gap [m]": float(data.loop_gap.max()) if "loop_gap" in data else 0.0
-        },
-        timings={
-            "simulate": end.wall,
-            "solve": float(np.sum(run.controller.log.seconds)),
-        },
-        metrics=metrics,
-        provenance=model_provenance(run.model, options),
-    )
+    return reached(end)
 
 
 class _Run:

@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Stop, failed, run_steps
+from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
 from drakebots.multibody import Robot
@@ -198,6 +198,25 @@ def control(
     run = _Run(problem, built, replay)
     loaded = clock.perf_counter() - began
     steps = max(1, round(problem.duration / problem.time_step))
+
+    def reached(end: RunEnd) -> Result:
+        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options |= {"model": str(problem.model), "gait": vars(problem.gait)}
+        options |= {"pushes": [vars(push) for push in problem.pushes]}
+        return Result(
+            kind="quads.control",
+            model=run.robot.name,
+            verdict=end.verdict,
+            message=end.message,
+            data=run.dataset(),
+            residuals={"glue gap [m]": run.record.worst_gap},
+            timings={"load": loaded, "simulate": end.wall, "solve": sum(run.seconds)},
+            metrics=run.metrics(),
+            provenance=model_provenance(
+                run.robot.skinned.model, options, files=run.robot.files
+            ),
+        )
+
     with calm_threads():
         end = run_steps(
             run.step,
@@ -207,23 +226,9 @@ def control(
             progress=progress,
             time_limit=problem.time_limit,
             success=f"reached {steps * problem.time_step:g} s on its feet",
+            reached=reached,
         )
-    options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    options |= {"model": str(problem.model), "gait": vars(problem.gait)}
-    options |= {"pushes": [vars(push) for push in problem.pushes]}
-    return Result(
-        kind="quads.control",
-        model=run.robot.name,
-        verdict=end.verdict,
-        message=end.message,
-        data=run.dataset(),
-        residuals={"glue gap [m]": run.record.worst_gap},
-        timings={"load": loaded, "simulate": end.wall, "solve": sum(run.seconds)},
-        metrics=run.metrics(),
-        provenance=model_provenance(
-            run.robot.skinned.model, options, files=run.robot.files
-        ),
-    )
+    return reached(end)
 
 
 class _Run:

@@ -41,7 +41,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.checks import check, check_types, flag, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Stop, failed, run_steps
+from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.model import find_body, model_provenance
 from drakebots.multibody import Ground, attach_base
 from drakebots.results import Result
@@ -102,6 +102,25 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         fall = falls.fell(rows[-1]["position"], times[k])
         return failed(f"{fall} at {times[k]:g} s") if fall else None
 
+    def reached(end: RunEnd) -> Result:
+        data = _dataset(problem, robot, skeleton, rows)
+        data, metrics = evaluate(data, robot, reference, falls)
+        verdict, message = judged(end, problem.plan, metrics)
+        options = problem.options | {"motion": reference.name}
+        return Result(
+            kind="quads.sap_track",
+            model=robot.name,
+            verdict=verdict,
+            message=message,
+            data=data,
+            residuals={},
+            timings={"load": loaded, "simulate": end.wall},
+            metrics={"system": "skinned", "motion": reference.name} | metrics,
+            provenance=model_provenance(
+                robot.skinned.model, options, files=robot.files
+            ),
+        )
+
     end = run_steps(
         advance,
         len(times) - 1,
@@ -110,22 +129,9 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
         progress=progress,
         time_limit=problem.time_limit,
         success=f"reached {times[-1]:g} s on its feet",
+        reached=reached,
     )
-    data = _dataset(problem, robot, skeleton, rows)
-    data, metrics = evaluate(data, robot, reference, falls)
-    verdict, message = judged(end, problem.plan, metrics)
-    options = problem.options | {"motion": reference.name}
-    return Result(
-        kind="quads.sap_track",
-        model=robot.name,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals={},
-        timings={"load": loaded, "simulate": end.wall},
-        metrics={"system": "skinned", "motion": reference.name} | metrics,
-        provenance=model_provenance(robot.skinned.model, options, files=robot.files),
-    )
+    return reached(end)
 
 
 RADIUS = 1e-3

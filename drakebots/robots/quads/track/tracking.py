@@ -25,7 +25,7 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.run import Progress, Stop, failed, run_steps
+from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
 from drakebots.results import Result
@@ -155,6 +155,34 @@ def track(
         fall = falls.fell(state.q, k * dt)
         return failed(f"{fall} at {k * dt:g} s") if fall else None
 
+    def reached(end: RunEnd) -> Result:
+        data, metrics = evaluate(record.dataset(), robot, reference, falls)
+        verdict, message = judged(end, problem.plan, metrics)
+        options = problem.options | {"motion": reference.name}
+        return Result(
+            kind="quads.track",
+            model=robot.name,
+            verdict=verdict,
+            message=message,
+            data=data,
+            residuals={"glue gap [m]": record.worst_gap},
+            timings={"load": loaded, "simulate": end.wall},
+            metrics={
+                "system": "skinned",
+                "motion": reference.name,
+                "sparse_solver": stepper.whole.solver.name,
+                "frames": record.frames - 1,
+                "frames_refined": stepper.refined,
+                "worst_volume_ratio": record.worst_ratio,
+                "largest_torque_N_m": record.largest_torque,
+                "saturated_share": record.saturated_share,
+                **metrics,
+            },
+            provenance=model_provenance(
+                robot.skinned.model, options, files=robot.files
+            ),
+        )
+
     with calm_threads():
         end = run_steps(
             advance,
@@ -164,31 +192,9 @@ def track(
             progress=progress,
             time_limit=problem.time_limit,
             success=f"reached {steps * dt:g} s on its feet",
+            reached=reached,
         )
-    data, metrics = evaluate(record.dataset(), robot, reference, falls)
-    verdict, message = judged(end, problem.plan, metrics)
-    options = problem.options | {"motion": reference.name}
-    return Result(
-        kind="quads.track",
-        model=robot.name,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals={"glue gap [m]": record.worst_gap},
-        timings={"load": loaded, "simulate": end.wall},
-        metrics={
-            "system": "skinned",
-            "motion": reference.name,
-            "sparse_solver": stepper.whole.solver.name,
-            "frames": record.frames - 1,
-            "frames_refined": stepper.refined,
-            "worst_volume_ratio": record.worst_ratio,
-            "largest_torque_N_m": record.largest_torque,
-            "saturated_share": record.saturated_share,
-            **metrics,
-        },
-        provenance=model_provenance(robot.skinned.model, options, files=robot.files),
-    )
+    return reached(end)
 
 
 def start_positions(problem: Tracking) -> np.ndarray:
