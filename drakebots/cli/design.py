@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from drakebots.cli.command import Command, Variant
 from drakebots.cli.options import (
@@ -15,10 +18,11 @@ from drakebots.cli.options import (
     quantity,
 )
 from drakebots.cli.output import print_table, tell
-from drakebots.cli.progress import progress_bar
+from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import claimed
+from drakebots.core.run import ended_by, saving
 from drakebots.design import (
     JOINTS,
     SURFACE_SKIN,
@@ -38,7 +42,8 @@ from drakebots.design import (
     write_design,
 )
 from drakebots.design.geometry import SUFFIXES, read_surface
-from drakebots.design.skeleton import SERVOS
+from drakebots.design.skeleton import SERVOS, write_sdf
+from drakebots.fem.mesh import write_mesh
 from drakebots.multibody.limbs import read_limbs, write_limbs
 
 # Soft limbs on any robot.
@@ -178,6 +183,7 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
         ("--glue-vertices", int, "number of vertices glued to links"),
         ("--wall", float, "thickness of the skin [m]"),
         ("--fold-depth", float, "depth of the teeth [m]; 0 for a smooth skin"),
+        ("--time-limit", float, "limit of wall time [s]; finished stages are kept"),
     ):
         read = quantity(flag, text) if kind is float else kind
         action = parser.add_argument(flag, type=read, help=text)
@@ -231,19 +237,17 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     return replace(problem, skin=skin)
 
 
-def write_all(
-    design: Design, folder: Path, pictures: bool = True, fabrication: bool = False
-) -> list[Path]:
-    """Writes the model, its pictures and what it is built from; returns the paths."""
-    name = design.problem.name
-    written = [write_design(design, folder)]
+def write_more(design: Design, folder: Path, args: argparse.Namespace) -> list[Path]:
+    """Writes a design's pictures and what it is built from; returns the paths."""
+    name, written = design.problem.name, []
+    pictures = not args.no_pictures
     if pictures:
         written += [
             draw_skin(folder / f"{name}.png", design),
             draw_skeleton(folder / "skeleton.png", design),
             draw_cut(folder / "wall.png", design),
         ]
-    if fabrication:
+    if args.fabrication:
         with progress_bar(f"{name}: moulds") as bar:
             made = fabricate(design, folder / "fabrication", progress=bar)
         written += made.paths
@@ -252,35 +256,66 @@ def write_all(
     return written
 
 
-def _stage_pictures(folder: Path, pictures: bool):
-    """Draws each stage as soon as it is done, so that a failure leaves those before."""
+def _keep_stages(
+    folder: Path, pictures: bool, kept: list[Path]
+) -> Callable[[str, Any], None]:
+    """Writes each stage as soon as it is done, so that what ends a design leaves them.
 
-    def watch(stage, made):
-        if not pictures or stage == "shell":
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        if stage == "surface":
-            draw_surface(folder / "stage_1_surface.png", made, title="the surface")
-        elif stage == "fit":
-            draw_fit(folder / "stage_2_fit.png", made, "skeleton; what sticks out: red")
-        else:
-            draw_fit(folder / "stage_3_body.png", made, "the body around its skeleton")
+    They are the skeleton, first as it was fitted and then in the body that was made for
+    it, and the skin's mesh; and pictures of these and of the surface.
+    """
+
+    def watch(stage: str, made: Any) -> None:
+        place = folder / STAGES
+        (folder if stage == "surface" else place).mkdir(parents=True, exist_ok=True)
+        if stage in ("fit", "skeleton"):
+            keep(write_sdf(made.skeleton, place))
+        elif stage == "shell":
+            write_mesh(place / "skin.vtu", made.mesh, small=True)
+            keep(place / "skin.vtu")
+        if pictures and stage in _PICTURES:
+            number, title = _PICTURES[stage]
+            draw = draw_surface if stage == "surface" else draw_fit
+            keep(draw(folder / f"stage_{number}.png", made, title=title))
+
+    def keep(path: Path) -> None:
+        if path not in kept:
+            kept.append(path)
 
     return watch
+
+
+STAGES = "stages"
+"""Folder of what is kept of a design until it is done."""
+
+_PICTURES = {
+    "surface": ("1_surface", "the surface"),
+    "fit": ("2_fit", "skeleton; what sticks out: red"),
+    "skeleton": ("3_body", "the body around its skeleton"),
+}
+"""Name and title of the picture of a stage."""
 
 
 def _design(args: argparse.Namespace) -> int:
     check_folder(args.output)
     problem = problem_of(args)
     folder = args.output.absolute()
+    kept: list[Path] = []
     with claimed([folder] if folder.parent.is_dir() else []):
-        with progress_bar(problem.name) as bar:
-            design = design_robot(
-                problem,
-                progress=bar,
-                watch=_stage_pictures(folder, not args.no_pictures),
-            )
-        written = write_all(design, folder, not args.no_pictures, args.fabrication)
+        try:
+            with progress_bar(problem.name) as bar:
+                watch = _keep_stages(folder, not args.no_pictures, kept)
+                design = design_robot(problem, progress=bar, watch=watch)
+        except KeyboardInterrupt as error:
+            if not kept:
+                raise
+            why = ended_by(error)[1].partition(";")[0]
+            warn(f"{why}; kept of {problem.name}: {', '.join(map(str, kept))}")
+            return 1
+        with saving():
+            model = write_design(design, folder)
+            shutil.rmtree(folder / STAGES, ignore_errors=True)
+        written = [model, *write_more(design, folder, args)]
     report = design.report()
     rows = {
         "joints": report["joints"],

@@ -141,6 +141,8 @@ def design_robot(
             build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
             template = replace(template, build=build)
             template = embed(template, grid, limits=problem.limits).template
+            fitted = Fitted(_seen_surface(grid), template.skeleton(), {})
+            seen("skeleton", fitted)
         skeleton = template.skeleton()
         # The surface is as wide as it is: the folds measure its limbs.
         folds = tuple(
