@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -35,7 +35,7 @@ from fuzz.mutate import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES, MODELS = ROOT / "examples", ROOT / "models"
+EXAMPLES = ROOT / "examples"
 
 MJCF = """<mujoco model="hopper"><compiler angle="degree"/>
 <asset><mesh name="m" file="m.obj" scale="0.1 0.1 0.1"/></asset>
@@ -85,9 +85,28 @@ def _bytes(*parts: str) -> bytes:
     return ROOT.joinpath(*parts).read_bytes()
 
 
-def _plain_yaml(text: str) -> Any:
-    # !Rpy and its like are kept as what they hold.
-    return yaml.safe_load(text.replace("!Rpy", ""))
+class _Tagged(dict):
+    """A mapping with a tag of Drake's: !Rpy {deg: [90, 0, 90]}."""
+
+    tag = "!Rpy"
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Loader.add_constructor(
+    _Tagged.tag, lambda loader, node: _Tagged(loader.construct_mapping(node, True))
+)
+_Dumper.add_representer(
+    _Tagged, lambda dumper, value: dumper.represent_mapping(_Tagged.tag, value)
+)
+# Two places that hold one list are written twice: readers refuse aliases.
+_Dumper.ignore_aliases = lambda self, data: True  # type: ignore[method-assign]
 
 
 def _edited_yaml(random: Random, text: str) -> bytes:
@@ -95,7 +114,8 @@ def _edited_yaml(random: Random, text: str) -> bytes:
         return edited_bytes(random, text.encode())
     if random.random() < 0.1:
         return edited_number(random, text).encode("utf-8", "replace")
-    return yaml.safe_dump(edited_tree(random, _plain_yaml(text))).encode()
+    tree = edited_tree(random, yaml.load(text, Loader=_Loader))
+    return yaml.dump(tree, Dumper=_Dumper).encode()
 
 
 def _show(random: Random, name: str) -> tuple[str, ...]:
@@ -131,9 +151,7 @@ def _mjcf(random: Random) -> Case:
 
 def _directives(random: Random) -> Case:
     source = random.choice(("brick", "gecko", "monopod", "mini_cheetah", "hamr"))
-    text = _text("models", source, "scene.dmd.yaml").replace(
-        f"package://drakebots/{source}/", f"{MODELS}/{source}/"
-    )
+    text = _text("models", source, "scene.dmd.yaml")
     return Case(_show(random, "r.dmd.yaml"), {"r.dmd.yaml": _edited_yaml(random, text)})
 
 
@@ -145,19 +163,35 @@ def _sidecar(random: Random) -> Case:
     return Case(_show(random, "r.sdf"), files)
 
 
+@cache
+def _problem_fields(command: str, word: str) -> tuple[str, ...]:
+    """The fields of the problem that a scenario of this command and robot has."""
+    from drakebots.robots import resolve, robots
+
+    able = [r for r in robots().values() if getattr(r, command) is not None]
+    named = [r for r in able if r.name != "any" and r.is_named(word)]
+    robot = (named or [r for r in able if r.name == "any"])[0]
+    problem = resolve(getattr(robot, command).problem)
+    return tuple(field.name for field in fields(problem) if field.init)
+
+
 def _scenario(random: Random) -> Case:
     command = random.choice(("simulate", "simulate", "plan"))
     name = {"simulate": "trot.yaml", "plan": "walk.yaml"}[command]
     tree = yaml.safe_load(_text("examples", name))
-    tree["time_limit"] = 0.3
     robot = random.choice(("hamr", "gecko", "voxel", "skinned_leg", "my_robot.urdf"))
     if random.random() < 0.3:
-        tree = {command: robot, "time_limit": 0.3}
-    # An unknown field at the end keeps what is sound from running for minutes.
+        tree = {command: robot}
+    names = _problem_fields(command, str(tree[command]))
+    if random.random() < 0.6:
+        likely = random.choice((0, 1, 2, -1, 0.5, 1e-9, 1e9, 3e-3, True, None, "x"))
+        tree[random.choice(names)] = random.choice((odd_value(random), likely))
     tree = edited_tree(random, tree)
-    if isinstance(tree, dict):
-        tree["zz"] = odd_value(random)
-    files = {"s.yaml": yaml.safe_dump(tree).encode()}
+    # What is sound does not run for minutes.
+    if isinstance(tree, dict) and random.random() < 0.9:
+        tree |= {"time_limit": 0.3} if "time_limit" in names else {}
+        tree |= {"knots": 5} if "knots" in names else {}
+    files = {"s.yaml": yaml.dump(tree, Dumper=_Dumper).encode()}
     files["my_robot.urdf"] = _bytes("examples", "my_robot.urdf")
     return Case((command, "s.yaml", "-o", "run.nc"), files)
 
@@ -169,12 +203,21 @@ def _limbs(random: Random) -> Case:
 
 
 def _design(random: Random) -> Case:
-    # A sound design takes minutes: its surface here is a few triangles.
-    text = _text("examples", "design.yaml").replace("dog.stl", "m.obj")
-    files = {"design.yaml": _edited_yaml(random, text), "m.obj": OBJ.encode()}
+    # A sound design takes half a minute, and is ended after its first stages.
+    text = _text("examples", "design.yaml")
+    command = ("design", "design.yaml", "-o", "out", "--no-pictures")
+    if random.random() < 0.4:
+        files = {"design.yaml": _edited_yaml(random, text)}
+        files["dog.stl"] = _bytes("examples", "dog.stl")
+        return Case((*command, "--time-limit", "2"), files, seconds=60)
+    tree = yaml.safe_load(text) | {"surface": {"file": "m.obj", "unit": "m"}}
     if random.random() < 0.3:
-        files["m.obj"] = edited_lines(random, OBJ)
-    return Case(("design", "design.yaml", "-o", "out", "--no-pictures"), files)
+        del tree["template"], tree["limits"]
+    files = {"design.yaml": _edited_yaml(random, yaml.safe_dump(tree))}
+    files["m.obj"] = (
+        edited_lines(random, OBJ) if random.random() < 0.5 else OBJ.encode()
+    )
+    return Case((*command, "--time-limit", "10"), files, seconds=60)
 
 
 def _skin(random: Random) -> Case:
@@ -191,14 +234,14 @@ def _skin(random: Random) -> Case:
 
 def _mesh(random: Random) -> Case:
     """Tetrahedra of a skin."""
-    ending = random.choice(("vtk", "vtu"))
+    ending = random.choice(("vtk", "vtk", "vtu"))
     if ending == "vtk":
         content = edited_vtk(random, _bytes("examples", "skin.vtk"))
     else:
         text = _text("models", "skinned_leg", "skinned_leg.vtu")
         content = edited_vtu(random, text)
     files = {"r.urdf": _bytes("examples", "skeleton.urdf"), f"s.{ending}": content}
-    command = ("attach", "r.urdf", f"s.{ending}", "--glue", "radius=5mm")
+    command = ("attach", "r.urdf", f"s.{ending}", "--glue", "radius=12mm")
     return Case(command, files, seconds=30)
 
 

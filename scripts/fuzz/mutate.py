@@ -136,8 +136,64 @@ def _edit_element(random: Random, root: ET.Element, others: Sequence[str]) -> No
 def edited_tree(random: Random, tree: Any) -> Any:
     """A changed tree of mappings and lists, as YAML and JSON have."""
     tree = copy.deepcopy(tree)
+    # Half of them keep what a schema asks for, to reach what is behind it.
+    edit = random.choice((_edit_node, _edit_value))
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        tree = _edit_node(random, tree)
+        tree = edit(random, tree)
+    return tree
+
+
+def _places(tree: Any) -> list[tuple[Any, Any]]:
+    """All mappings and lists of a tree, each with a key or an index of it."""
+    found: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        pairs = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, value in pairs:
+            found.append((node, key))
+            if isinstance(value, dict | list):
+                walk(value)
+
+    if isinstance(tree, dict | list):
+        walk(tree)
+    return found
+
+
+def _edit_value(random: Random, tree: Any) -> Any:
+    """A number, a name or a switch becomes another; a list gets or loses a last item.
+
+    Numbers stay numbers, names are those of the tree, lists of numbers stay as long.
+    """
+    places = _places(tree)
+    rows = [
+        (node, key)
+        for node, key in places
+        if isinstance(node[key], list)
+        and node[key]
+        and not isinstance(node[key][-1], int | float)
+    ]
+    if rows and random.random() < 0.2:
+        node, key = random.choice(rows)
+        if random.random() < 0.5:
+            node[key].pop()
+        else:
+            node[key].append(copy.deepcopy(random.choice(node[key])))
+        return tree
+    leaves = [(n, key) for n, key in places if not isinstance(n[key], dict | list)]
+    if not leaves:
+        return tree
+    node, key = random.choice(leaves)
+    value = node[key]
+    names = [n[k] for n, k in leaves if isinstance(n[k], str)]
+    if isinstance(value, bool):
+        node[key] = not value
+    elif isinstance(value, int):
+        node[key] = random.choice((0, 1, 2, -value, value + 1, 10 * value, 10**6))
+    elif isinstance(value, float):
+        scale = random.choice((0.0, -1.0, 0.5, 0.99, 1.01, 2.0, 10.0, 1e3, 1e-3, 1e9))
+        node[key] = value * scale + random.choice((0.0, 0.0, 0.1, 1e-9))
+    elif isinstance(value, str):
+        node[key] = random.choice(names)
     return tree
 
 
@@ -155,17 +211,7 @@ def odd_value(random: Random) -> Any:
 
 
 def _edit_node(random: Random, tree: Any) -> Any:
-    places: list[tuple[Any, Any]] = []
-
-    def walk(node: Any) -> None:
-        pairs = node.items() if isinstance(node, dict) else enumerate(node)
-        for key, value in pairs:
-            places.append((node, key))
-            if isinstance(value, dict | list):
-                walk(value)
-
-    if isinstance(tree, dict | list):
-        walk(tree)
+    places = _places(tree)
     if not places or random.random() < 0.02:
         return odd_value(random)
     node, key = random.choice(places)
@@ -269,25 +315,42 @@ def edited_stl(random: Random, content: bytes) -> bytes:
     return bytes(data)
 
 
+_VTK_ARRAYS = (
+    (rb"POINTS \d+ double\n", ">d"),
+    (rb"OFFSETS vtktypeint64\n", ">q"),
+    (rb"CONNECTIVITY vtktypeint64\n", ">q"),
+    (rb"CELL_TYPES \d+\n", ">i"),
+)
+"""The headings of a legacy VTK's arrays, and the format of a number of each."""
+
+
 def edited_vtk(random: Random, content: bytes) -> bytes:
-    """A changed legacy VTK: a number of its headings, or a word of its arrays."""
+    """A changed legacy VTK: one of its headings, or numbers of its arrays."""
     data = bytearray(content)
-    if random.random() < 0.5:
-        headings = list(re.finditer(rb"[A-Z_]{5,} [^\n]{0,80}", content))
+    headings = list(re.finditer(rb"[A-Z_]{5,} [^\n]{0,80}", content))
+    if random.random() < 0.15 and headings:
         found = random.choice(headings)
         new = edited_number(random, found[0].decode("latin1"))
         data[found.start() : found.end()] = new.encode("utf-8", "replace")
         return bytes(data)
+    (pattern, form), *_ = random.choices(_VTK_ARRAYS, (4, 1, 3, 1))
+    heading = re.search(pattern, content)
+    if heading is None or random.random() < 0.1:
+        return edited_bytes(random, content)
+    count = int(re.search(rb"POINTS (\d+)", content)[1])  # type: ignore[index]
+    size = struct.calcsize(form)
     for _ in range(random.choice((1, 10))):
-        at = 8 * random.randrange(len(data) // 8 - 1)
-        odd = (0, -1, 1, 2**31, 2**62, 10**6)
-        reals = (float("nan"), float("inf"), 1e300, 0.0)
-        data[at : at + 8] = random.choice(
-            (
-                struct.pack(">q", random.choice(odd)),
-                struct.pack(">d", random.choice(reals)),
-            )
-        )
+        at = heading.end() + size * random.randrange(count)
+        if at + size > len(data):
+            continue
+        (old,) = struct.unpack(form, data[at : at + size])
+        if form == ">d":
+            odd = (*(old * f for f in (-1.0, 0.0, 1.001, 0.9, 1e3, 1e300)), old + 1e-6)
+            odd = (*odd, float("nan"), float("inf"))
+        else:
+            most = 2 ** (8 * size - 1) - 1
+            odd = (0, -1, 1, old + 1, old - 1, count - 1, count, 10**6, most)
+        data[at : at + size] = struct.pack(form, random.choice(odd))
     return bytes(data)
 
 
