@@ -26,6 +26,16 @@ PART = 0.1
 """A coordinate belongs to a singular direction with at least this part of it."""
 
 
+def _check_positions(path: Path, plant: MultibodyPlant) -> None:
+    """Refuses default positions that are not finite, which Drake takes."""
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if not np.isfinite(joint.default_positions()).all():
+            raise ModelProblem(
+                path, f"default position of joint {joint.name()!r} must be finite"
+            )
+
+
 def inspect_model(
     path: Path,
     reading: Reading,
@@ -52,6 +62,7 @@ def inspect_model(
     try:
         plant.Finalize()
         context = plant.CreateDefaultContext()
+        _check_positions(path, plant)
         mass = plant.CalcTotalMass(context)
         closure = LoopClosure(plant, loops)
         gaps, C = closure.gaps(context), closure.jacobian(context)

@@ -58,7 +58,7 @@ _LAYOUT = {
 }
 """Dimensions [unit] of variables by their names; two, where kinds differ."""
 
-_SIZES = {"axis": (2, 3), "angle": (3,), "wxyz": (4,), "corner": (3,)}
+_SIZES = {"angle": 3, "wxyz": 4, "corner": 3}
 _LABELLED = (
     *("axis", "angle", "foot", "coordinate", "rate", "position_name", "velocity_name"),
     *("actuator", "leg", "marker", "limb", "input_name", "motor", "joint", "link"),
@@ -124,8 +124,9 @@ def check_layout(result: Result) -> None:
     for name in _NEEDED[result.kind].split():
         if name not in data.variables:
             raise InvalidInput(f"{where}it has no {name}; {_AGAIN}")
-    for dim, sizes in _SIZES.items():
-        if data.sizes.get(dim, sizes[0]) not in sizes:
+    sizes = _SIZES | {"axis": 2 if result.kind.startswith("gecko.") else 3}
+    for dim, size in sizes.items():
+        if data.sizes.get(dim, size) != size:
             raise InvalidInput(f"{where}{dim} has {data.sizes[dim]} items; {_AGAIN}")
     for dim in set(_LABELLED) & set(data.dims):
         labels = data[dim].values

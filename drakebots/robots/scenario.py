@@ -58,7 +58,10 @@ class Scenario:
 
 def is_scenario(word: str) -> bool:
     """Whether a word of a command line names a scenario file, readable or not."""
-    if not word.lower().endswith(ENDINGS) or not Path(word).is_file():
+    name = word.lower()
+    if not name.endswith(ENDINGS) or name.endswith(".dmd.yaml"):
+        return False
+    if not Path(word).is_file():
         return False
     try:
         return not {*COMMANDS}.isdisjoint(_mapping(read_yaml(Path(word)), "it"))

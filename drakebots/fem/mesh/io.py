@@ -90,11 +90,13 @@ def _meshio_read(path):
     """Points (n, 3), cells [(kind, (k, m) numbers)], and {name: [values a block]}."""
     try:
         # On bad files meshio prints a message and calls sys.exit.
-        with contextlib.redirect_stdout(io.StringIO()):
+        silent = io.StringIO()
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
             data = meshio.read(path)
     except (Exception, SystemExit) as error:
-        detail = "" if isinstance(error, SystemExit) else f": {error}"
-        raise FileProblem(path, f"cannot be read as a mesh{detail}") from error
+        known = isinstance(error, meshio.ReadError | OSError) and str(error)
+        reason = known or "it is damaged; write it again"
+        raise FileProblem(path, f"cannot be read as a mesh: {reason}") from error
     return data.points, [(b.type, b.data) for b in data.cells], data.cell_data
 
 

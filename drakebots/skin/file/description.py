@@ -30,7 +30,14 @@ from typing import Any
 
 import yaml
 
-from drakebots.core.checks import check, non_negative, one_of, optional, positive
+from drakebots.core.checks import (
+    check,
+    check_types,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+)
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.core.files import TOP, Fields, integer, number, read_yaml, replacing
 from drakebots.fem.material import Material
@@ -121,6 +128,7 @@ class SkinDescription:
     unit: str | None = None
 
     def __post_init__(self):
+        check_types(self, "skin")
         check(self, "", unit=optional(one_of("unit", UNITS)))
         for where, one in {"": self.material, **self.regions}.items():
             check_modulus(f"region {where} " * (where != ""), one.youngs_modulus)

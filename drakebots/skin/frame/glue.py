@@ -14,7 +14,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.checks import check_types, check_value, one_of, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel, Space, force_and_tangent
 from drakebots.fem.solver import make_solver
@@ -43,6 +43,7 @@ class Glue:
     p_BG: np.ndarray
 
     def __post_init__(self):
+        check_types(self, "glue")
         vertices = np.asarray(self.vertices)
         if not vertices.size:
             raise InvalidInput("glue: no vertices; name some, or use a larger radius")

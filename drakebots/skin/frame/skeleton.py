@@ -91,7 +91,9 @@ class Servo:
                 raise InvalidInput(
                     f"servo {name}: needs {position.shape}, one per torque"
                 ) from error
-            if not np.isfinite(value).all() or (name != "velocity" and value.min() < 0):
+            if not np.isfinite(value).all() or (
+                name != "velocity" and value.min(initial=0.0) < 0
+            ):
                 raise InvalidInput(f"servo {name} {value.tolist()}: must be >= 0")
             object.__setattr__(self, name, value)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import check_types
+from drakebots.core.checks import check, check_types, numeric
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.contact_implicit.program import (
     ContactImplicit,
@@ -62,6 +62,12 @@ class Schedule:
 
     def __post_init__(self):
         check_types(self, "schedule")
+        check(self, "schedule", height=numeric(), load=numeric())
+        for name in ("loaded", "grounded"):
+            marks = np.asarray(getattr(self, name))
+            if marks.dtype != bool:
+                raise InvalidInput(f"schedule: {name} must be an array of true, false")
+            object.__setattr__(self, name, marks)
         shapes = {np.shape(a) for a in vars(self).values()}
         if len(shapes) != 1:
             raise InvalidInput(f"arrays of a schedule have shapes {sorted(shapes)}")

@@ -163,7 +163,9 @@ class SkinInfluence:
 
     def __post_init__(self):
         check_types(self, "skin")
-        what, rows = "influence of the skin", array(np.shape(self.force))
+        what = "influence of the skin"
+        check(self, what, force=array((None, None)))
+        rows = array(self.force.shape)
         check(self, what, force=rows, q=rows, v=rows, a=rows)
         check(self, what, com_shift=array((len(self.force), None, 3)))
 

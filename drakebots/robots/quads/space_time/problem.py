@@ -21,7 +21,14 @@ from functools import cached_property
 
 import numpy as np
 
-from drakebots.core.checks import check, check_types, non_negative, positive, whole
+from drakebots.core.checks import (
+    check,
+    check_types,
+    instance,
+    non_negative,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.quads.motion import GRAVITY, MotionInput
 from drakebots.robots.quads.robot import (
@@ -120,7 +127,7 @@ class SpaceTime:
     def __post_init__(self):
         check_types(self, "problem")
         check(self, "", friction=positive(), tip=positive(), knot_spacing=whole(1))
-        check(self, "", flat_frames=whole(0))
+        check(self, "", flat_frames=whole(0), motion=instance(MotionInput))
         if not 0 < self.cop_share <= 1:
             raise InvalidInput(f"cop_share must be in (0, 1], got {self.cop_share}")
         N = len(self.motion)
