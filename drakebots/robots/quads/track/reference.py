@@ -35,6 +35,10 @@ SMOOTHED = 0.02
 """Time over which the loads are averaged that move the targets of servos [s]."""
 
 
+PERIODIC = ("joints", "cycle")
+"""Periods of a plan whose joints repeat."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenLoop:
     """A plan to track open loop.
@@ -140,7 +144,12 @@ class Reference:
 
 
 def servo_targets(
-    angles: np.ndarray, torques: np.ndarray, gains: ServoGains, dt: float
+    angles: np.ndarray,
+    torques: np.ndarray,
+    gains: ServoGains,
+    dt: float,
+    *,
+    periodic: bool = False,
 ) -> np.ndarray:
     """Targets with which servos hold planned torques at planned angles (N, m) [rad].
 
@@ -151,16 +160,19 @@ def servo_targets(
 
     Args:
         angles: planned angles q (N, m) [rad].
-        torques: planned torques tau; row i acts during the step that ends there
-            (N, m) [N m].
+        torques: planned torques tau; row i acts during the step that ends there, so
+            that the first row says nothing (N, m) [N m].
         gains: of the servos.
         dt: time between rows [s].
+        periodic: whether the last row is the first of a next cycle.
     """
     if gains.stiffness == 0:
         return angles
     window = 1 + 2 * round(SMOOTHED / dt / 2)
-    load = torques + gains.damping * np.gradient(angles, dt, axis=0)
-    mean = uniform_filter1d(load, window, axis=0, mode="nearest")
+    load = (torques + gains.damping * np.gradient(angles, dt, axis=0))[1:]
+    mode = "wrap" if periodic else "nearest"
+    mean = uniform_filter1d(load, window, axis=0, mode=mode)
+    mean = np.vstack([mean[-1] if periodic else mean[0], mean])
     return angles + mean / gains.stiffness
 
 
@@ -206,7 +218,13 @@ def plan_reference(
     if not plain and "torque" in data:
         torques, gains = data.torque.values, skinned.skin.servos
         gains = gains if lag else replace(gains, damping=0.0)
-        targets = servo_targets(targets, torques, gains, float(times[1] - times[0]))
+        targets = servo_targets(
+            targets,
+            torques,
+            gains,
+            float(times[1] - times[0]),
+            periodic=period in PERIODIC,
+        )
     return Reference(
         times,
         q,
@@ -215,7 +233,7 @@ def plan_reference(
         q[:, at],
         data.contact.values > 0,
         data.com.values,
-        period in ("joints", "cycle"),
+        period in PERIODIC,
         str(plan.metrics.get("motion", "motion")),
     )
 

@@ -29,7 +29,7 @@ from drakebots.design.fabrication import servo_map as design_map
 from drakebots.design.skeleton import table1_template
 from drakebots.model import skin_path
 from drakebots.results import Result
-from drakebots.robots.quads.track.reference import plan_model, servo_targets
+from drakebots.robots.quads.track.reference import PERIODIC, plan_model, servo_targets
 from drakebots.skin.file import ServoGains, read_skin
 
 UNITS = ("deg", "us")
@@ -274,7 +274,9 @@ def _targets(plan: Result, angles, gains: ServoGains | None) -> dict[str, np.nda
     planned = np.stack([angles[name] for name in joints], axis=1)
     times = data.time.values
     dt = float(times[1] - times[0])
-    return dict(zip(joints, servo_targets(planned, data.torque.values, gains, dt).T))
+    repeats = plan.metrics.get("period") in PERIODIC
+    sent = servo_targets(planned, data.torque.values, gains, dt, periodic=repeats)
+    return dict(zip(joints, sent.T))
 
 
 def _shaft(channel: Channel, degrees, sent, times: np.ndarray) -> np.ndarray:

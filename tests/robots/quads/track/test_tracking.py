@@ -101,11 +101,12 @@ def test_the_skin_goes_with_its_links(sap, run):
 
 
 def test_targets_lead_by_the_mean_load():
-    """A ramp of torque is its own mean; a jump is spread over 20 ms."""
+    """A ramp of torque is its own mean; a jump is spread over 20 ms. The torque of the
+    first row acts in no step; the cycle of a periodic load has no seam."""
     gains, q = ServoGains(stiffness=20.0), np.ones((12, 1))
     ramp = np.arange(12.0)[:, None]
     moved = servo_targets(q, ramp, gains, 5e-3) - q
-    assert np.allclose(moved[2:-2], ramp[2:-2] / 20)
+    assert np.allclose(moved[3:-2], ramp[3:-2] / 20)
     turning, slow = 0.5 * 5e-3 * ramp, ServoGains(stiffness=20.0, damping=0.4)
     moved = servo_targets(turning, 0 * ramp, slow, 5e-3) - turning
     assert np.allclose(moved, 0.4 * 0.5 / 20)
@@ -113,6 +114,26 @@ def test_targets_lead_by_the_mean_load():
     moved = servo_targets(q, jump, gains, 5e-3) - q
     assert np.allclose(np.diff(moved[3:9, 0]), 1 / 5 / 20)
     assert (servo_targets(q, ramp, ServoGains(stiffness=0.0), 5e-3) == q).all()
+    first = servo_targets(q, ramp + 9 * (ramp == 0), gains, 5e-3)
+    assert (first == servo_targets(q, ramp, gains, 5e-3)).all()
+    turns = 2 * np.pi * np.arange(12)[:, None] / 11
+    loads = [np.sin(turns + shift * 2 * np.pi / 11) for shift in (0, 4)]
+    a, b = (servo_targets(q, x, gains, 5e-3, periodic=True) - q for x in loads)
+    assert np.allclose(np.roll(a[:-1], -4, axis=0), b[:-1]) and a[0] == a[-1]
+
+
+def test_servos_told_of_their_sag_follow_better(plan, run, robot):
+    """Sent the planned angles alone, joints stay behind by what bears their loads."""
+    plain = track(Tracking(plan, plain_angles=True))
+
+    def off(result):
+        at, planned = (
+            [robot.skinned.joint_positions(row) for row in one.data.position.values]
+            for one in (result, plan)
+        )
+        return np.sqrt(np.mean(np.subtract(at, planned) ** 2))
+
+    assert off(run) < 0.25 * off(plain)  # 2.7 against 17 mrad
 
 
 def test_the_run_of_a_failed_plan_says_so_first(plan):
