@@ -63,9 +63,13 @@ def random_steps(count: int, seed: int = 0) -> list[tuple]:
     return found
 
 
-def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
-    """SLSQP on the raw norms, in cm and deg: objective and largest foot gap [m]."""
-    weights = ROBOT.weights
+def slsqp(pose: Pose, reference, hold, robot=ROBOT, iterations: int = 500):
+    """SLSQP on the raw norms, in cm and deg.
+
+    Returns:
+        The objective, the largest foot gap [m], and the pose.
+    """
+    weights = robot.weights
 
     def unpacked(x):
         return Pose(x[:5] * DEG, x[5:10] * CM, x[10] * DEG, x[11:] * CM)
@@ -74,7 +78,7 @@ def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
         there = unpacked(x)
         turned = (there.foot_headings - pose.foot_headings)[hold]
         return (
-            weights.length * np.linalg.norm(there.ell - ROBOT.lengths) / CM
+            weights.length * np.linalg.norm(there.ell - robot.lengths) / CM
             + weights.orientation * np.linalg.norm(turned) / DEG
             + weights.angle * np.linalg.norm(there.alpha - reference) / DEG
         )
@@ -82,10 +86,10 @@ def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
     def gaps(x):
         return ((unpacked(x).feet - pose.feet)[hold] / CM).ravel()
 
-    span = ROBOT.bend / DEG
+    span = robot.bend / DEG
     bounds = [(a - span, a + span) for a in reference / DEG]
     bounds += [
-        ((1 - ROBOT.stretch) * a, (1 + ROBOT.stretch) * a) for a in ROBOT.lengths / CM
+        ((1 - robot.stretch) * a, (1 + robot.stretch) * a) for a in robot.lengths / CM
     ]
     start = np.r_[pose.alpha / DEG, pose.ell / CM, pose.heading / DEG]
     found = minimize(
@@ -94,9 +98,9 @@ def slsqp(pose: Pose, reference: np.ndarray, hold: np.ndarray):
         method="SLSQP",
         bounds=[*bounds, *[(None, None)] * 3],
         constraints={"type": "eq", "fun": gaps},
-        options={"maxiter": 500},
+        options={"maxiter": iterations},
     )
-    return found.fun, float(np.abs(gaps(found.x)).max()) * CM
+    return found.fun, float(np.abs(gaps(found.x)).max()) * CM, unpacked(found.x)
 
 
 def pose_steps(count: int) -> dict:
@@ -109,7 +113,7 @@ def pose_steps(count: int) -> dict:
         ours.append(time.perf_counter() - began)
         began = time.perf_counter()
         try:
-            objective, gap = slsqp(*step)
+            objective, gap, _ = slsqp(*step)
         except NoSolution:
             objective, gap = np.inf, np.inf
         theirs.append(time.perf_counter() - began)

@@ -55,6 +55,29 @@ def test_gecko_figures(capsys, tmp_path):
     assert is_picture(tmp_path / "gecko_fig10.png")
 
 
+def test_held_feet_turn_only_where_slsqp_stops_early():
+    """Fig. 6 in both half cycles: at their ends both solvers agree, without a turn."""
+    rows = SCRIPT.stopped_early((1, 500))
+    for first, last, ours in (rows[:3], rows[3:]):
+        assert np.abs(first["held_feet_turn_deg"]).max() > 5
+        assert first["objective"] > 1.5 * ours["objective"]
+        assert last["objective"] == pytest.approx(ours["objective"], rel=1e-4)
+        for row in (last, ours):
+            assert np.abs(row["held_feet_turn_deg"]).max() < 0.05
+
+
+def test_studies_and_details_are_drawn(tmp_path):
+    """c1 = 1 turns most; settled gaits come further than those begun at rest."""
+    turns = [row["turn_deg"] for row in SCRIPT.leg_bends((0.5, 1.0, 1.5))]
+    assert turns[1] > max(turns[0], turns[2])
+    # Six cycles of 11.569 cm each at 80 deg.
+    rows = {(r["robot"], round(r["q1_deg"])): r for r in SCRIPT.twelve_poses()}
+    assert rows["small", 80]["settled_cm"] == pytest.approx(6 * 11.569, abs=0.01)
+    assert all(row["from_rest_cm"] < row["settled_cm"] for row in rows.values())
+    assert is_picture(SCRIPT.plot_detail(tmp_path / "detail.png"))
+    assert is_picture(SCRIPT.plot_prediction(tmp_path / "prediction.png"))
+
+
 @pytest.mark.long
 def test_gecko_climb(capsys):
     """Up 84 degrees with a silicone of 1 MPa, down with one of 0.3."""

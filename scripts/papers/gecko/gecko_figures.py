@@ -1,7 +1,12 @@
-"""The gecko paper's figures 5, 6, 7 and 10, and the numbers in them.
+"""The gecko paper's figures 5 to 10, and the numbers in them.
 
-python scripts/papers/gecko/gecko_figures.py -o out      # a few seconds
+python scripts/papers/gecko/gecko_figures.py -o out      # some 20 s of processor time
 python scripts/papers/gecko/gecko_figures.py -o out --quick
+
+Fig. 6 is solved by SLSQP too, stopped after few iterations and at its end: feet that
+are held turn in the former only. Two studies go with the figures: how much the robot
+turns for other coefficients c1 of the gait law, and how far both robots come in twelve
+poses of a straight gait, from rest (limbs straight) and settled.
 
 Source of the layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020).
 """
@@ -10,7 +15,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +60,12 @@ from drakebots.robots.gecko.plots import (
     draw_arrow,
     draw_robot,
 )
-from drakebots.robots.gecko.pose_step import check_gait, pose_step, walk
+from drakebots.robots.gecko.pose_step import (
+    check_gait,
+    cycle_motion,
+    pose_step,
+    walk,
+)
 from drakebots.robots.gecko.simulate import paper_course
 
 LAW_Q1 = tuple(np.radians([-90.0, -70.0, -50.0, 50.0, 70.0, 90.0]).tolist())
@@ -312,6 +326,137 @@ def _draw_orientations(axis, cycle: CyclePhases) -> None:
     axis.set_ylabel("orientation [deg]")
 
 
+def stopped_early(iterations=(1, 2, 4, 8, 500)) -> list[dict]:
+    """Fig. 6 by SLSQP on the raw norms, stopped after some iterations.
+
+    Both half cycles of the settled cycle, from the same poses as ours: objective, and
+    rotation of the two feet that are held [deg]; the last row of each is ours.
+    """
+    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+    slsqp, robot = import_module("gecko").slsqp, make_gecko(weights="single_cycle")
+    q1, q2, rows = np.radians(80.0), -0.5, []
+    pose = walk(robot, q1, q2, 8)[-1]
+    for sign in (1, -1):
+        hold = np.array(fixation(sign), bool)
+        law = gait_law(sign * q1, q2, leg_bend=robot.leg_bend)
+        ours = pose_step(robot, pose, law, hold)
+        found = {f"SLSQP, {n}": slsqp(pose, law, hold, robot, n) for n in iterations}
+        found["ours"] = ours.objective, ours.drift, ours.pose
+        for name, (objective, _, there) in found.items():
+            turn = np.degrees(there.foot_headings - pose.foot_headings)[hold]
+            rows.append({"half": sign, "by": name, "objective": float(objective)})
+            rows[-1]["held_feet_turn_deg"] = turn.round(2).tolist()
+        pose = ours.pose
+    return rows
+
+
+# --- Figs. 8 and 9: a gait in detail, and what the generator expects of it ------
+
+
+def plot_detail(path: str | Path, q1: float = np.radians(90.0), q2=0.3) -> Path:
+    """Fig. 8: a cycle of a gait, simulated, and its motion beside Table 3's.
+
+    Raises:
+        InvalidInput: for q1, q2 or a file ending.
+    """
+    check_ending(path)
+    cycle = cycle_motion(make_gecko(), q1, q2)
+    figure = Figure(figsize=(6.4, 6.4), layout="constrained")
+    axis, first = figure.subplots(), cycle.poses[0]
+    for pose, strength in zip(cycle.poses, (0.25, 0.5, 1.0)):
+        draw_robot(axis, pose, alpha=strength, width=3)
+    table = MotionPolynomial.table_3().motion(q1, q2)
+    simulated = np.array([cycle.rotation, cycle.forward, cycle.left])
+    for name, motion, color in (
+        ("pose step", simulated, HEADING_COLOUR),
+        ("Table 3, the measured robot", table, TARGET_COLOUR),
+    ):
+        c, s = np.cos(first.heading), np.sin(first.heading)
+        end = first.position + np.array([[c, -s], [s, c]]) @ motion[1:]
+        ahead = first.heading + motion[0]
+        tip = CM * end + 8 * np.array([np.cos(ahead), np.sin(ahead)])
+        draw_arrow(axis, CM * first.position, CM * end, color)
+        label = (
+            f"{name}: {np.degrees(motion[0]):.1f} deg, {CM * motion[1]:.1f} cm "
+            f"forward, {CM * motion[2]:.1f} cm to the left"
+        )
+        axis.plot(*np.transpose([CM * end, tip]), color=color, lw=3, label=label)
+    axis.set(xlabel="x [cm]", ylabel="y [cm]", aspect="equal")
+    axis.set_title(f"a cycle of ({np.degrees(q1):.0f} deg, {q2:g}), settled")
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)
+    return save(figure, path)
+
+
+def plot_prediction(path: str | Path, *, case=FIG_10[2]) -> Path:
+    """Fig. 9: where the generator expects the robot after 1..n cycles, fainter later.
+
+    Arrows are the displacements of eqs. (17) and (18), dashed is the distance d_n.
+
+    Args:
+        path: file to write.
+        case: target in the robot's frame [m], and horizon n.
+    """
+    check_ending(path)
+    (target, n), model, robot = case, MotionPolynomial.table_3(), make_gecko()
+    best = best_gait(target, n, model)
+    start = walk(robot, best.q1, best.q2, 8)[-1]
+    figure = Figure(figsize=(6.4, 6.4), layout="constrained")
+    axis, last = figure.subplots(), np.zeros(2)
+    for k in range(n + 1):
+        reached, turned = np.zeros(2), 0.0
+        if k:
+            reached, turned = model.predict(best.q1, best.q2, k)
+        strength = 1 - 0.75 * k / n
+        pose = pose_at(robot, start.alpha, float(turned), reached)
+        draw_robot(axis, pose, alpha=strength, width=2.4)
+        if k:
+            draw_arrow(axis, CM * last, CM * reached, HEADING_COLOUR)
+        axis.annotate(f"{k}", CM * reached, (4, 4), textcoords="offset points")
+        last = reached
+    axis.plot(*(CM * np.array(target)), "*", ms=14, color=TARGET_COLOUR)
+    axis.plot(*(CM * np.transpose([last, target])), "--", color=TARGET_COLOUR)
+    axis.set(xlabel="forward [cm]", ylabel="left [cm]", aspect="equal")
+    axis.set_title(
+        f"expected after 0 to {n} cycles of ({np.degrees(best.q1):.0f} deg, "
+        f"{best.q2:.2f}); d_{n} = {CM * best.distance:.1f} cm (dashed)",
+        fontsize=11,
+    )
+    return save(figure, path)
+
+
+# --- studies: the coefficient c1, and the way of twelve poses -------------------
+
+
+def leg_bends(coefficients=(0.5, 0.75, 1.0, 1.25, 1.5)) -> list[dict]:
+    """Mean rotation and distance per cycle for coefficients c1 of the gait law.
+
+    Over 12 gaits, q1 = 60 to 90 deg, q2 = +-0.2 and +-0.4.
+    """
+    gaits = list(product(np.radians([60, 75, 90]), (-0.4, -0.2, 0.2, 0.4)))
+    rows = []
+    for c1 in coefficients:
+        robot = replace(make_gecko(), leg_bend=c1)
+        moved = [cycle_motion(robot, *gait) for gait in gaits]
+        far = [np.hypot(each.forward, each.left) for each in moved]
+        turn = np.degrees(np.mean([abs(each.rotation) for each in moved]))
+        rows.append({"c1": c1, "turn_deg": float(turn), "cm": CM * float(np.mean(far))})
+    return rows
+
+
+def twelve_poses() -> list[dict]:
+    """Way of straight gaits in 12 poses [cm], from rest and settled, both robots."""
+    rows = []
+    for size, q1 in product(("small", "large"), np.radians([50.0, 60, 70, 80, 90])):
+        robot = make_gecko(size)
+        rest = walk(robot, q1, 0.0, 12, start=pose_at(robot, np.zeros(5)))
+        settled = walk(robot, q1, 0.0, 20)[-13:]
+        rows.append({"robot": size, "q1_deg": float(np.degrees(q1))})
+        for name, poses in (("from_rest", rest), ("settled", settled)):
+            way = poses[-1].position - poses[0].position
+            rows[-1][f"{name}_cm"] = CM * float(np.linalg.norm(way))
+    return rows
+
+
 # --- Fig. 10: distances --------------------------------------------------------
 
 
@@ -412,7 +557,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     args = parser.parse_args(argv)
     files = {
         name: args.output / f"gecko_{name}.png"
-        for name in ("fig5", "fig6", "fig7", "fig10")
+        for name in ("fig5", "fig6", "fig7", "fig8", "fig9", "fig10")
     }
     for path in files.values():
         check_output(path)
@@ -422,7 +567,11 @@ def main(argv: Sequence[str] | None = None) -> dict:
     if not args.quick:
         plot_gait_law(files["fig5"])
         plot_cycle(files["fig6"])
+        plot_detail(files["fig8"])
+        plot_prediction(files["fig9"])
         facts["fig6"] = cycle_phases().table()
+        facts["fig6_stopped_early"] = stopped_early()
+        facts["c1"], facts["twelve_poses"] = leg_bends(), twelve_poses()
         space = gecko.plan()
         gecko.plot_velocity_space(space, files["fig7"])
         motion = space.data.motion.values
@@ -434,6 +583,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
         }
         print_table("Fig. 7: the fit", dict(space.metrics))
         print_table("Fig. 6: a cycle", {"table": facts["fig6"]})
+        for name in ("fig6_stopped_early", "c1", "twelve_poses"):
+            print_table(name, {str(k): row for k, row in enumerate(facts[name])})
     print(json.dumps(plain(facts)))
     return facts
 

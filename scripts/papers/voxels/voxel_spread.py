@@ -53,7 +53,7 @@ LOGARITHMIC = ("joint_damping",)
 MEASURED = 3.9
 """The experiment's stride [mm a cycle]."""
 TABLE = Path(__file__).with_name("spread.csv")
-"""The walks that docs/voxel.md tells of: 109 of the 200."""
+"""The walks that docs/voxel.md tells of."""
 COLUMNS = (*UNKNOWN, "stride_mm", "turn_deg", "front_load_share", "tipped_over")
 
 
