@@ -30,6 +30,7 @@ from drakebots.robots.gecko.drake import (
 from drakebots.robots.gecko.generator import (
     RULES,
     SUMS,
+    Blocked,
     Decision,
     GaitPatternGenerator,
     GeneratorOptions,
@@ -41,6 +42,8 @@ from drakebots.robots.gecko.generator import (
     check_point,
     check_targets,
     half_cycle_time,
+    half_width,
+    plan_approach,
     plan_cubic,
     plan_route,
     simulated_motion,
@@ -165,10 +168,10 @@ class GeckoSimulation:
                 f"{100 * finest:.2g} cm, and would pass targets by; use that or more"
             )
         if self.final_heading is not None:
-            if len(self.targets) != 1 or self.obstacles:
+            if len(self.targets) != 1:
                 raise InvalidInput(
-                    "a final heading needs one target and no obstacles; leave the "
-                    f"heading out or the others ({len(self.targets)} targets)"
+                    "a final heading needs one target; leave the heading out or the "
+                    f"others ({len(self.targets)} targets)"
                 )
             if self.motion == "pose step":
                 raise InvalidInput(
@@ -257,12 +260,7 @@ def prepare(problem: GeckoSimulation) -> Course:
         "published" if observer is not None else problem.rule,
     )
     if problem.final_heading is not None:
-        path = plan_cubic(
-            problem.start, problem.heading, problem.targets[0], problem.final_heading
-        )
-        generator = PathGenerator(path, PathOptions(generator=options))
-        points = path.sample(0.01)[0]
-        return Course(generator, path.end[None], np.zeros(1, int), path=points)
+        return _to_a_heading(problem, options)
     waypoints, target = np.array(problem.targets), np.arange(len(problem.targets))
     via = np.zeros(len(target), bool)
     if problem.obstacles:
@@ -272,12 +270,41 @@ def prepare(problem: GeckoSimulation) -> Course:
     return Course(generator, waypoints, target, motion=observer)
 
 
+def _to_a_heading(problem: GeckoSimulation, options: GeneratorOptions) -> Course:
+    """A path to the final heading; around obstacles, a route leads to it."""
+    ends = problem.targets[0], problem.final_heading
+    approach, blocked, lead = None, None, np.zeros((0, 2))
+    if problem.obstacles:
+        blocked = Blocked(problem.obstacles, half_width(problem.robot))
+        route = plan_route(
+            problem.start,
+            problem.targets,
+            problem.obstacles,
+            clearance=blocked.clearance,
+        )
+        path, lead = plan_approach(route, problem.heading, ends[1], blocked)
+        if len(lead):
+            near = np.full(len(lead), max(problem.epsilon, VIA_ARRIVAL))
+            passed = np.ones(len(lead), bool)
+            approach = GaitPatternGenerator(lead, options, near, passed)
+    else:
+        path = plan_cubic(problem.start, problem.heading, *ends)
+    generator = PathGenerator(
+        path, PathOptions(generator=options, blocked=blocked), approach
+    )
+    points = np.vstack([[problem.start], lead, path.sample(0.01)[0]])
+    return Course(generator, path.end[None], np.zeros(1, int), path=points)
+
+
 def _around_obstacles(problem: GeckoSimulation):
     """Points along the shortest path, their targets, and which are no targets.
 
     With the corners alone, the robot would cut them, and circle about missed ones.
     """
-    route = plan_route(problem.start, problem.targets, problem.obstacles)
+    clearance = half_width(problem.robot)
+    route = plan_route(
+        problem.start, problem.targets, problem.obstacles, clearance=clearance
+    )
     points = route.targets(VIA_SPACING)
     target, at = np.empty(len(points), int), 0
     via = np.ones(len(points), bool)
@@ -455,7 +482,8 @@ def _add_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
 
     points("target", problem.targets)
     if problem.obstacles:
-        points("waypoint", course.waypoints)
+        if course.path is None:
+            points("waypoint", course.waypoints)
         owner = [k for k, polygon in enumerate(problem.obstacles) for _ in polygon]
         points("obstacle", [p for polygon in problem.obstacles for p in polygon])
         data["obstacle_index"] = ("obstacle_number", np.array(owner), {"units": "1"})

@@ -87,6 +87,16 @@ def test_a_time_limit_keeps_what_was_reached():
     assert result.data.sizes["time"] >= 1
 
 
+def test_a_final_heading_behind_a_wall():
+    """The robot goes round the wall, and ends in the heading."""
+    wall = ((0.4, -0.3), (0.5, -0.3), (0.5, 0.3), (0.4, 0.3))
+    course = {"targets": ((1.0, 0.0),), "obstacles": (wall,), "heading": 0.0}
+    result = simulate(GeckoSimulation(**course, final_heading=np.pi / 2))
+    assert result.ok and abs(result.metrics["final_heading_error_deg"]) < 15
+    front = result.data.marker_position.sel(marker="front").values
+    assert distance_to_obstacles(front, (wall,)).min() > 0.1
+
+
 @pytest.mark.parametrize(
     "options, error, words",
     [

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         MotionPolynomial,
         PoseStepMotion,
     )
-    from drakebots.robots.gecko.generator.obstacles import plan_route
+    from drakebots.robots.gecko.generator.obstacles import half_width, plan_route
     from drakebots.robots.gecko.generator.paths import (
+        Blocked,
         PathGenerator,
         PathOptions,
+        plan_approach,
         plan_cubic,
     )
     from drakebots.robots.gecko.generator.planner import (

@@ -14,6 +14,11 @@ look-ahead beyond the nearest point, at last at the path's end, and takes the ga
 eq. (21) with a small weight on the path's direction at that point. When the robot has
 passed the end without arriving, arrived with a wrong heading, or circles, it plans a
 new path from its present pose.
+
+**Obstacles.** A path keeps a clearance from obstacles, or comes as near to it as any
+of the cubics that are tried. Where none from the start does, the robot first walks
+along the shortest route (:mod:`..obstacles`), up to the first of its points from which
+one does: :func:`plan_approach`.
 """
 
 from __future__ import annotations
@@ -23,13 +28,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from drakebots.core.checks import check, check_value, non_negative, positive, whole
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.robots.gecko.generator.generator import (
     Decision,
+    GaitPatternGenerator,
     GeneratorOptions,
     growing_horizon,
 )
 from drakebots.robots.gecko.generator.motion import MotionPolynomial
+from drakebots.robots.gecko.generator.obstacles import (
+    Route,
+    distance_to_obstacles,
+    half_width,
+)
 from drakebots.robots.gecko.generator.planner import (
     check_heading,
     check_point,
@@ -45,6 +56,12 @@ _SPEEDS = (0.3, 8.0, 34)
 _SPACING = 0.01
 # Length of path that is searched for the nearest point, so that loops are walked [m].
 _WINDOW = 0.3
+# A path may begin at every so many-th point of a route.
+_BEGINNINGS = 4
+# Largest number of cubics whose distance to obstacles is looked at.
+_TRIED = 150
+# How much nearer to an obstacle than the clearance a path may come [m].
+_INTRUSION = 1e-3
 # Half cycles without progress along the path after which the robot counts as lost.
 _PATIENCE = 40
 
@@ -160,22 +177,44 @@ def turn_limits(polynomial: MotionPolynomial, q1: float | None = None) -> TurnLi
     return TurnLimits(max(float(bend.max()), 0.0), max(float(-bend.min()), 0.0))
 
 
+@dataclass(frozen=True)
+class Blocked:
+    """Obstacles, and the clearance that paths keep from them.
+
+    Attributes:
+        obstacles: polygons (m_i, 2) [m].
+        clearance: distance of the robot's position to them [m].
+    """
+
+    obstacles: tuple
+    clearance: float = field(default_factory=half_width)
+
+    def intrusion(self, path: CartesianCubic) -> float:
+        """How much nearer than the clearance the path comes, 0 if it keeps it [m]."""
+        points = path.point(np.linspace(0, 1, _SAMPLES // 2))
+        near = self.clearance - distance_to_obstacles(points, self.obstacles).min()
+        return float(near) if near > _INTRUSION else 0.0
+
+
 def plan_cubic(
     start,
     start_heading: float,
     end,
     end_heading: float,
     limits: TurnLimits | None = None,
+    blocked: Blocked | None = None,
 ) -> CartesianCubic:
     """The shortest cubic whose curvature is within the robot's limits.
 
     Searches a grid of k_i and k_f (about 0.1 s). If no path is within the limits, the
-    one that exceeds them least is returned; see :func:`exceeds`.
+    one that exceeds them least is returned; see :func:`exceeds`. Paths that come too
+    near to obstacles are taken only where every other does.
 
     Args:
         start, end: positions of the ends (2,) [m].
         start_heading, end_heading: headings at the ends [rad].
         limits: largest curvatures; by default those of Table 3 at the largest step.
+        blocked: obstacles to keep clear of.
 
     Raises:
         InvalidInput: for values that are not finite, or equal ends.
@@ -189,14 +228,66 @@ def plan_cubic(
     speeds = np.geomspace(
         _SPEEDS[0] * far, _SPEEDS[1] * max(far, circle), _SPEEDS[2]
     ).tolist()
-    best, rank = first, (np.inf, np.inf)
+    ranked = []
     for k_i in speeds:
         for k_f in speeds:
             path = replace(first, start_speed=k_i, end_speed=k_f)
-            over = exceeds(path, limits)
-            key = (max(over, 1.0), path.length)
-            if key < rank:
-                best, rank = path, key
+            over = max(exceeds(path, limits), 1.0)
+            ranked.append((over, path.length, path))
+    ranked = [path for *_, path in sorted(ranked, key=lambda row: row[:2])]
+    if blocked is None:
+        return ranked[0]
+    best, least = first, np.inf
+    for path in ranked[:_TRIED]:
+        if (near := blocked.intrusion(path)) < least:
+            best, least = path, near
+        if least == 0:
+            break
+    return best
+
+
+def plan_approach(
+    route: Route,
+    heading: float,
+    end_heading: float,
+    blocked: Blocked,
+    limits: TurnLimits | None = None,
+) -> tuple[CartesianCubic, np.ndarray]:
+    """The path to a final heading among obstacles, and the route to its beginning.
+
+    Args:
+        route: the shortest path to the one target.
+        heading: heading at the start [rad].
+        end_heading: heading at the target [rad].
+        blocked: the obstacles.
+        limits: largest curvatures, as in :func:`plan_cubic`.
+
+    Returns:
+        The first path along the route that keeps clear and within the limits, or that
+        keeps clear and exceeds them least; and the points (n, 2) [m] that lead to it,
+        none where it begins at the start.
+
+    Raises:
+        NoSolution: when no path keeps clear.
+    """
+    limits = limits or turn_limits(MotionPolynomial.table_3())
+    *points, end = np.vstack([route.start, route.targets()])
+    headings = [heading, *np.arctan2(*np.diff(points, axis=0).T[::-1])]
+    best, rank = None, np.inf
+    for k in range(0, len(points), _BEGINNINGS):
+        course = points[k], headings[k]
+        path = plan_cubic(*course, end, end_heading, limits, blocked)
+        over = exceeds(path, limits)
+        if blocked.intrusion(path) == 0 and over < rank:
+            best, rank = (path, np.reshape(points[1 : k + 1], (-1, 2))), over
+        if rank <= 1:
+            break
+    if best is None:
+        raise NoSolution(
+            "no path to the final heading keeps the clearance "
+            f"{blocked.clearance:.3g} m from the obstacles; ask for another heading, "
+            "or for none"
+        )
     return best
 
 
@@ -227,6 +318,7 @@ class PathOptions:
         tolerance: largest error of the heading at the end [rad].
         attempts: largest number of paths that are walked, >= 1.
         limits: largest curvatures of new paths; Table 3's at full step by default.
+        blocked: obstacles from which new paths keep clear.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -238,6 +330,7 @@ class PathOptions:
     tolerance: float = np.radians(15.0)
     attempts: int = 4
     limits: TurnLimits | None = None
+    blocked: Blocked | None = None
 
     def __post_init__(self):
         check(
@@ -270,6 +363,7 @@ class PathGenerator:
     Args:
         path: first path; its end is the pose to reach.
         options: how it is walked.
+        approach: generator that leads to the path's beginning, around obstacles.
 
     Attributes:
         path: the present path.
@@ -278,13 +372,22 @@ class PathGenerator:
             before.
     """
 
-    def __init__(self, path: CartesianCubic, options: PathOptions | None = None):
+    def __init__(
+        self,
+        path: CartesianCubic,
+        options: PathOptions | None = None,
+        approach: GaitPatternGenerator | None = None,
+    ):
         self.options, self._first = options or PathOptions(), path
+        self._approach = approach
         self.reset()
 
     def reset(self) -> None:
         """Starts over with the first path."""
         self.attempt, self.final = 0, None
+        self._approaching = self._approach is not None
+        if self._approaching:
+            self._approach.reset()
         self._walk(self._first)
 
     @property
@@ -331,15 +434,19 @@ class PathGenerator:
         if self._good(error):
             self.final = error
             return None
+        if self._approaching:
+            decision = self._approach.decide(position, heading)
+            if decision is not None:
+                return decision
+            self._approaching = False
+            self._plan(position, heading)
         self._advance(position)
         if self._lost(position):
             if self.attempt + 1 >= self.options.attempts:
                 self.final = error
                 return None
             self.attempt += 1
-            end, end_heading = self.path.end, self.path.end_heading
-            limits = self.options.limits
-            self._walk(plan_cubic(position, heading, end, end_heading, limits))
+            self._plan(position, heading)
         ahead = int(np.ceil(self.options.look_ahead / _SPACING))
         aim = min(self._near + ahead, len(self._points) - 1)
         gap = in_body_frame(self._points[aim], position, heading)
@@ -356,6 +463,11 @@ class PathGenerator:
     def _good(self, error: PoseError) -> bool:
         near = error.distance < self.options.generator.arrival
         return near and abs(error.heading) <= self.options.tolerance
+
+    def _plan(self, position: np.ndarray, heading: float) -> None:
+        """Plans a new path from a pose to the same end."""
+        end, more = (self.path.end, self.path.end_heading), self.options
+        self._walk(plan_cubic(position, heading, *end, more.limits, more.blocked))
 
     def _walk(self, path: CartesianCubic) -> None:
         self.path = path

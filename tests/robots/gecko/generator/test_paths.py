@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.gecko.generator.motion import MotionPolynomial
+from drakebots.robots.gecko.generator.obstacles import (
+    distance_to_obstacles,
+    plan_route,
+)
 from drakebots.robots.gecko.generator.paths import (
+    Blocked,
     CartesianCubic,
     PathGenerator,
     PathOptions,
     TurnLimits,
     exceeds,
+    plan_approach,
     plan_cubic,
     turn_limits,
 )
@@ -199,3 +205,16 @@ def test_robot_that_turns_less():
     assert half_cycle(robot, 1.5, 0.3)[1] == pytest.approx(
         0.8 * half_cycle(TABLE, 1.5, 0.3)[1]
     )
+
+
+WALL = (((0.4, -0.3), (0.5, -0.3), (0.5, 0.3), (0.4, 0.3)),)
+
+
+@pytest.mark.parametrize("heading", [0.0, np.pi])
+def test_paths_and_their_approaches_keep_clear_of_a_wall(heading):
+    """Straight on, a path would go through it."""
+    route = plan_route((0, 0), [(1, 0)], WALL)
+    path, lead = plan_approach(route, 0.0, heading, Blocked(WALL))
+    walked = np.vstack([lead, path.sample(0.01)[0]])
+    assert distance_to_obstacles(walked, WALL).min() > Blocked(WALL).clearance - 2e-3
+    assert np.allclose(path.end, (1, 0)) and path.end_heading == heading
