@@ -55,8 +55,10 @@ from drakebots.trajopt.mpc import (
 )
 from drakebots.trajopt.mpc import standing as hold
 
-TRAINING = {"amplitude": 0.35, "seeds": (2, 3), "steps": 200}
-"""Of the reduced skin of the plant."""
+TRAINING = {"amplitude": 0.25, "seeds": (2, 3), "steps": 200}
+"""Of the reduced skin of the plant. With an amplitude of 0.35 rad a fold of the monster
+turns inside out.
+"""
 
 EFFORT = 0.1
 """Weight of efforts, over the square of the servos' limit [1/s]. Less of it leaves the
