@@ -1,6 +1,6 @@
 """Voxel lattices: our frame FEM beside OpenSees and PyNite, and planes of motion.
 
-python scripts/bench/voxel.py            # two minutes
+python scripts/bench/voxel.py            # three minutes of processor time
 python scripts/bench/voxel.py --quick    # 4 x 4 x 4 only, 25 shapes
 
 All solve the same block in this process, in turns: a pair of control nodes in its
