@@ -45,6 +45,7 @@ from drakebots.design.geometry import SUFFIXES, read_surface
 from drakebots.design.skeleton import SERVOS, write_sdf
 from drakebots.fem.mesh import write_mesh
 from drakebots.multibody.limbs import read_limbs, write_limbs
+from drakebots.robots import quads
 
 # Soft limbs on any robot.
 
@@ -200,6 +201,12 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write moulds, printed parts and lists",
     )
     parser.add_argument("--no-pictures", action="store_true", help="write no pictures")
+    action = parser.add_argument(
+        "--improve",
+        help="torque: change wall, folds, silicone and links until the rms torque of "
+        "the planned walk is 20 %% lower, and replay it",
+    )
+    completes(action, ("torque",))
 
 
 def problem_of(args: argparse.Namespace) -> DesignProblem:
@@ -300,6 +307,8 @@ def _design(args: argparse.Namespace) -> int:
     check_folder(args.output)
     problem = problem_of(args)
     folder = args.output.absolute()
+    if args.improve is not None:
+        return _improve(args, problem, folder)
     kept: list[Path] = []
     with claimed([folder] if folder.parent.is_dir() else []):
         try:
@@ -329,6 +338,37 @@ def _design(args: argparse.Namespace) -> int:
     }
     print_table(problem.name, rows)
     return tell(args, report | {"files": list(map(str, written))}, *written)
+
+
+def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> int:
+    """Designs, and changes the design for the figure of --improve."""
+    with claimed([folder] if folder.parent.is_dir() else []):
+        with progress_bar(problem.name) as bar:
+            found = quads.improve(problem, folder, what=args.improve, progress=bar)
+        written = [found.path]
+        if not args.no_pictures:
+            written.append(quads.plot_improved(found, folder / "improved.png"))
+    before, after = found.rms
+    rows = found.changes
+    rows["rms torque [N m]"] = (
+        f"{before:.4g} to {after:.4g}, {100 * (1 - after / before):.1f} % less"
+    )
+    if found.run is not None:
+        m = found.run.metrics
+        rows["replay [m]"] = f"{m['distance_m']:.3f} of {m['planned_distance_m']:.3f}"
+    rows["verdict"] = f"{found.verdict}: {found.message}"
+    print_table(problem.name, rows)
+    facts = {
+        "verdict": str(found.verdict),
+        "message": found.message,
+        "rms_torque_N_m": list(found.rms),
+        "values": dict(found.values),
+        "slopes_per_range_N_m": dict(found.slopes),
+        "steps": list(found.steps),
+        "files": list(map(str, written)),
+    }
+    tell(args, facts, *written)
+    return 0 if found.verdict == "success" else 1
 
 
 DESIGN = Command(

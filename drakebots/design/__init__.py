@@ -18,7 +18,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.design.fabrication import fabricate
-    from drakebots.design.file import read_design, write_design
+    from drakebots.design.file import params_text, read_design, write_design
     from drakebots.design.fit import FitSettings
     from drakebots.design.pictures import (
         draw_cut,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from drakebots.design.pipeline import STAGES, SURFACE_SKIN, design_robot
     from drakebots.design.problem import Design, DesignProblem
     from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
-    from drakebots.design.robots import JOINTS, smooth, table1_problem
+    from drakebots.design.robots import JOINTS, redesigned, smooth, table1_problem
     from drakebots.design.skin import SkinSettings
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from drakebots.design.problem import DesignProblem
-from drakebots.design.skeleton import GLUE, table1_template
+from drakebots.design.skeleton import GLUE, edit, table1_template
 from drakebots.design.skin import (
     FoldSettings,
     SkinSettings,
@@ -64,6 +65,32 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         soft=_SOFT.get(name, ()),
     )
     return DesignProblem(name, template, body=body, skin=skin)
+
+
+def redesigned(problem: DesignProblem, values: Mapping[str, float]) -> DesignProblem:
+    """The problem with other values of some parameters.
+
+    Args:
+        problem: of a body by formulas, or of a surface.
+        values: in SI, by name: "wall", "modulus", "fold depth", or, for a body by
+            formulas, which follows its skeleton, a dotted name of the template.
+    """
+    skin, template, values = problem.skin, problem.template, dict(values)
+    modulus = values.pop("modulus", skin.material.youngs_modulus)
+    depth = values.pop("fold depth", skin.folds.depth)
+    skin = replace(
+        skin,
+        wall=values.pop("wall", skin.wall),
+        material=skin.material.with_modulus(modulus),
+        folds=replace(skin.folds, depth=depth),
+    )
+    if problem.body is None:
+        return replace(problem, skin=skin)
+    template = edit(template, values)
+    skeleton = template.skeleton()
+    body = body_named(problem.template.name, skeleton)
+    body = with_cuffs(body, joint_folds(skeleton, skin.folds), skin.folds)
+    return replace(problem, template=template, body=body, skin=skin)
 
 
 def smooth(problem: DesignProblem) -> DesignProblem:

@@ -21,6 +21,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.quads.alternate import alternate
     from drakebots.robots.quads.alternation import Alternation
+    from drakebots.robots.quads.improve import Improved, improve, plot_improved
     from drakebots.robots.quads.motion import MOTIONS
     from drakebots.robots.quads.plan import QuadProblem as Problem
     from drakebots.robots.quads.plan import plan

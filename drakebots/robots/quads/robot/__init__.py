@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from drakebots.robots.quads.robot.links_skin import (
         LinkSkin,
         SkinInfluence,
+        SkinShare,
         coupling_forces,
         frame_inertia,
+        skin_on_links,
         skin_share,
         whole_com,
     )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         Sole,
         euler_rates,
         half_planes,
+        load_quad,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)
