@@ -21,6 +21,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
 from numbers import Real
 from pathlib import Path
@@ -99,10 +100,10 @@ def check_types(owner: Any, what: str) -> None:
     """Refuses fields of a dataclass that cannot stand for their annotated types.
 
     Where a class is annotated, numbers, texts and lists are refused, and objects of
-    other classes are not, which may have its methods. Scalars and 0-d arrays of numpy
-    are numbers, a text may be a path, nested lists an array, any sequence another.
-    Call it first in a `__post_init__` that uses such fields. The module must import
-    what its annotations name, not only for type checkers.
+    other classes are not if they share a name of its fields or methods. Scalars and
+    0-d arrays of numpy are numbers, a text may be a path, nested lists an array, any
+    sequence another. Call it first in a `__post_init__` that uses such fields. The
+    module must import what its annotations name, not only for type checkers.
 
     Args:
         owner, what: as in :func:`check`.
@@ -140,17 +141,32 @@ def _may_be(value: Any, hint: Any) -> bool:
     if kind in _TAKEN:
         return isinstance(value, _TAKEN[kind])
     if kind is np.ndarray:
-        return not _is_plain(value) or _is_numbers(value)
+        return _is_numbers(value) or (not _is_plain(value) and _is_iterable(value))
     if not (issubclass(kind, tuple | list) or kind is Sequence):
-        return isinstance(value, kind) or not _is_plain(value)
+        return isinstance(value, kind) or _is_like(value, kind)
     if isinstance(value, np.ndarray):
         listed = value.ndim > 0
     else:
-        listed = isinstance(value, tuple | list | range) or not _is_plain(value)
+        listed = isinstance(value, tuple | list | range) or (
+            not _is_plain(value) and _is_iterable(value)
+        )
     alike = kind is not tuple or (len(inner) == 2 and inner[1] is ...)
     return listed and (
         not (alike and inner) or all(_may_be(item, inner[0]) for item in value)
     )
+
+
+def _is_like(value: Any, kind: type) -> bool:
+    """Whether an object may stand for one of another class."""
+    own = fields(kind) if is_dataclass(kind) else ()
+    names = [f.name for f in own] + [name for name in dir(kind) if name[0] != "_"]
+    return not _is_plain(value) and (
+        not names or any(hasattr(value, name) for name in names)
+    )
+
+
+def _is_iterable(value: Any) -> bool:
+    return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
 
 
 def _is_plain(value: Any) -> bool:
@@ -358,13 +374,16 @@ def optional(rule: Rule) -> Rule:
     return lambda value: None if value is None else rule(value)
 
 
-def check_memory(what: str, count: float, each: float = 8.0) -> None:
+def check_memory(
+    what: str, count: float, each: float = 8.0, remedy: str = "ask for less"
+) -> None:
     """Refuses a plan, a log or a table that does not fit into memory, unbuilt.
 
     Args:
         what: it is, e.g. "a log of 3e9 samples".
         count: of its items.
         each: bytes of an item.
+        remedy: what to do.
 
     Raises:
         InvalidInput: naming its size and the machine's.
@@ -374,12 +393,12 @@ def check_memory(what: str, count: float, each: float = 8.0) -> None:
     if need > have:
         raise InvalidInput(
             f"{what} needs {need / 1e9:.3g} GB, and this machine has "
-            f"{have / 1e9:.3g} GB; ask for less"
+            f"{have / 1e9:.3g} GB; {remedy}"
         )
 
 
 def check_log(duration: float, period: float, sample: float = 4e3) -> None:
-    """Refuses a run whose log does not fit into memory.
+    """Refuses a run whose log does not fit into memory, where it is kept to the end.
 
     Args:
         duration, period: of the run, and of its samples [s].
@@ -389,7 +408,9 @@ def check_log(duration: float, period: float, sample: float = 4e3) -> None:
         InvalidInput: naming its size and the machine's.
     """
     count = duration / period
-    check_memory(f"a log of {count:.3g} samples over {duration:.3g} s", count, sample)
+    remedy = "shorten the run, or log less often (log_period, time_step)"
+    what = f"a log of {count:.3g} samples over {duration:.3g} s"
+    check_memory(what, count, sample, remedy)
 
 
 def check_knots(knots: int) -> None:

@@ -32,7 +32,8 @@ _LAYOUT = {
     "time leg axis [m]": "leg_position leg_planned leg_estimated leg_seen",
     "time leg axis [m/s]": "leg_velocity_planned leg_velocity_estimated",
     "time node axis [m]": "node_position",
-    "time marker axis [m]": "marker_position marker_displacement",
+    "time marker axis [m]": "marker_displacement",
+    "time marker axis, q1 q2 time marker axis [m]": "marker_position",
     "time voxel axis [m]": "voxel_position",
     "time voxel wxyz [1]": "voxel_quaternion",
     "time input_name": "input",
@@ -42,9 +43,12 @@ _LAYOUT = {
     "time patch axis [N]": "patch_force contact_force",
     "time patch axis [m]": "patch_position",
     "time [1]": "half_cycle worst_volume_ratio",
-    "time [rad]": "heading",
-    "time limb [rad]": "alpha alpha_ref",
-    "time limb [m]": "ell",
+    "time, q1 q2 time [rad]": "heading",
+    "time limb, q1 q2 time limb [rad]": "alpha alpha_ref",
+    "time limb, q1 q2 time limb [m]": "ell",
+    "time, q1 [rad]": "q1",
+    "time, q2 [1]": "q2",
+    "q1 q2 component": "motion",
     "time foot [1]": "fixation",
     "variable": "decision",
     "skin_time vertex axis [m]": "skin_position",
@@ -72,25 +76,30 @@ _NEEDED = {
     "hamr.simulation": f"{_HAMR} actuator_force actuator_position actuator_velocity",
     "hamr.plan": f"{_HAMR} slack",
     "hamr.track": f"{_HAMR} base_position_planned leg_position leg_planned"
-    " voltage_planned actuator_position actuator_velocity",
+    " leg_estimated voltage_planned actuator_position actuator_velocity",
     "legged.simulation": _MOVES,
     "locomotion.plan": f"{_MOVES} foot_force input",
-    "legged.track": f"{_MOVES} foot_force foot_force_planned input power",
-    "legged.mpc": f"{_MOVES} torque push",
+    "legged.track": f"{_MOVES} foot_force foot_force_planned input input_limit power"
+    " base_position_planned",
+    "legged.mpc": f"{_MOVES} torque push solve_time solve_seconds",
     "voxels.simulation": f"{_MOVES} node_position marker_position voxel_position"
-    " voxel_quaternion actuator_command",
+    " voxel_quaternion actuator_command foot_force node_place"
+    " marker_displacement_pom",
     "voxels.plan": "control node_position actuator_node actuator_axis",
-    "gecko.simulation": "marker_position heading alpha fixation",
-    # What these lack is left out of their pictures; what they have is looked at.
-    "skin.simulation": "",
-    "quads.plan": "",
-    "quads.space_time": "",
-    "quads.frames": "",
-    "quads.control": "",
-    "quads.track": "",
-    "quads.sap_track": "",
+    "gecko.simulation": "marker_position heading alpha fixation half_cycle q1 q2",
+    "gecko.velocity_space": "motion q1 q2 marker_position heading alpha ell",
+    "skin.simulation": "",  # what it lacks is left out of its pictures
+    "quads.plan": "com",
+    "quads.space_time": "com",
+    "quads.frames": "com",
+    "quads.control": "patch_force base_position base_rpy",
+    "quads.track": "com planned_roll_pitch",
+    "quads.sap_track": "com planned_roll_pitch",
 }
 """Variables without which a kind cannot be drawn or executed."""
+
+_TOGETHER = {"legged.mpc": ("horizon", "horizon_time")}
+"""By kind: a variable that is not always there, and what it cannot be drawn without."""
 
 LARGEST = 1e15
 """Of a number that is drawn or executed: graphics square it, in single precision."""
@@ -121,7 +130,10 @@ def check_layout(result: Result) -> None:
         return
     data = result.data
     where = f"this {result.kind} cannot be drawn or executed: "
-    for name in _NEEDED[result.kind].split():
+    needed = _NEEDED[result.kind].split()
+    one, other = _TOGETHER.get(result.kind, ("", ""))
+    needed += [other] if one in data.variables else []
+    for name in needed:
         if name not in data.variables:
             raise InvalidInput(f"{where}it has no {name}; {_AGAIN}")
     sizes = _SIZES | {"axis": 2 if result.kind.startswith("gecko.") else 3}

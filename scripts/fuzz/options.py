@@ -57,7 +57,7 @@ LINES: Mapping[str, str] = {
     "mpc": f"mpc {R} --duration 0.02 {SHORT}",
     "plan": f"plan {R} --forward 0.1 {SHORT}",
     "plan hamr": f"plan hamr {SHORT}",
-    "plan gecko": "plan gecko --velocity-space --size 2",
+    "plan gecko": "plan gecko --velocity-space",
     "plan voxel": "plan voxel --effector foot:x=5mm",
     "plan lattice": f"plan {L} --effector 1,3,4:x=5mm",
     "plan skinned": f"plan beetle {SHORT}",

@@ -13,6 +13,7 @@ from drakebots.core.checks import (
     check_knots,
     check_types,
     check_value,
+    each,
     finite,
     flag,
     non_negative,
@@ -63,10 +64,9 @@ class LocomotionWeights:
         check_types(self, "weights")
         names = ("effort", "smooth", "pose", "friction")
         check(self, "weight", **dict.fromkeys(names, non_negative()))
+        check(self, "weight", slack=each(positive(), "numbers"))
         if not self.slack:
             raise InvalidInput("weight slack needs one value or more")
-        for value in self.slack:
-            check_value("weight: slack", value, positive())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 from pydrake.math import RotationMatrix
 
-from drakebots.core.checks import array, check, positive
+from drakebots.core.checks import array, check, finite, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import place_of
 from drakebots.lattice.shape import BEAMS, OFFSETS
@@ -56,6 +56,7 @@ class Foot:
         object.__setattr__(self, "node", place_of(self.node))
         what = f"foot {self.name}"
         check(self, what, offset=array((3,), "m"), radius=positive("m"))
+        check(self, what, friction=finite())
         surface_friction(self.friction)
 
     def place(self, cut: Octahedra) -> tuple[int, np.ndarray]:
