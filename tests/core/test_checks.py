@@ -154,10 +154,15 @@ class Held:
 class Double:
     """Stands for a walk, as objects in tests do."""
 
+    stride = 0.02
+
 
 def test_annotations_are_held_by_what_is_no_object():
     sound = Held(Walk(), [[1, 2]], ("a",), {}, np.float64(0.5))
     replace(sound, walk=Double(), names=["a"], share=1, more=None, places=np.ones(3))
+    for name in ("walk", "places", "names"):
+        with pytest.raises(InvalidInput, match=name):
+            replace(sound, **{name: type("Other", (), {})()})
     for field, values in {
         "walk": (None, 1.0, "x", [Walk()], np.ones(3), Walk),
         "places": (None, "x", 1j, b"1", {}, [[1], [1, 2]], ["a"]),
