@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pydrake.systems.framework import Context
 
 from drakebots.core.checks import between, check, finite, non_negative, positive
 from drakebots.multibody import Robot
@@ -31,7 +32,9 @@ WEIGHTS = {
     "terminal": 0.2,
 }
 """Weights of the cost, one set for all robots; masses, lengths and times are in units
-of the robot's mass, the height l of its centre of mass, and sqrt(l/g)."""
+of the robot's mass m, the height l of its centre of mass, and sqrt(l/g). The effort of
+a sliding actuator is in units of m g times its lever, the speed of a foot per its own,
+with loops closed."""
 
 RETURN = 0.6
 """Time in which a deviation across the way should fade to 1/e [s]."""
@@ -113,26 +116,32 @@ class Trot:
 
 
 def default_cost(
-    robot: Robot,
-    axes: dict[str, int],
-    height: float,
-    effort: float | np.ndarray | None = None,
+    robot: Robot, way: Way, height: float, effort: float | np.ndarray | None = None
 ) -> MpcCost:
     """The cost of :data:`WEIGHTS` for a robot.
 
     Args:
         robot: on a base whose velocities are the positions' rates.
-        axes: of its base; see :class:`Way`.
+        way: that it is to go, from its standing pose.
         height: of its centre of mass when it stands [m].
         effort: weight of efforts in place of that of WEIGHTS, as in `MpcCost`.
     """
     nv, plant = robot.plant.num_velocities(), robot.plant
     g = float(np.linalg.norm(plant.gravity_field().gravity_vector())) or 9.81
-    torque = plant.CalcTotalMass(plant.CreateDefaultContext()) * g * height
-    time2 = height / g
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, way.q)
+    weight, time2 = plant.CalcTotalMass(context) * g, height / g
     position = np.full(nv, WEIGHTS["joints"])
     velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
-    for axis, i in axes.items():
+    efforts = np.full(plant.num_actuators(), weight * height)
+    for motor, lever in _levers(robot, context, list(way.axes.values())):
+        efforts[motor.input_start()] = weight * lever
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if joint.type_name() == "prismatic":
+            i = joint.velocity_start()
+            position[i], velocity[i] = np.array([position[i], velocity[i]]) / height**2
+    for axis, i in way.axes.items():
         length2 = height**2 if axis in "xyz" else 1.0
         name = "tilt" if axis in ("roll", "pitch") else axis
         position[i] = WEIGHTS["position"][name] / length2
@@ -141,10 +150,25 @@ def default_cost(
     return MpcCost(
         position=position,
         velocity=velocity,
-        effort=WEIGHTS["effort"] / torque**2 if effort is None else effort,
+        effort=WEIGHTS["effort"] / efforts**2 if effort is None else effort,
         terminal_position=end * position,
         terminal_velocity=end * velocity,
     )
+
+
+def _levers(robot: Robot, context: Context, base: list[int]):
+    """Each sliding actuator, and the speed of the fastest foot per its own: the base at
+    rest, loops closed."""
+    plant = robot.plant
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    one = np.eye(plant.num_velocities())
+    loops = robot.closure.evaluate(context)[1]
+    driven = one[[motor.joint().velocity_start() for motor in motors]]
+    rates = np.linalg.pinv(np.vstack([loops, one[base], driven]))[:, -len(motors) :]
+    feet = (robot.feet_jacobian(context) @ rates).reshape(-1, 3, len(motors))
+    for motor, lever in zip(motors, np.linalg.norm(feet, axis=1).max(axis=0)):
+        if motor.joint().type_name() == "prismatic" and lever > 0:
+            yield motor, float(lever)
 
 
 class Way:

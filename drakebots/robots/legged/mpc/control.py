@@ -99,8 +99,10 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
         data = run.dataset()
         metrics = run.metrics(data)
         verdict, message = _judge(problem, end, metrics)
-        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options = {f.name: getattr(run.problem, f.name) for f in fields(problem)}
         options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
+        if isinstance(run.problem.gait, Trot):
+            options["gait"] = {"trot": vars(run.problem.gait)}
         options["pushes"] = [vars(push) for push in problem.pushes]
         return Result(
             kind="legged.mpc",
@@ -136,7 +138,7 @@ class _Run:
     """The diagram of a problem, its start, and what came of it."""
 
     def __init__(self, problem: Control):
-        self.problem, self.model = problem, _loaded(problem)
+        self.model = _loaded(problem)
         self.base = "euler" if floats(self.model) else "quaternion"
         own = build_robot(self.model, base=self.base, time_step=0)
         if not own.plant.num_actuators():
@@ -153,15 +155,16 @@ class _Run:
         com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
         feet = own.feet_positions(self.context)
         self.height = float(com[2] - feet[:, 2].min())
+        self.problem = problem = problem.sized(self.height)
         self.way = Way(
             own,
             standing,
             step=problem.step,
             knots=problem.knots,
             goal=problem.goal,
-            speed=problem.pace,
+            speed=problem.speed,
             turn=problem.turn,
-            gait=Trot() if problem.gait == "trot" else None,
+            gait=problem.gait if isinstance(problem.gait, Trot) else None,
         )
         self.controller = self._controller()
         builder = DiagramBuilder()
@@ -228,7 +231,7 @@ class _Run:
 
     def _controller(self) -> LeafSystem:
         problem, own, way = self.problem, self.own, self.way
-        cost = default_cost(own, way.axes, self.height)
+        cost = default_cost(own, way, self.height)
         if problem.controller == "tracking":
             duration = problem.duration + 2 * way.horizon
             return Tracking(own, way, duration=duration, friction=problem.friction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.trajopt import Flat, Step, Terrain
-from drakebots.trajopt.mpc import Push
+from drakebots.trajopt.mpc import Push, Trot
 
 CONTROLLERS = ("mpc", "tracking", "sampling")
 """Contact-implicit control; whole-body control of a plan that is made once; MPPI."""
@@ -34,6 +34,18 @@ GAITS = ("none", "trot")
 
 STARTS = ("standing", "side")
 """How a robot begins: in its standing pose, or the same pose lying on its left."""
+
+SIZE = 0.2
+"""Height of the centre of mass from which on a robot takes the defaults in seconds and
+metres [m]. Those of a smaller one are as much less as its lengths l, its times
+sqrt(l/g) and its speeds sqrt(g l), so that the motions are similar (Alexander and Jayes
+1983)."""
+
+SPEED = 0.4
+"""Speed to a goal by default, of a robot of SIZE or more [m/s]."""
+
+INTERVAL = 0.05
+"""Interval of the horizon by default, of a robot of SIZE or more [s]."""
 
 REACH = 50.0
 """Largest coordinate of a goal [m]: what is further away is no number of metres."""
@@ -47,10 +59,11 @@ class Control:
         model: the model: a name, a path, or a loaded model.
         controller: mpc (contact-implicit), tracking (whole-body control of one plan)
             or sampling (MPPI, within the same processor time).
-        gait: clock of the feet: none, or trot (diagonal pairs in turn).
+        gait: clock of the feet: none, trot (diagonal pairs in turn), or a Trot of one's
+            own.
         goal: where the base is to go, from its start (x, y) [m]; None to go ahead at
             `speed` and `turn`.
-        speed: speed on the way [m/s]; None for 0.4 with a goal, else 0.
+        speed: speed on the way [m/s]; None for :data:`SPEED` with a goal, else 0.
         turn: rate of the heading, which counts only without a goal [rad/s].
         start: how it begins: standing, or side (lying on its left).
         pushes: forces on its base.
@@ -59,7 +72,7 @@ class Control:
         friction_error: share by which the ground's friction differs from `friction`.
         mass_error: share by which the masses differ from the model's.
         duration: duration of the run [s].
-        step: length of an interval of the horizon [s].
+        step: length of an interval of the horizon [s]; None for :data:`INTERVAL`.
         knots: number of intervals of the horizon.
         period: time between two solves [s].
         iterations: Newton steps of a solve.
@@ -77,7 +90,7 @@ class Control:
 
     model: str | Path | Model
     controller: str = "mpc"
-    gait: str = "none"
+    gait: str | Trot = "none"
     goal: tuple[float, float] | None = None
     speed: float | None = None
     turn: float = 0.0
@@ -88,7 +101,7 @@ class Control:
     friction_error: float = 0.0
     mass_error: float = 0.0
     duration: float = 4.0
-    step: float = 0.05
+    step: float | None = None
     knots: int = 20
     period: float = 1 / 60
     iterations: int = 2
@@ -104,7 +117,6 @@ class Control:
             self,
             "",
             controller=one_of("controller", CONTROLLERS),
-            gait=one_of("gait", GAITS),
             speed=optional(non_negative("m/s")),
             turn=finite("rad/s"),
             start=one_of("start", STARTS),
@@ -112,7 +124,7 @@ class Control:
             friction_error=between(-0.9, 9.0),
             mass_error=between(-0.9, 9.0),
             duration=positive("s"),
-            step=positive("s"),
+            step=optional(positive("s")),
             knots=whole(2),
             period=positive("s"),
             iterations=whole(1),
@@ -123,6 +135,8 @@ class Control:
             log_period=positive("s"),
             time_limit=optional(positive("s")),
         )
+        if not isinstance(self.gait, Trot):
+            check(self, "", gait=one_of("gait", GAITS))
         check_log(self.duration, self.log_period)
         check_knots(self.knots)
         if not isinstance(self.terrain, Flat | Step):
@@ -139,9 +153,15 @@ class Control:
                 )
             object.__setattr__(self, "goal", (float(goal[0]), float(goal[1])))
 
-    @property
-    def pace(self) -> float:
-        """The speed that is asked for [m/s]."""
-        if self.speed is not None:
-            return self.speed
-        return 0.4 if self.goal is not None and any(self.goal) else 0.0
+    def sized(self, height: float) -> Control:
+        """With the defaults of a robot whose centre of mass is so high [m]."""
+        share = min(1.0, height / SIZE)
+        pace, clock, gait = self.speed, np.sqrt(share), self.gait
+        if pace is None:
+            away = self.goal is not None and any(self.goal)
+            pace = SPEED * clock if away else 0.0
+        if gait == "trot":
+            gait = Trot()
+            gait = Trot(clock * gait.period, gait.duty, share * gait.clearance)
+        step = INTERVAL * clock if self.step is None else self.step
+        return replace(self, speed=pace, step=step, gait=gait)

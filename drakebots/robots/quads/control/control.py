@@ -144,7 +144,7 @@ def build(problem: Control) -> Built:
     g, weight = _weight(believed)
     posed = MpcProblem(
         believed,
-        cost=default_cost(believed, way.axes, height, EFFORT / quad.torque_limits**2),
+        cost=default_cost(believed, way, height, EFFORT / quad.torque_limits**2),
         terrain=problem.known,
         friction=FRICTION * problem.friction,
         step=problem.horizon_step,

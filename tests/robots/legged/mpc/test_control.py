@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from drakebots.cli import main
 from drakebots.cli.simulate import push
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.results import load_result
-from drakebots.robots.legged.mpc import Control, Push, control
+from drakebots.robots.legged.mpc import Control, Push, Trot, control, default_cost
 from drakebots.robots.legged.mpc.control import _Run
+from drakebots.robots.legged.mpc.problem import INTERVAL, SIZE, SPEED
 from drakebots.robots.legged.mpc.rivals import planned_way
+from drakebots.trajopt.mpc.references import WEIGHTS
 from tests.helpers.scripts import is_picture, load_script
 
 MONOPOD = load("monopod")
@@ -207,3 +210,61 @@ def test_problems_refuse():
         Control("monopod", controller="lqr")
     with pytest.raises(InvalidInput, match="period"):
         control(Control(MONOPOD, period=1e-5))
+
+
+def test_defaults_shrink_with_the_robot():
+    """Below SIZE by Froude: lengths as l, times and speeds as sqrt(l)."""
+    asked = Control("hamr", gait="trot", goal=(0.1, 0.0))
+    large, small = asked.sized(0.5), asked.sized(SIZE / 16)
+    assert large.gait == Trot() and (large.speed, large.step) == (SPEED, INTERVAL)
+    assert small.speed == pytest.approx(SPEED / 4)
+    assert small.step == pytest.approx(INTERVAL / 4)
+    assert small.gait.period == pytest.approx(Trot().period / 4)
+    assert small.gait.clearance == pytest.approx(Trot().clearance / 16)
+    own = Control("hamr", gait=Trot(0.1, 0.6, 0.002), speed=0.0, step=0.01)
+    assert own.sized(0.01) == own
+    assert Control("hamr").sized(0.01).speed == 0
+
+
+@pytest.mark.long
+def test_a_micro_robot_trots_without_a_plan():
+    """HAMR, 12 mm high, by the weights and clocks of all robots."""
+    problem = Control("hamr", gait="trot", goal=(0.05, 0.0), duration=0.5, period=4e-3)
+    run = control(replace(problem, delay=0.0, time_step=5e-4))
+    assert run.ok
+    assert 0.01 < run.metrics["forward_m"] < 0.05
+    assert run.metrics["tilt_max_deg"] < 15
+
+
+def test_sliding_actuators_are_weighed_by_their_levers():
+    """HAMR's piezos by weight times how much faster its feet are than they."""
+    run = _Run(Control("hamr", delay=0.0))
+    robot, q = run.own, run.way.q
+    cost = default_cost(robot, run.way, run.height)
+    context = robot.plant.CreateDefaultContext()
+    robot.plant.SetPositions(context, q)
+    weight = robot.plant.CalcTotalMass(context) * 9.81
+    motor = robot.plant.GetJointActuatorByName("FLqsact")
+    place = motor.joint().velocity_start()
+    # The joints of this leg by Newton, with the motor a little further.
+    step = 1e-6
+    base = list(run.way.axes.values())
+    free = [i for i in range(len(q)) if i not in base and i != place]
+    driven = [
+        robot.plant.get_joint_actuator(i).joint().velocity_start()
+        for i in robot.plant.GetJointActuatorIndices()
+    ]
+    free = [i for i in free if i not in driven]
+    moved = q.copy()
+    moved[place] += step
+    for _ in range(5):
+        robot.plant.SetPositions(context, moved)
+        c, C = robot.closure.evaluate(context)
+        moved[free] -= np.linalg.lstsq(C[:, free], c, rcond=None)[0]
+    robot.plant.SetPositions(context, moved)
+    ahead = robot.feet_positions(context)
+    robot.plant.SetPositions(context, q)
+    lever = np.linalg.norm(ahead - robot.feet_positions(context), axis=1).max() / step
+    expected = WEIGHTS["effort"] / (weight * lever) ** 2
+    assert cost.effort[motor.input_start()] == pytest.approx(expected, rel=1e-3)
+    assert cost.position[place] == pytest.approx(WEIGHTS["joints"] / run.height**2)
