@@ -119,7 +119,7 @@ def check_types(owner: Any, what: str) -> None:
             raise InvalidInput(f"{place} must be of type {label}, got {_shown(got)}")
 
 
-_hints = cache(get_type_hints)
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 _TAKEN: dict[Any, Any] = {
     float: Real | np.ndarray,
