@@ -40,7 +40,6 @@ from drakebots.design import (
     Design,
     DesignProblem,
     design_robot,
-    params_text,
     redesigned,
     write_design,
 )
@@ -62,6 +61,7 @@ from drakebots.robots.quads.robot import (
     skin_on_links,
 )
 from drakebots.robots.quads.track import Tracking, track
+from drakebots.skin.frame import rest_tangent
 
 REDUCTION = 0.2
 """Share by which the rms torque should fall."""
@@ -162,12 +162,8 @@ class SkinResponse:
         self.links = [link for link, ids in design.glue.items() for _ in ids]
         self.glue = np.concatenate([np.asarray(i, int) for i in design.glue.values()])
         self._dofs = (3 * self.glue[:, None] + np.arange(3)).ravel()
-        values = force_and_tangent(self.fem, self.fem.rest)[1]
-        # As in `glue_stiffness`.
-        diagonal = self.fem.pattern.diagonal
-        values[diagonal] += 1e-11 * values[diagonal].mean()
         self._solver = make_solver(self.fem.pattern, self._dofs, threads=1)
-        self._solver.factor(values)
+        self._solver.factor(rest_tangent(self.fem))
         J = self._turns(design.skeleton, self.fem.rest)
         zero = np.zeros((self.fem.rest.size, J.shape[1]))
         self.U = self._solver.expand(self._solver.reduce(zero)[0], J)
@@ -462,8 +458,8 @@ def improve(
 
     Args:
         problem: the design problem to start from.
-        folder: folder of before/, and of trial_1/ and so on. A plan in before/ is
-            taken where it is of the same design.
+        folder: folder of before/, and of trial_1/ and so on. Plans that are there
+            are taken where they are of the same design.
         what: "torque".
         motion: motion of the library.
         progress: called with the stage, and what is done of it.
@@ -543,10 +539,11 @@ class _Search:
             redesigned(self.problem, values), progress=self._told(name)
         )
         place = self.folder / name
-        old = place / "params.yaml"
-        if not (old.is_file() and old.read_text() == params_text(design)):
+        before = _descriptions(place)
+        path = write_design(design, place)
+        if _descriptions(place) != before:
             (place / "plan.nc").unlink(missing_ok=True)
-        return design, write_design(design, place)
+        return design, path
 
     def plan(self, path: Path) -> Result:
         stored = path.parent / "plan.nc"
@@ -599,6 +596,11 @@ class _Search:
             raise NoSolution(f"no further change of the parameters: {failed}")
         slopes = {k.name: float(s) for k, s in zip(here, g)}
         return *best, slopes
+
+
+def _descriptions(folder: Path) -> dict[str, bytes]:
+    """Contents of the YAML files of a design: parameters, moduli of folds, feet."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.yaml")}
 
 
 LEAST = 1e-3

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         glue_midside,
         glue_stiffness,
         glue_vertices,
+        rest_tangent,
     )
     from drakebots.skin.frame.laws import (
         PatchContact,

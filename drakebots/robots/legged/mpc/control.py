@@ -45,7 +45,7 @@ from drakebots.multibody import (
 from drakebots.multibody.posture import Stance, find_posture, servos
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import stiff_ground
-from drakebots.robots.legged.mpc.problem import Control
+from drakebots.robots.legged.mpc.problem import MOVED, Control
 from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
 from drakebots.robots.legged.reference import gravity
 from drakebots.trajopt import Step
@@ -81,8 +81,9 @@ HORIZON_PERIOD = 0.1
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
     """Simulates a robot under a controller; returns what was reached even if cut short.
 
-    The result is a success if the run reached its end and the robot did not fall; one
-    that starts on its side has to be upright in the end.
+    The result is a success if the run reached its end, the robot did not fall, and
+    came nearer to its goal (MOVED); one that starts on its side has to be upright in
+    the end.
 
     Args:
         problem: what to do, and what happens.
@@ -98,7 +99,7 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
     def reached(end: RunEnd) -> Result:
         data = run.dataset()
         metrics = run.metrics(data)
-        verdict, message = _judge(problem, end, metrics)
+        verdict, message = _judge(run.problem, end, metrics)
         options = {f.name: getattr(run.problem, f.name) for f in fields(problem)}
         options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
         if isinstance(run.problem.gait, Trot):
@@ -460,7 +461,14 @@ def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
         return Verdict.FAILED, f"fell at {figures['fell_at_s']:.2g} s; {speed}"
     words = [end.message]
     if "goal_distance_m" in figures:
-        words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
+        left = figures["goal_distance_m"]
+        words.append(f"{left:.2g} m from its goal")
+        away = float(np.hypot(*problem.goal))
+        due = min(away, problem.speed * problem.duration)
+        came = away - left
+        if end.verdict is Verdict.SUCCESS and due > 0 and came < MOVED * due:
+            words[0] = f"came {came:.2g} m nearer to its goal, of {due:.2g} m"
+            return Verdict.FAILED, "; ".join([*words, speed])
     if figures["upright_at_s"] is not None:
         words.append(f"upright from {figures['upright_at_s']:.2g} s on")
     return end.verdict, "; ".join([*words, speed])

@@ -36,10 +36,13 @@ STARTS = ("standing", "side")
 """How a robot begins: in its standing pose, or the same pose lying on its left."""
 
 SIZE = 0.2
-"""Height of the centre of mass from which on a robot takes the defaults in seconds and
-metres [m]. Those of a smaller one are as much less as its lengths l, its times
-sqrt(l/g) and its speeds sqrt(g l), so that the motions are similar (Alexander and Jayes
-1983)."""
+"""Height of the centre of mass from which on a robot takes the defaults as they are
+[m]. With a lower centre of mass, at l, lengths shrink with l and times and speeds with
+sqrt(l), so that motions are dynamically similar (Alexander and Jayes 1983)."""
+
+MOVED = 0.25
+"""Least share of the way to a goal, as far as speed and duration allow, that a run must
+cover to be a success."""
 
 SPEED = 0.4
 """Speed to a goal by default, of a robot of SIZE or more [m/s]."""
@@ -154,7 +157,7 @@ class Control:
             object.__setattr__(self, "goal", (float(goal[0]), float(goal[1])))
 
     def sized(self, height: float) -> Control:
-        """With the defaults of a robot whose centre of mass is so high [m]."""
+        """The same, with the defaults for a centre of mass at this height [m]."""
         share = min(1.0, height / SIZE)
         pace, clock, gait = self.speed, np.sqrt(share), self.gait
         if pace is None:

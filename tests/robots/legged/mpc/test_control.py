@@ -12,9 +12,10 @@ from drakebots import load, plot, record
 from drakebots.cli import main
 from drakebots.cli.simulate import push
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.run import RunEnd, Verdict
 from drakebots.results import load_result
 from drakebots.robots.legged.mpc import Control, Push, Trot, control, default_cost
-from drakebots.robots.legged.mpc.control import _Run
+from drakebots.robots.legged.mpc.control import _judge, _Run
 from drakebots.robots.legged.mpc.problem import INTERVAL, SIZE, SPEED
 from drakebots.robots.legged.mpc.rivals import planned_way
 from drakebots.trajopt.mpc.references import WEIGHTS
@@ -224,6 +225,22 @@ def test_defaults_shrink_with_the_robot():
     own = Control("hamr", gait=Trot(0.1, 0.6, 0.002), speed=0.0, step=0.01)
     assert own.sized(0.01) == own
     assert Control("hamr").sized(0.01).speed == 0
+
+
+def test_who_stands_still_has_not_gone_to_its_goal():
+    """A goal without a speed asks for nothing, others for a share of the way."""
+    asked = Control(MONOPOD, goal=(0.5, 0.0), duration=2.0)
+    figures = {"fell": False, "upright_at_s": None, "solve_hz": 100.0}
+    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
+
+    def judged(left, **more):
+        problem = replace(asked, **more).sized(1.0)
+        return _judge(problem, done, figures | {"goal_distance_m": left})
+
+    verdict, message = judged(0.499)
+    assert verdict is Verdict.FAILED and "0.001 m nearer to its goal" in message
+    assert judged(0.3)[0] is Verdict.SUCCESS
+    assert judged(0.5, speed=0.0)[0] is Verdict.SUCCESS
 
 
 @pytest.mark.long
