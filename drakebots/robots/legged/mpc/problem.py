@@ -62,11 +62,12 @@ class Control:
         model: the model: a name, a path, or a loaded model.
         controller: mpc (contact-implicit), tracking (whole-body control of one plan)
             or sampling (MPPI, within the same processor time).
-        gait: clock of the feet: none, trot (diagonal pairs in turn), or a Trot of one's
-            own.
+        gait: clock of the feet: none, or trot (diagonal pairs in turn); in Python also
+            a Trot.
         goal: where the base is to go, from its start (x, y) [m]; None to go ahead at
             `speed` and `turn`.
-        speed: speed on the way [m/s]; None for :data:`SPEED` with a goal, else 0.
+        speed: speed on the way [m/s]; None for 0.4 with a goal, less for small
+            robots (lower than 0.2 m), else 0.
         turn: rate of the heading, which counts only without a goal [rad/s].
         start: how it begins: standing, or side (lying on its left).
         pushes: forces on its base.
@@ -75,7 +76,8 @@ class Control:
         friction_error: share by which the ground's friction differs from `friction`.
         mass_error: share by which the masses differ from the model's.
         duration: duration of the run [s].
-        step: length of an interval of the horizon [s]; None for :data:`INTERVAL`.
+        step: length of an interval of the horizon [s]; None for 0.05, less for small
+            robots (lower than 0.2 m).
         knots: number of intervals of the horizon.
         period: time between two solves [s].
         iterations: Newton steps of a solve.
