@@ -58,6 +58,7 @@ def test_foot_lift(tmp_path):
         assert facts[name]["coupled"]["verdict"] == "success"
 
 
+@pytest.mark.long
 def test_facts_are_the_plans():
     plan = load_result(planned_lift()[1])
     facts = trial_facts(Trial("lift", plan))
