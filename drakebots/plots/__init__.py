@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         check_ending,
         legend_below,
         legend_beside,
+        line_style,
         literal,
         save,
         write_figure,

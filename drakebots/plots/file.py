@@ -21,7 +21,15 @@ COLOURS = (
 )
 """Of lines, in turn."""
 
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
+
 ENDINGS = (".png", ".pdf", ".svg")
+
+
+def line_style(k: int) -> dict:
+    """Colour and dashes of line k: solid ones first, and 32 that differ."""
+    dashes = _DASHES[k // len(COLOURS) % len(_DASHES)]
+    return {"color": COLOURS[k % len(COLOURS)], "linestyle": dashes}
 
 
 def literal(name: object) -> str:
@@ -72,6 +80,7 @@ def legend_beside(axes: Axes) -> None:
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
         borderaxespad=0.0,
+        ncols=1 + (len(axes.get_legend_handles_labels()[1]) > 10),
         fontsize=7,
         frameon=False,
     )

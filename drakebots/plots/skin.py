@@ -11,14 +11,21 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.model import model_of
-from drakebots.plots.file import COLOURS, check_ending, legend_below, literal, save
+from drakebots.plots.file import (
+    COLOURS,
+    check_ending,
+    legend_below,
+    line_style,
+    literal,
+    save,
+)
 from drakebots.results import Result
 
 
 def plot_skin(result: Result, path: str | Path) -> Path:
     """Draws a skinned run into a PNG, PDF or SVG, atomically.
 
-    Joint angles with the servos' targets dashed, torques with their limits, the
+    Joint angles with the servos' targets pale, torques with their limits, the
     skin's stress and, where the result has it, energy, and the smallest volume
     ratio det F: at 0 an element turns inside out.
 
@@ -117,12 +124,12 @@ def _panel_angles(axes, result: Result) -> None:
     unit = data.target.attrs["units"] if "target" in data else "rad"
     for joint, angle in joint_angles(data).items():
         k = joints.index(joint)
-        colour = COLOURS[k % len(COLOURS)]
+        style = line_style(k)
         if "target" in data:
             target = data.target.values[:, k]
-            axes.plot(times, target, "--", color=colour, lw=1, alpha=0.8)
-        axes.plot(times, angle, color=colour, label=literal(joint))
-    title = "joints, targets dashed" if "target" in data else "joints"
+            axes.plot(times, target, **style, lw=2.5, alpha=0.3)
+        axes.plot(times, angle, **style, lw=1.2, label=literal(joint))
+    title = "joints, targets pale" if "target" in data else "joints"
     axes.set(ylabel=f"position [{unit}]", title=title)
     legend_below(axes)
 
@@ -131,13 +138,13 @@ def _panel_torques(axes, result: Result) -> None:
     data, times = result.data, result.data.time.values
     limits = torque_limits(result)
     for k, joint in enumerate(map(str, data.joint.values)):
-        colour = COLOURS[k % len(COLOURS)]
         # A torque acts from one frame to the next and is stored at its end.
         axes.step(
             times,
             data.torque.values[:, k],
             where="pre",
-            color=colour,
+            **line_style(k),
+            lw=1.2,
             label=literal(joint),
         )
     for limit in sorted(set(limits.values())):

@@ -17,6 +17,7 @@ from drakebots.plots.file import (
     COLOURS,
     check_ending,
     legend_below,
+    line_style,
     literal,
     write_figure,
 )
@@ -177,7 +178,7 @@ def _panel_feet(axis, result: Result) -> None:
         axis.plot(
             k * (forward[:, i] - forward[:, i].mean()),
             k * data.foot_position.values[last][:, i, 2],
-            color=COLOURS[i % len(COLOURS)],
+            **line_style(i),
             lw=1,
             label=literal(name),
         )

@@ -60,20 +60,39 @@ def plate_ratio(h, nu):
     return sag[1] / sag[0]
 
 
-def test_a_box_of_p1_tets_bends():
-    """A cantilever of 20 x 4 x 4 cells is a fifth too stiff (45 % with one cut)."""
+def tip_moves(cells, quadratic=()):
+    """How a cantilever's tip moves under a load along y, over a beam's sag (3,)."""
     length, side, force = 0.1, 0.02, 1e-4
     material = Material(youngs_modulus=1e6, poisson_ratio=0.46)
-    model = build_model(box_mesh((length, side, side), (20, 4, 4)), material)
+    mesh = box_mesh((length, side, side), cells)
+    model = build_model(mesh, material, quadratic=quadratic)
     ends = [np.flatnonzero(abs(model.rest[:, 0] - x) < 1e-9) for x in (0, length)]
     load = np.zeros_like(model.rest)
     load[ends[1], 1] = force / len(ends[1])
     held = Prescribed(ends[0], model.rest[ends[0]])
     end = equilibrium(model, held, forces=load, gravity=(0, 0, 0))
+    assert end.converged
     mu, _ = material.lame
-    beam = force * length**3 / (3e6 * side**4 / 12) + force * length / (mu * side**2)
-    sag = (end.positions - model.rest)[ends[1], 1].mean()
-    assert end.converged and 0.78 < sag / beam < 1
+    beam = force * length**3 / (3e6 * side**4 / 12)
+    beam += force * length / (5 / 6 * mu * side**2)
+    return (end.positions - model.rest)[ends[1]].mean(axis=0) / beam
+
+
+def test_a_cantilever_converges_and_does_not_bend_sideways():
+    """P1 tets are 17 % too stiff at 20 x 4 x 4 cells, with an error of second order;
+    P2 tets are within 3 % at half as many along each axis. A load along y moves
+    nothing along z: with all cells cut one way it moves 0.097 that way, 0.548 along y.
+    """
+    exact = tip_moves((20, 4, 4), quadratic=(0,))
+    quadratic = tip_moves((10, 2, 2), quadratic=(0,))
+    coarse, fine = tip_moves((10, 2, 2)), tip_moves((20, 4, 4))
+    # 4 % are the clamp's, which holds the cross section at its end.
+    assert 0.95 < exact[1] < 0.98
+    assert abs(quadratic[1] / exact[1] - 1) < 0.03
+    assert 0.82 < fine[1] / exact[1] < 0.85
+    stiffer = [1 / sag - 1 / exact[1] for sag in (coarse[1], fine[1])]
+    assert 1.7 < np.log2(stiffer[0] / stiffer[1]) < 2.2
+    assert abs(np.array([quadratic, coarse, fine])[:, 2]).max() < 1e-6
 
 
 @pytest.mark.parametrize("h, nu", [(8e-3, 0.46), (4e-3, 0.3), (2e-3, 0.46)])

@@ -111,6 +111,28 @@ def test_file_is_written_by_report_too(result, tmp_path):
             assert "torque [N m]" in path.read_text()
 
 
+def test_sixteen_joints_can_be_told_apart(result):
+    """No two share colour and dashes; a joint's target has those of the joint."""
+    names = [f"joint_{k}" for k in range(16)]
+    q = np.outer(TIMES, np.arange(16))
+    data = result.data.drop_dims(["joint", "position_name"]).assign(
+        position=(("time", "position_name"), q, {"units": "rad"}),
+        target=(("time", "joint"), q + 0.1, {"units": "rad"}),
+        torque=(("time", "joint"), q, {"units": "N m"}),
+    )
+    data = data.assign_coords(position_name=names, joint=names)
+    figure = skin_figure(replace(result, data=data))
+    assert check_legends(figure) == 3
+    for title in ("joints", "torques"):
+        (axes,) = [a for a in figure.axes if a.get_title().startswith(title)]
+        named = [x for x in axes.lines if str(x.get_label()).startswith("joint_")]
+        styles = [(x.get_color(), str(x._dash_pattern)) for x in named]
+        assert len(named) == len(set(styles)) == 16
+        if title == "joints":
+            pale = [x for x in axes.lines if x not in named]
+            assert [x.get_color() for x in pale] == [c for c, _ in styles]
+
+
 def test_bad_plots(result, tmp_path):
     """No skin, one frame, an ending that is none."""
     with pytest.raises(InvalidInput, match="no skinned run"):

@@ -13,6 +13,7 @@ from drakebots.plots import (
     COLOURS,
     check_ending,
     legend_below,
+    line_style,
     literal,
     write_figure,
 )
@@ -106,10 +107,13 @@ def _inputs(panel: Axes, run: Result) -> None:
     limits = data.input_limit.values
     bounded = limits > 0
     share = data.input.values[:, bounded] / limits[bounded]
-    panel.plot(data.time.values, share, lw=0.7)
+    for k, name in enumerate(data.input_name.values[bounded]):
+        style = line_style(k)
+        panel.plot(data.time, share[:, k], **style, lw=0.8, label=literal(str(name)))
     for side in (-1, 1):
         panel.axhline(side, color=PLANNED, lw=0.8)
     panel.set(xlabel="time [s]", ylabel="share of the limit", title="inputs")
+    legend_below(panel)
 
 
 def _loads(panel: Axes, run: Result) -> None:

@@ -16,10 +16,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import check_ending, legend_beside, literal, save
+from drakebots.plots import (
+    COLOURS,
+    check_ending,
+    legend_beside,
+    line_style,
+    literal,
+    save,
+)
 from drakebots.results import Result
 
-COLOURS = ("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26", "#7b5ea7", "#444444")
 BAR = "#f2c14e"
 
 
@@ -220,12 +226,11 @@ def draw_torques(
     t, limit = data.time.values, data.get("torque_limit")
     names = [str(name) for name in data.joint.values]
     if joints is None:
-        axes.plot(t, data.torque.values, lw=0.6, alpha=0.8)
-    else:
-        for joint, colour in zip(joints, COLOURS):
-            values = data.torque.values[:, names.index(joint)]
-            axes.plot(t, values, lw=1, color=colour, label=literal(joint))
-        legend_beside(axes)
+        joints = names
+    for k, joint in enumerate(joints):
+        values = data.torque.values[:, names.index(joint)]
+        axes.plot(t, values, lw=0.9, **line_style(k), label=literal(joint))
+    legend_beside(axes)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))
         # A limit far beyond all torques would flatten their curves.

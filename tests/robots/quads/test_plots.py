@@ -31,7 +31,7 @@ def test_a_run_is_drawn_by_its_kind(plan, tmp_path):
     run = track(SapTracking(plan))
     with drawn_figures() as figures:
         assert is_picture(plot(run, tmp_path / "run.png"))
-    assert check_legends(figures[0]) == 2
+    assert check_legends(figures[0]) == 3
     with pytest.raises(InvalidInput, match="no footfall"):
         plot_plan(run, tmp_path / "x.png")
     with pytest.raises(InvalidInput, match="no tracking run"):
