@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -299,6 +300,7 @@ class Command:
         self._since, self._limit = time.monotonic(), 0.0
         self._began = self._saving = False
         self._before: dict[int, Any] = {}
+        self._hook = sys.unraisablehook
         self._outer: Command | None = None
 
     def __enter__(self) -> Command:
@@ -306,6 +308,7 @@ class Command:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
                 self._before[number] = signal.signal(number, self._note)
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
         self._outer, _command = _command, self
         return self
 
@@ -315,8 +318,15 @@ class Command:
         _command = self._outer
         if self._before:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+            sys.unraisablehook = self._hook
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _unraisable(self, what) -> None:
+        # A callback from C, as numba's compiler has them, swallows a Stopped and would
+        # print it. It comes again.
+        if not isinstance(what.exc_value, Stopped):
+            self._hook(what)
 
     @property
     def exit_code(self) -> int | None:

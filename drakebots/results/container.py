@@ -228,6 +228,8 @@ def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
                     stacklevel=3,
                 )
             file.seek(0)
+            with h5py.File(file, "r") as h5:
+                dict(h5.attrs)  # h5netcdf prints a traceback where this cannot be read
             # The open file is passed on: what is read is what was verified, even if
             # the path is replaced meanwhile.
             data = xr.load_dataset(

@@ -86,6 +86,7 @@ _NEEDED = {
     " voxel_quaternion actuator_command foot_force node_place"
     " marker_displacement_pom",
     "voxels.plan": "control node_position actuator_node actuator_axis",
+    "voxels.gait_search": "control",
     "gecko.simulation": "marker_position heading alpha fixation half_cycle q1 q2",
     "gecko.velocity_space": "motion q1 q2 marker_position heading alpha ell",
     "skin.simulation": "",  # what it lacks is left out of its pictures

@@ -28,6 +28,9 @@ from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 from drakebots.core.units import si_factor
 from drakebots.results import Result, file_hash
 
+AS_NAMED = "as named"
+"""Unit of a metric in a sweep's table: its name says it, stride_mm."""
+
 
 @dataclass(frozen=True)
 class Case:

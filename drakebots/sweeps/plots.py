@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,48 @@ from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.plots import COLOURS, check_ending, legend_below, literal, save
-from drakebots.results import Result
+from drakebots.results import LARGEST, Result
+from drakebots.sweeps.cases import AS_NAMED
 
 PANELS = 6
 """Most metrics that are drawn where none are named."""
+
+
+def check_table(table: Result) -> None:
+    """Refuses a sweep whose table cannot be drawn: one array a metric over the fields.
+
+    Raises:
+        InvalidInput: naming what is wrong.
+    """
+    if wrong := next(_wrong(table), None):
+        raise InvalidInput(f"this sweep cannot be drawn: {wrong}; sweep again")
+
+
+def _wrong(table: Result) -> Iterator[str]:
+    """What is wrong with a table."""
+    data = table.data
+    texts = "verdict" in data and data.verdict.dtype.kind == "U"
+    if not (texts and data.verdict.dims and data.verdict.size):
+        yield "it has no verdicts"
+        return
+    if not isinstance(table.metrics.get("of"), str):
+        yield "it does not say what was swept (of)"
+    dims = data.verdict.dims
+    for dim in dims:
+        kind = data[dim].dtype.kind if dim in data.coords else ""
+        if not (kind == "U" or (kind == "f" and _drawable(data[dim].values))):
+            yield f"{dim} needs numbers or names"
+    for name, values in data.data_vars.items():
+        if values.attrs.get("units") != AS_NAMED:
+            continue
+        if values.dims != dims or values.dtype.kind != "f":
+            yield f"{name} must be numbers over {' x '.join(map(str, dims))}"
+        elif not _drawable(values.values[np.isfinite(values.values)]):
+            yield f"{name} must be < {LARGEST:g}"
+
+
+def _drawable(values: np.ndarray) -> bool:
+    return bool(np.isfinite(values).all() and abs(values).max(initial=0.0) < LARGEST)
 
 
 def shown_metrics(table: Result, names: Sequence[str] = ()) -> list[str]:
@@ -28,9 +66,7 @@ def shown_metrics(table: Result, names: Sequence[str] = ()) -> list[str]:
         UnknownName: for a metric that is no number, or that the cases do not have.
     """
     data = table.data
-    numbers = [
-        n for n, v in data.data_vars.items() if v.attrs.get("units") == "as named"
-    ]
+    numbers = [n for n, v in data.data_vars.items() if v.attrs.get("units") == AS_NAMED]
     for name in names:
         if name not in numbers:
             raise UnknownName("metric", name, numbers)
@@ -59,11 +95,13 @@ def plot_sweep(table: Result, path: str | Path, metrics: Sequence[str] = ()) -> 
         metrics: to draw; see :func:`shown_metrics`.
 
     Raises:
-        InvalidInput: for a sweep without any numbers, or another ending.
+        InvalidInput: for a sweep without any numbers, or whose table was altered, or
+            another ending.
         UnknownName: for an unknown metric.
         FileProblem: when the file cannot be written.
     """
     check_ending(path)
+    check_table(table)
     names, data = shown_metrics(table, metrics), table.data
     if not names:
         raise InvalidInput("the sweep has no numbers to plot; no case has a result")

@@ -31,7 +31,7 @@ from drakebots.core.files import check_output, claimed, replacing
 from drakebots.core.run import Progress, Verdict, ended_by, saving
 from drakebots.results import Result, load_result, provenance
 from drakebots.robots import find_task
-from drakebots.sweeps.cases import Case, label_of, make_cases, unit_of
+from drakebots.sweeps.cases import AS_NAMED, Case, label_of, make_cases, unit_of
 from drakebots.sweeps.workers import Job, Outcome, run_here, run_on_cluster
 
 KIND = "sweep"
@@ -236,8 +236,7 @@ def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):
         taken = name in dims or name in OWN
         if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) and not taken:
             texts = isinstance(values[0], str)
-            # Metrics say their unit in their name: stride_mm.
-            columns[name] = (values, {} if texts else {"units": "as named"})
+            columns[name] = (values, {} if texts else {"units": AS_NAMED})
     return xr.Dataset(
         {
             name: (list(dims), np.array(values).reshape(shape), attributes)

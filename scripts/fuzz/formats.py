@@ -19,6 +19,9 @@ from typing import Any
 
 import yaml
 
+from drakebots import sweeps
+from drakebots.results import Result
+from drakebots.robots import legged, stored_plan, voxels
 from fuzz.children import Case, Family
 from fuzz.mutate import (
     edited_bytes,
@@ -310,6 +313,28 @@ QUICK: Mapping[str, str] = {
 """Commands whose results are damaged."""
 
 
+def _stored_plan() -> Result:
+    return stored_plan("hamr:30hz_card")
+
+
+def _gait_search() -> Result:
+    return voxels.search_gait(voxels.GaitSearch(walks=2))
+
+
+def _sweep() -> Result:
+    over = {"duration": (0.01, 0.02), "time_step": (1e-3, 2e-3)}
+    model = str(EXAMPLES / "my_robot.urdf")
+    return sweeps.sweep(legged.Simulation(model), over, workers=1)
+
+
+MADE: Mapping[str, Callable[[], Result]] = {
+    "hamr_plan": _stored_plan,
+    "gait_search": _gait_search,
+    "sweep": _sweep,
+}
+"""Results that no command of QUICK makes."""
+
+
 def make_results(folder: Path) -> list[Path]:
     """Sound results of most kinds, in a folder that keeps them for the next run."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -324,11 +349,9 @@ def make_results(folder: Path) -> list[Path]:
                 timeout=600,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
             )
-    plan = folder / "hamr_plan.nc"
-    if not plan.exists():
-        from drakebots.robots import stored_plan
-
-        stored_plan("hamr:30hz_card").save(plan)
+    for name, make in MADE.items():
+        if not (folder / f"{name}.nc").exists():
+            make().save(folder / f"{name}.nc")
     return sorted(folder.glob("*.nc"))
 
 

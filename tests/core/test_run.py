@@ -1,8 +1,10 @@
 """The loop of long work: every way in which it can end."""
 
+import ctypes
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -233,6 +235,31 @@ def test_work_that_does_not_look_is_ended(monkeypatch):
     with Command():
         end = run_steps(lambda k: press() or press() or time.sleep(5), 9, stage="long")
     assert end.verdict is Verdict.INTERRUPTED and time.monotonic() - began < 5
+
+
+def test_an_end_within_a_callback_of_c_prints_nothing(monkeypatch):
+    """What Python swallows there comes again; other errors are told as ever."""
+    monkeypatch.setattr(core_run, "GRACE", 0.05)
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: told.append(what.exc_type))
+
+    @ctypes.CFUNCTYPE(None)
+    def stopped():
+        signal.raise_signal(signal.SIGINT)
+        sum(range(10))
+
+    @ctypes.CFUNCTYPE(None)
+    def wrong():
+        raise ValueError
+
+    with Command() as command:
+        with pytest.raises(Stopped):
+            stopped()
+            wrong()
+            time.sleep(5)
+        assert command.exit_code == 130
+    assert told == [ValueError]
+    assert sys.unraisablehook is not command._unraisable
 
 
 def test_saving_is_ended_by_a_second_signal_only(monkeypatch):

@@ -1,7 +1,9 @@
 """Files that are no results, or were damaged, are refused in one line."""
 
+import gc
 import math
 import random
+import sys
 
 import h5py
 import pytest
@@ -50,6 +52,19 @@ def test_damaged(saved):
     saved.write_bytes(b"text")
     container.seal(saved)
     assert "cannot be read" in problem(saved)
+
+
+def test_a_damaged_root_group_is_refused_without_a_traceback(saved, monkeypatch):
+    whole = bytearray(saved.read_bytes()[:-128])
+    whole[whole.find(b"OHDR") + 12] ^= 0xFF
+    saved.write_bytes(whole)
+    container.seal(saved)
+    # What h5netcdf raises as it is collected, Python only prints.
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    assert "cannot be read" in problem(saved)
+    gc.collect()
+    assert not printed
 
 
 def test_rewritten_by_another_tool(saved):

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from drakebots import load_result, plot
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
@@ -185,6 +187,26 @@ def test_picture(swept, tmp_path):
         plot_sweep(table, tmp_path / "c.png", ["squared"])
     rows = case_rows(table, ["square"])
     assert rows[2] == {"root": 2, "mode": "square", "verdict": "success", "square": 4}
+
+
+@pytest.mark.parametrize(
+    ("alter", "says"),
+    [
+        (lambda data: data.drop_vars("verdict"), "it has no verdicts"),
+        (lambda data: data.drop_vars("mode"), "mode needs numbers or names"),
+        (lambda data: data.transpose().assign(square=data.square), "square must be"),
+        (lambda data: data.assign(square=data.square * 1e300), "square must be < 1e"),
+        (lambda data: data.assign(square=data.message), "square must be numbers"),
+        (lambda data: data.isel(root=[]), "it has no verdicts"),
+    ],
+)
+def test_a_table_that_was_altered_is_refused_by_name(swept, alter, says, tmp_path):
+    with xr.set_options(keep_attrs=True):
+        data = alter(swept[0].data)
+    for one in data.data_vars.keys() & {"square"}:
+        data[one].attrs["units"] = "as named"
+    with pytest.raises(InvalidInput, match=says):
+        plot(replace(swept[0], data=data), tmp_path / "p.png")
 
 
 def test_bad_input(tmp_path):

@@ -14,6 +14,9 @@ ROUNDING = 1e-6
 """How far given moments may violate the conditions of a rigid body, relative to the
 largest: they are often printed with six digits."""
 
+LARGEST_SIZE = 1e6
+"""Of a solid shape [m]; its inertia goes with the fifth power."""
+
 
 @dataclass(frozen=True)
 class Inertia:
@@ -35,8 +38,16 @@ class Inertia:
         return Inertia(self.mass, X_BF.multiply(self.p_FC), R @ self.I_C @ R.T)
 
     def scaled(self, factor: float) -> Inertia:
-        """With all masses times a factor."""
-        return Inertia(self.mass * factor, self.p_FC, self.I_C * factor)
+        """With all masses times a factor; InvalidInput where no number is so large."""
+        with np.errstate(over="ignore"):
+            found = Inertia(self.mass * factor, self.p_FC, self.I_C * factor)
+        found.check_finite()
+        return found
+
+    def check_finite(self) -> None:
+        """Refuses an inertia that is not finite."""
+        if not np.isfinite(self.I_C).all():
+            raise InvalidInput("its inertia is beyond all numbers; correct it")
 
     def at_least(self, mass: float, moment: float, balance: bool) -> Inertia:
         """The same with no smaller mass and moments, and possible for a rigid body.
@@ -48,6 +59,7 @@ class Inertia:
         Raises:
             InvalidInput: for an inertia that no rigid body has.
         """
+        self.check_finite()
         moments, axes = np.linalg.eigh(self.I_C)
         slack = ROUNDING * abs(moments).max()
         if moments[0] < -slack:
@@ -87,7 +99,16 @@ def sum_of(parts: list[Inertia]) -> Inertia:
 
 
 def solid(kind: str, sizes: tuple[float, ...]) -> Inertia:
-    """The mass properties of a solid shape of density 1 about its middle."""
+    """The mass properties of a solid shape of density 1 about its middle.
+
+    Raises:
+        InvalidInput: for a size beyond LARGEST_SIZE.
+    """
+    if max(sizes) > LARGEST_SIZE:
+        raise InvalidInput(
+            f"a {kind} of size {max(sizes):g} is larger than {LARGEST_SIZE:g} m; "
+            "correct it"
+        )
     if kind == "box":
         a = np.array(sizes)
         mass, moments = 8 * a.prod(), a**2 / 3

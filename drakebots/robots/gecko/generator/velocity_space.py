@@ -41,6 +41,9 @@ Q1_GRID = tuple(np.radians([50.0, 60.0, 70.0, 80.0, 90.0]).tolist())
 Q2_GRID = (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5)
 """The paper's steerings."""
 
+MOST_SETTLE = 100
+"""Cycles before a gait is measured; after four a cycle is like the one before."""
+
 
 @dataclass(frozen=True)
 class VelocitySpace:
@@ -50,7 +53,7 @@ class VelocitySpace:
         q1: step lengths of the grid, increasing [rad].
         q2: steerings of the grid, increasing.
         order: order of the polynomial.
-        settle: number of cycles before the one that is measured.
+        settle: number of cycles before the one that is measured, at most MOST_SETTLE.
         size: name of the robot's size, "small" or "large".
         weights: name of the pose step's weights, "velocity_space" or "single_cycle".
         pressure: whether the limbs bend no further than at 1.1 bar.
@@ -78,7 +81,7 @@ class VelocitySpace:
         for q1 in self.q1:
             for q2 in self.q2:
                 check_gait(q1, q2)
-        check(self, "velocity space", order=whole(0), settle=whole(0))
+        check(self, "velocity space", order=whole(0), settle=whole(0, MOST_SETTLE))
         check(self, "velocity space", pressure=flag())
         fewest = min(len(self.q1), len(self.q2))
         if self.order >= fewest:

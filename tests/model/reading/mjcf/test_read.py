@@ -283,6 +283,8 @@ WELDED = """<worldbody><body name="base" pos="0 0 1"><geom size=".1"/><body name
         ("<joint/><freejoint/>", ["moves freely"]),
         ("<geom type='cone'/>", ["cone", "capsule"]),
         ("<geom size='-1'/>", ["size='-1'", "> 0"]),
+        ("<geom size='1e300' mass='2'/>", ["size 1e+300", "larger than 1e+06 m"]),
+        ("<geom size='1e5' density='1e300'/>", ["beyond all numbers"]),
         ("<geom size='a'/>", ["size='a'", "numbers"]),
         ("<geom size='1' mass='-1'/>", ["mass is negative"]),
         ("<geom type='capsule' size='1'/>", ["2 numbers"]),

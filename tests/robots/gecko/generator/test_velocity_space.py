@@ -58,6 +58,7 @@ def test_a_stored_velocity_space_gives_its_polynomial_back(space, tmp_path):
         ({"q1": (0.0, 1.0)}, "0..180"),
         ({"order": 5}, "6 values"),
         ({"settle": -1}, "settle"),
+        ({"settle": 1000}, "<= 100"),
     ],
 )
 def test_bad_velocity_spaces_are_named(options, words):
