@@ -45,6 +45,6 @@ if TYPE_CHECKING:
         SdfSpringDamper,
         model_sdf,
     )
-    from drakebots.model.stored import model_of, model_provenance
+    from drakebots.model.stored import model_folders, model_of, model_provenance
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

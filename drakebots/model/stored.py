@@ -144,7 +144,7 @@ def model_of(result: Result) -> Model:
         return _model_by_name(result)
     path = Path(record["path"])
     changed = None
-    for folder in _folders(result, path):
+    for folder in model_folders(result, path):
         place = folder / path.name
         if not place.is_file():
             continue
@@ -160,8 +160,12 @@ def model_of(result: Result) -> Model:
     return _kept_model(result, record, path)
 
 
-def _folders(result: Result, path: Path) -> list[Path]:
-    """Folders that the model's file may be in now."""
+def model_folders(result: Result, path: Path) -> list[Path]:
+    """Folders that a result's model file may be in now.
+
+    Its own; the same place beside the result's file, for a result that was moved with
+    its model; and for a model that came with drakebots the one that came with this one.
+    """
     folders = [place.parent for place in result.places(path)]
     if model_stem(path) == path.parent.name and path.parent.name in available_models():
         folders.append(package_root() / path.parent.name)

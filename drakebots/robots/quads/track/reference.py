@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -22,6 +23,7 @@ from scipy.ndimage import uniform_filter1d
 from drakebots.core.checks import check, flag, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
+from drakebots.model import model_folders
 from drakebots.results import Result
 from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
@@ -275,8 +277,9 @@ def plan_model(plan: Result) -> str:
     found = [f for f in files if not str(f).endswith((".yaml", ".vtu", ".vtk"))]
     if not found:
         raise InvalidInput("the plan does not name its model; give --model")
-    places = plan.places(str(found[0]))
-    return str(next((place for place in places if place.is_file()), places[0]))
+    path = Path(found[0])
+    places = [folder / path.name for folder in model_folders(plan, path)]
+    return str(next((place for place in places if place.is_file()), path))
 
 
 class FallDetector:

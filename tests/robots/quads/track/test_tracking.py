@@ -13,10 +13,12 @@ from quad_kinematic import step_back
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
+from drakebots.model import find_model
 from drakebots.results import Result, load_result
 from drakebots.robots.quads.track.reference import (
     FallDetector,
     patch_positions,
+    plan_model,
     plan_reference,
     servo_targets,
 )
@@ -31,6 +33,7 @@ from drakebots.robots.quads.track.servo_file import (
 )
 from drakebots.robots.quads.track.tracking import Tracking, start_positions, track
 from drakebots.skin.file import ServoGains
+from tests.helpers.result_samples import make
 from tests.helpers.small_quad import planned_lift
 
 G = 9.81
@@ -353,3 +356,15 @@ def test_the_map_of_a_design_of_table_1():
     assert len(channels) == 12
     assert {c.joint for c in channels} >= {"FL_shoulder", "RR_ankle"}
     assert sorted(c.number for c in channels) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("/gone/models/beetle/beetle.sdf", str(find_model("beetle"))),
+        ("/gone/mine/beetle.sdf", "/gone/mine/beetle.sdf"),
+    ],
+)
+def test_a_plan_from_another_machine_finds_the_model_that_came_with_ours(named, found):
+    plan = make(kind="quads.plan", model="beetle", provenance={"files": {named: "0"}})
+    assert plan_model(plan) == found
