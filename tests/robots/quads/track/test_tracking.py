@@ -67,13 +67,14 @@ def test_sap_carries_skeleton_and_recorded_skin(sap, robot):
     """The recorded wrenches weigh what the skin weighs."""
     assert sap.ok, sap.message
     load = sap.data.patch_force.values[quiet(sap), :, 2].sum(axis=1)
-    assert np.allclose(load.mean(), robot.mass * G, rtol=0.02)
+    assert np.allclose(np.median(load), robot.mass * G, rtol=0.01)
 
 
 def test_sap_without_skin_carries_the_skeleton(plan, robot):
     bare = track(SapTracking(plan, skin=False))
     load = bare.data.patch_force.values[quiet(bare), :, 2].sum(axis=1)
-    assert np.allclose(load.mean(), robot.skinned.skeleton_mass * G, rtol=0.02)
+    # Now and then a point of a foot lets go for one step; rounding decides when.
+    assert np.allclose(np.median(load), robot.skinned.skeleton_mass * G, rtol=0.01)
     assert "skin_position" not in bare.data
 
 
