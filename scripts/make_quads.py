@@ -4,6 +4,7 @@ python scripts/make_quads.py                 # all four
 python scripts/make_quads.py beetle cow
 python scripts/make_quads.py --table         # compare the models as they are
 python scripts/make_quads.py --masses        # what their masses are made of
+python scripts/make_quads.py --pictures      # draw and describe them as they are
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from drakebots.core.files import replacing
 from drakebots.design import (
     JOINTS,
     design_robot,
-    draw_skin,
+    draw_mesh,
     table1_problem,
     write_design,
 )
@@ -45,6 +46,7 @@ def rows(names: Sequence[str]) -> list[str]:
     for name in names:
         robot = load_skinned(name).report()
         size = " x ".join(f"{100 * s:.1f}" for s in robot["size_m"])
+        size += _horn(name)
         printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
         parts = " + ".join(f"{m:.2f}" for m in MASSES.get(name, ()))
         lines.append(
@@ -55,6 +57,14 @@ def rows(names: Sequence[str]) -> list[str]:
             f"{f'({parts}) ' * bool(parts)}| {robot['mass_kg']:.2f} ({WEIGHTS[name]}) |"
         )
     return lines
+
+
+def _horn(name: str) -> str:
+    """Where a robot's height is that of a horn: its height without."""
+    if name != "beetle":
+        return ""
+    x = load_skinned(name).mesh.vertices
+    return f" with its horn, {100 * x[np.abs(x[:, 0]) < 0.1, 2].max():.1f} without"
 
 
 def masses(names: Sequence[str]) -> list[str]:
@@ -120,7 +130,7 @@ def readme(name: str) -> str:
         raw["skin"],
         raw["template"]["build"]["servo"],
     )
-    size = " x ".join(f"{100 * s:.1f}" for s in report["size_m"])
+    size = " x ".join(f"{100 * s:.1f}" for s in report["size_m"]) + _horn(name)
     printed = " x ".join(f"{100 * s:.1f}" for s in SIZES[name])
     wall = "/".join(f"{1e3 * w:.2f}" for w in report["wall_m"])
     masses = f"{report['skeleton_mass_kg']:.2f} + {report['skin_mass_kg']:.2f}"
@@ -220,10 +230,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="say what the masses of the models are made of, design nothing",
     )
+    parser.add_argument(
+        "--pictures",
+        action="store_true",
+        help="write pictures and READMEs of the models as they are, design nothing",
+    )
     args = parser.parse_args(argv)
     names = args.names or list(JOINTS)
     if args.masses:
         print(*masses(names), sep="\n")
+        return 0
+    if args.pictures:
+        for name in names:
+            draw_mesh(package_root() / name / f"{name}.png", load_skinned(name).mesh)
+            write_readme(name)
         return 0
     if not args.table:
         for name in names:
@@ -233,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 design = design_robot(problem, progress=bar)
             write_design(design, folder)
             write_readme(name)
-            draw_skin(folder / f"{name}.png", design)
+            draw_mesh(folder / f"{name}.png", design.shell.mesh)
             print(folder, design.shell.report, *design.notes, sep="\n  ", flush=True)
     print(*rows(names), sep="\n")
     return 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         draw_cut,
         draw_fabrication,
         draw_fit,
+        draw_mesh,
         draw_skeleton,
         draw_skin,
         draw_surface,

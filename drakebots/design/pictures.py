@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d import proj3d
-from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from drakebots.core.files import replacing
 from drakebots.design.bracing import plates
@@ -17,9 +17,14 @@ from drakebots.design.geometry import Surface
 from drakebots.design.pipeline import Fitted
 from drakebots.design.problem import Design
 from drakebots.design.skin import SOFT, in_folds
-from drakebots.fem.mesh import surface_triangles
+from drakebots.fem.mesh import TetMesh, surface_triangles
+from drakebots.plots import Solid, box, shaded, turned
 
-_SKIN, _FOLD, _SOFT = (0.84, 0.70, 0.50), (0.62, 0.42, 0.38), (0.60, 0.72, 0.66)
+_SKIN, _FOLD, _SOFT = (0.93, 0.85, 0.70), (0.78, 0.47, 0.36), (0.55, 0.72, 0.67)
+"""Silicone, in folds, where it is softened."""
+_PLASTIC, _PLATE = (0.62, 0.66, 0.72), (0.30, 0.50, 0.74)
+_MOTOR, _RED = (0.17, 0.19, 0.23), (0.83, 0.16, 0.18)
+_CORE = (0.88, 0.54, 0.29)
 _PIECES = tuple(
     np.array(c) / 255
     for c in (
@@ -27,102 +32,77 @@ _PIECES = tuple(
         (204, 187, 68), (102, 204, 238), (170, 51, 119),
     )
 )  # fmt: skip
-_PLASTIC, _CORE = np.array([0.72, 0.74, 0.78]), np.array([0.88, 0.54, 0.29])
-_LIGHT = np.array([0.4, -0.6, 0.7]) / np.sqrt(1.01)
+
+_CLEAR = 0.24
+"""Opacity of a skin in which something is to be seen."""
 
 
-def draw_surface(path: Path, surface: Surface, colours=None, title: str = "") -> Path:
-    """Draws a shaded surface from two sides.
+def draw_surface(path: Path, surface: Surface, title: str = "") -> Path:
+    """Draws a surface from two sides.
 
     Args:
         path: file of the picture; its suffix chooses the format.
-        surface: surface with m triangles.
-        colours: colours of the triangles (m, 3).
-        title: title of the picture.
+        surface: to draw.
+        title: of the picture.
     """
-    figure, axes = _two_views(surface.vertices, title)
-    shade = 0.4 + 0.6 * np.clip(surface.normals @ _LIGHT, 0, 1)
-    base = np.array(_SKIN) if colours is None else np.asarray(colours)
-    for ax in axes:
-        _add_faces(
-            ax,
-            surface.vertices[surface.triangles],
-            np.clip(shade[:, None] * base, 0, 1),
-        )
-    return _save(figure, path)
+    return _draw(path, [Solid(surface.vertices, surface.triangles, _SKIN)], title)
 
 
 def draw_skin(path: Path, design: Design) -> Path:
     """Draws the outside of the skin, with folds and soft parts in other colours."""
-    mesh = design.shell.mesh
-    outer = design.shell.outer
-    kind = np.zeros(len(mesh.vertices), int)
-    for k, tets in enumerate((in_folds(mesh), mesh.region >= SOFT), start=1):
-        kind[mesh.tets[tets]] = k
-    of = kind[design.shell.outer_vertices][outer.triangles].min(axis=1)
-    colours = np.array([_SKIN, _FOLD, _SOFT])[of]
-    return draw_surface(path, outer, colours, design.problem.name)
+    return draw_mesh(path, design.shell.mesh, design.problem.name)
+
+
+def draw_mesh(path: Path, mesh: TetMesh, title: str = "") -> Path:
+    """Draws a designed skin by its mesh, whose regions say what folds and is soft."""
+    kind = np.where(mesh.region >= SOFT, 2, np.where(in_folds(mesh), 1, 0))
+    colours = np.zeros((len(mesh.vertices), 3))
+    np.add.at(colours, mesh.tets, np.array([_SKIN, _FOLD, _SOFT])[kind][:, None])
+    colours /= np.bincount(mesh.tets.ravel(), minlength=len(colours))[:, None]
+    return _draw(path, [Solid(mesh.vertices, surface_triangles(mesh), colours)], title)
 
 
 def draw_skeleton(path: Path, design: Design) -> Path:
-    """Draws the boxes and bracing plates of the links inside the skin, and the glue."""
-    mesh = design.shell.mesh
-    title = f"{design.problem.name}: bracing plates, glue in red"
-    figure, axes = _two_views(mesh.vertices, title)
-    glue = np.concatenate([mesh.vertices[ids] for ids in design.glue.values()])
-    outer = design.shell.outer
-    boxes = [
-        edge
-        for link in design.skeleton.links
-        for solid in link.solids
-        if solid.kind != "rib"
-        for edge in _edges(link, solid)
-    ]
-    faces, shades = [], []
+    """Draws links, motors and bracing plates inside the skin, and the glue."""
+    mesh, outer = design.shell.mesh, design.shell.outer
+    solids = [Solid(outer.vertices, outer.triangles, _SKIN, _CLEAR)]
+    solids += _links(design.skeleton)
     for link, plate in plates(design.skeleton):
         surface = plate.surface()
-        faces.append(link.origin + surface.vertices[surface.triangles])
-        shades.append(0.55 + 0.45 * np.abs(surface.normals @ _LIGHT))
-    colours = np.outer(np.concatenate(shades or [[]]), _PIECES[0])
-    for ax in axes:
-        ax.add_collection3d(Line3DCollection(boxes, colors="0.25", linewidths=0.5))
-        if faces:
-            _add_faces(ax, np.concatenate(faces), colours)
-        _add_faces(ax, outer.vertices[outer.triangles], (*_SKIN, 0.13))
-        ax.plot(*glue.T, ".", color="crimson", markersize=4)
-    return _save(figure, path)
+        x = link.origin + surface.vertices
+        solids.append(Solid(x, surface.triangles, _PLATE))
+    size = 0.006 * np.ptp(mesh.vertices, axis=0).max()
+    for ids in design.glue.values():
+        solids += [_dot(p, size) for p in mesh.vertices[list(ids)]]
+    title = f"{design.problem.name}: bracing plates blue, glue red"
+    return _draw(path, solids, title)
 
 
 def draw_fit(path: Path, fitted: Fitted, title: str) -> Path:
-    """Draws a skeleton in its body; what sticks out of links that do, in red."""
-    figure, axes = _two_views(fitted.surface.vertices, title)
-    edges = {False: [], True: []}
-    for link in fitted.skeleton.links:
+    """Draws a skeleton in its body; links that stick out in red."""
+    surface = fitted.surface
+    solids = [Solid(surface.vertices, surface.triangles, _SKIN, _CLEAR)]
+    solids += _links(fitted.skeleton, fitted.lacking)
+    worst = sorted(fitted.lacking.items(), key=lambda row: -row[1])[:6]
+    lines = [f"{name} {1e3 * lack:.0f} mm" for name, lack in worst]
+    return _draw(path, solids, title, "\n".join(lines))
+
+
+def _links(skeleton, red=()) -> list[Solid]:
+    """Motors, boards and printed parts as boxes; all of some links in red."""
+    solids = []
+    for link in skeleton.links:
         for solid in link.solids:
-            if solid.kind != "rib":
-                edges[link.name in fitted.lacking] += _edges(link, solid)
-    if fitted.lacking:
-        worst = sorted(fitted.lacking.items(), key=lambda row: -row[1])[:6]
-        lines = [f"{name} {1e3 * lack:.0f} mm" for name, lack in worst]
-        figure.text(0.02, 0.02, "\n".join(lines), color="crimson")
-    for ax in axes:
-        triangles = fitted.surface.triangles
-        _add_faces(ax, fitted.surface.vertices[triangles], (*_SKIN, 0.10))
-        for out, colour in ((False, "0.25"), (True, "crimson")):
-            if edges[out]:
-                lines = Line3DCollection(edges[out], colors=colour, linewidths=0.6)
-                ax.add_collection3d(lines)
-    return _save(figure, path)
-
-
-def _edges(link, solid):
-    corners = link.origin + solid.corners()
-    return [
-        corners[[a, b]]
-        for a in range(8)
-        for b in range(a)
-        if bin(a ^ b).count("1") == 1
-    ]
+            if solid.kind == "rib":
+                continue
+            corners = link.origin + solid.corners()
+            colour = _PLASTIC
+            if solid.kind in ("servo", "payload"):
+                # Larger than the bay that it fills, or their sides would mix.
+                corners += 0.02 * (corners - corners.mean(axis=0))
+                colour = _MOTOR
+            solids.append(box(corners, _RED if link.name in red else colour))
+    return solids
 
 
 def draw_cut(path: Path, design: Design) -> Path:
@@ -148,69 +128,54 @@ def draw_cut(path: Path, design: Design) -> Path:
 
 def draw_fabrication(path: Path, made: Fabrication) -> Path:
     """Draws the pieces of skin moved apart, and an opened mould of a limb."""
-    figure = Figure(figsize=(11, 5), dpi=100)
     middle = np.mean([p.skin.vertices.mean(axis=0) for p in made.pieces.values()], 0)
     apart = []
     for k, piece in enumerate(made.pieces.values()):
         away = piece.skin.vertices.mean(axis=0) - middle
         share = [0.0, 1.0, 0.0] if piece.name.startswith("torso") else [0.6, 0.9, 0.8]
-        apart.append((piece.skin, away * share, _PIECES[k % len(_PIECES)]))
+        apart.append(_moved(piece.skin, away * share, _PIECES[k % len(_PIECES)]))
     name = next(iter(made.moulds))
     mould = made.moulds[name]
     height = np.array([0.0, 0.0, mould.size[2]])
     side = np.array([0.0, 1.1 * mould.size[1], 0.0])
     opened = [
-        (mould.lower, -0.8 * height, _PLASTIC),
-        (mould.upper, 0.9 * height, _PLASTIC),
-        (mould.cast, side, _PIECES[0]),
+        _moved(mould.lower, -0.8 * height, _PLASTIC),
+        _moved(mould.upper, 0.9 * height, _PLASTIC),
+        _moved(mould.cast, side, _PIECES[0]),
     ]
     if mould.core is not None:
-        opened.append((mould.core, 0.0 * height, _CORE))
-    for k, (rows, title) in enumerate(
-        ((apart, "pieces of skin"), (opened, f"mould of {name}: halves, core, cast"))
-    ):
-        faces = np.concatenate([s.vertices[s.triangles] + p for s, p, _ in rows])
-        shade = [0.7 + 0.3 * s.normals @ _LIGHT for s, _, _ in rows]
-        colours = [np.outer(w, c) for w, (_, _, c) in zip(shade, rows)]
-        ax = _view(figure, k, faces.reshape(-1, 3), 24, -60)
-        ax.set_title(title)
-        colours = np.clip(np.concatenate(colours), 0, 1)
-        _add_faces(ax, faces, colours)
-    return _save(figure, path)
+        opened.append(_moved(mould.core, 0.0 * height, _CORE))
+    # As large as the pieces, so that both can be seen.
+    sizes = [
+        np.ptp(np.concatenate([s.vertices for s in x]), axis=0).max()
+        for x in (apart, opened)
+    ]
+    opened = [replace(s, vertices=s.vertices * sizes[0] / sizes[1]) for s in opened]
+    groups = [turned(apart, -35), turned(opened, -35)]
+    title = f"pieces of skin; mould of {name}, larger: halves, core, cast"
+    return _draw(path, groups, title)
 
 
-def _add_faces(ax, faces, colours):
-    ax.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolor="none"))
+def _moved(surface: Surface, by: np.ndarray, colour) -> Solid:
+    return Solid(surface.vertices + by, surface.triangles, colour)
 
 
-def _two_views(points, title):
+def _dot(p: np.ndarray, size: float) -> Solid:
+    corners = size * np.array([*np.eye(3), *-np.eye(3)])
+    faces = [(0, 1, 2), (1, 3, 2), (3, 4, 2), (4, 0, 2)]
+    faces += [(1, 0, 5), (3, 1, 5), (4, 3, 5), (0, 4, 5)]
+    return Solid(p + corners, np.array(faces), _RED)
+
+
+def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:
+    """Draws solids from two sides, or groups of solids as they are."""
+    sides = isinstance(solids[0], Solid)
+    groups = [turned(solids, -35), solids] if sides else solids
     figure = Figure(figsize=(11, 5), dpi=100)
-    views = ((18, -55), (0, -90))
-    axes = [_view(figure, k, points, *view) for k, view in enumerate(views)]
+    figure.figimage(shaded(groups, (1100, 500)), resize=False)
     figure.suptitle(title)
-    return figure, axes
-
-
-def _view(figure, k, points, elevation, azimuth):
-    """Axes in the left or right half of a figure, filled by the points."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    ax = figure.add_axes((0.5 * k, 0.0, 0.5, 0.94), projection="3d")
-    ax.set_proj_type("ortho")
-    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.view_init(elevation, azimuth)
-    ax.set_box_aspect(high - low, zoom=_zoom(ax, points, high - low))
-    ax.set_axis_off()
-    return ax
-
-
-def _zoom(ax, points, size) -> float:
-    """Zoom at which the points just fill the axes, which scale alike in this view."""
-    ax.set_box_aspect(size, zoom=1.0)
-    x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
-    frame = ax.viewLim
-    wide = frame.width / 2 / np.abs(x - (frame.x0 + frame.x1) / 2).max()
-    tall = frame.height / 2 / np.abs(y - (frame.y0 + frame.y1) / 2).max()
-    return float(0.97 * min(wide, tall))
+    figure.text(0.02, 0.02, notes, color=_RED)
+    return _save(figure, path)
 
 
 def _save(figure, path):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         rod_colour,
     )
     from drakebots.plots.plan import plot_convergence
+    from drakebots.plots.shaded import Solid, box, shaded, turned
     from drakebots.plots.skin import plot_skin
     from drakebots.plots.summary import plot_motion
 

@@ -30,6 +30,9 @@ from drakebots.design.skin import Shell, in_folds
 _ALONG = np.linspace(0.0, 0.7, 15)
 """Places of the planes that are tried, along a limb's first long link from its hip."""
 
+_SHIFTS = 1e-4 * np.array([0, 1, -1, 2, -2])
+"""By which a plane is moved that almost meets vertices or edges [m]."""
+
 _TILTS = np.radians([0.0, 15.0, 30.0])
 """Angles by which these planes lean outward [rad]."""
 
@@ -268,13 +271,27 @@ def _cut_limb(whole, net: _Net, skeleton: Skeleton, name: str, folds: np.ndarray
     for *_, area, reach, p, normal in sorted(found, key=lambda k: k[:3]):
         if area > _WIDER * least:
             continue
-        body = _beyond(whole, p, normal, tip)
-        if body is not None and not any(contains(body, q) for q in other):
-            return body, Opening(p, -normal, float(1.05 * reach))
+        for shift in _SHIFTS:
+            at = p + shift * normal
+            body = _beyond(whole, at, normal, tip)
+            if body is None or any(contains(body, q) for q in other):
+                break
+            if is_sound(whole - body):
+                return body, Opening(at, -normal, float(1.05 * reach))
     raise NoSolution(
         f"skin pieces: no plane across limb {name} separates it from the rest; its "
         "skin must get narrower beyond the hip"
     )
+
+
+def is_sound(body):
+    """Whether a solid is one part, the same when its triangles are read again.
+
+    Where a cut meets a vertex or an edge almost, it may leave triangles that are not.
+    """
+    again = to_manifold(to_surface(body))
+    same = abs(again.volume() - body.volume()) < 1e-6 * body.volume()
+    return same and len(heavy_parts(again)) == 1
 
 
 def _beyond(whole, p, normal, tip):

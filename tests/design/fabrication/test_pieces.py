@@ -9,6 +9,7 @@ from drakebots.design.fabrication.pieces import (
     Opening,
     SkinPiece,
     bowl_undercut,
+    is_sound,
     skin_pieces,
 )
 from drakebots.design.geometry.distance import DistanceGrid
@@ -143,6 +144,14 @@ def test_left_and_right_are_alike(pieces):
     for front in "FR":
         left, right = pieces[f"{front}L"], pieces[f"{front}R"]
         assert left.volume == pytest.approx(right.volume, rel=0.1)
+
+
+def test_a_cut_that_leaves_a_bubble_is_not_sound():
+    """Nor one that leaves two parts; of such planes another nearby is taken."""
+    one, small = ball(0.05), ball(0.002)
+    assert is_sound(one)
+    assert not is_sound(one - small)
+    assert not is_sound(one + small.translate([0.0, 0.0, 0.1]))
 
 
 def test_rims_of_limb_and_torso_match(pieces):
