@@ -172,7 +172,7 @@ def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:
     sides = isinstance(solids[0], Solid)
     groups = [turned(solids, -35), solids] if sides else solids
     figure = Figure(figsize=(11, 5), dpi=100)
-    figure.figimage(shaded(groups, (1100, 500)), resize=False)
+    figure.figimage(shaded(groups, (1100, 500)), zorder=-1)
     figure.suptitle(title)
     figure.text(0.02, 0.02, notes, color=_RED)
     return _save(figure, path)

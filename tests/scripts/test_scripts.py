@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.solvers import kkt
 from drakebots.view.browser import find_browser
 from tests.helpers.scripts import ROOT, find_script, is_picture, load_script
+from tests.helpers.skin_runs import skinned
 
 
 @pytest.mark.long
@@ -119,6 +121,19 @@ def test_render_model_names_bad_input(capsys, tmp_path):
     code = load_script("render_model.py").main(["hamrr", "-o", str(tmp_path / "x.png")])
     assert code == 2
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_render_model_draws_the_skin_of_a_result(capsys, tmp_path):
+    """Without a browser, at the sample nearest to a time; of other results a line."""
+    result = skinned(tmp_path, 300, 3, 1.0)
+    argv = [str(result.save(tmp_path / "run.nc")), "-o", str(tmp_path / "x.png")]
+    main = load_script("render_model.py").main
+    assert main([*argv, "--time", "0.9", "--size", "300", "200"]) == 0
+    assert is_picture(tmp_path / "x.png", least=150)
+    bare = replace(result, data=result.data.drop_vars("skin_position"))
+    argv[0] = str(bare.save(tmp_path / "bare.nc"))
+    capsys.readouterr()
+    assert main(argv) == 2 and "no skin" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -6,8 +6,8 @@ The ankle of the beetle turns by 70 degrees in 2 s, with at most 1.96 N m. The p
 reaches 20 degrees with a smooth skin and 70 with teeth 8 mm deep. The lower leg of a
 designed robot is fixed in the world, its foot hangs on the ankle, and the skin between
 is the robot's own, cut off below the knee and glued to the lower leg along the cut. The
-elements are P2, which do not lock, and the folds have the skin's own modulus, 1 MPa by
-default.
+elements are P2, which do not lock, and the folds have the skin's own modulus: that of
+the models' silicone by default, 0.7 MPa, so that nothing is fitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
 from drakebots.design.file import GAINS
 from drakebots.design.skeleton import skeleton_sdf, write_plates
+from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import TetMesh, write_mesh
+from drakebots.plots import legend_below, line_style
 from drakebots.results import Result
 from drakebots.robots import record
 from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
@@ -184,19 +186,22 @@ def turn_ankle(
 
 
 def draw(path: Path, results: dict, limit: float) -> None:
-    """Draws angle and torque over time, for each skin."""
-    figure = Figure(figsize=(10, 4), dpi=120)
+    """Draws the angle over time, and the torque over the angle, of each skin."""
+    figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2)
-    for name, result in results.items():
-        data = result.data
+    for k, (name, result) in enumerate(results.items()):
+        data, style = result.data, line_style(k)
         angle = np.degrees(data.position.values[:, -1])
-        left.plot(data.time, angle, label=f"{name}: {angle[-1]:.0f} degrees")
-        right.plot(data.time, data.torque.values[:, 0], label=name)
-    left.set(xlabel="time [s]", ylabel="angle of the ankle [degrees]")
-    right.set(xlabel="time [s]", ylabel="torque of the servo [N m]")
-    for sign in (-1, 1):
-        right.axhline(sign * limit, color="0.6", lw=0.8)
-    left.legend()
+        label = f"{name}: {angle[-1]:.0f} degrees"
+        left.plot(data.time, angle, **style, label=label)
+        right.plot(angle, data.torque.values[:, 0], **style, label=name)
+    angle = "angle of the ankle [degrees]"
+    left.set(xlabel="time [s]", ylabel=angle)
+    right.set(xlabel=angle, ylabel="torque of the servo [N m]", ylim=0)
+    right.axhline(limit, color="0.6", ls="--", lw=1, label="most")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        legend_below(axes)
     with replacing(path) as part:
         figure.savefig(part, format="png")
 
@@ -220,8 +225,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--youngs-modulus",
         type=float,
-        default=1e6,
-        help="Young's modulus [Pa] (default 1e6, where folds decide; models have 7e5)",
+        default=SILICONE.youngs_modulus,
+        help="Young's modulus [Pa] (default that of the models, 7e5)",
     )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
