@@ -39,7 +39,7 @@ from drakebots.design.skin import (
     with_regions,
 )
 from drakebots.design.stance import stand
-from drakebots.design.thicken import thicken
+from drakebots.design.thicken import joined_feet, thicken
 
 STAGES = ("surface", "skeleton", "shell", "glue")
 """Stages of a design, as reported to `progress` and timed."""
@@ -209,6 +209,13 @@ def _fitted(problem, stance, grid, seen):
     )
     if wide.most:
         notes += (wide.note,)
+    if joined := joined_feet(wide.grid, found.skeleton):
+        (a, b), most = joined[0], 1e3 * max(wide.most.values(), default=0.0)
+        raise NoSolution(
+            f"{problem.name}: scaled by {k:.3g} the surface must be thickened by "
+            f"{most:.0f} mm for its skeleton, and the feet {a} and {b} grow together; "
+            "leave out --scale, or take a larger one"
+        )
     seen("skeleton", Fitted(_seen_surface(wide.grid), found.skeleton, {}))
     return wide.grid, template, notes
 

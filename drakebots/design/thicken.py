@@ -9,6 +9,7 @@ is. A skeleton whose limbs are mirror images gets sleeves that are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -119,6 +120,25 @@ def _boxes(link: Link, build: Build, clearance: float, grooves: float):
             size = size + np.array([0.0, 0.0, 2 * grow])
         rows.append((p, solid.R_BG, size, grow))
     return rows
+
+
+def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
+    """Pairs of feet with nothing but body between them, 1 cm above the ground.
+
+    Args:
+        grid: signed distance of the body, of points (n, 3).
+        skeleton: at rest, inside it.
+    """
+    middles = {
+        s.foot: skeleton.link(s.link).origin + s.p_BP[4] + np.array([0, 0, 0.01])
+        for s in skeleton.soles
+    }
+    share = np.linspace(0.0, 1.0, 50)[:, None]
+    return [
+        (a, b)
+        for a, b in combinations(middles, 2)
+        if (grid(middles[a] + share * (middles[b] - middles[a])) < 0).all()
+    ]
 
 
 def _box(points, p, R, size):

@@ -20,7 +20,7 @@ from drakebots.design.geometry.surface import Surface
 from drakebots.design.pipeline import _closed
 from drakebots.design.problem import DesignProblem
 from drakebots.design.stance import stand
-from drakebots.design.thicken import thicken
+from drakebots.design.thicken import joined_feet, thicken
 
 FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
 """Where the animal of these tests has its feet [m]."""
@@ -136,6 +136,15 @@ def test_torque_of_standing_is_that_of_the_quarter_weight(thin):
                 across = 0 if abs(hinge.axis[1]) > 0.5 else 1
                 levers.append(abs(foot - hinge.p_WJ)[across])
     assert found.torque == pytest.approx(mass * 9.81 / 4 * max(levers), rel=1e-9)
+
+
+def test_feet_that_grow_together_are_named(thin):
+    """Where the body has a gap along its middle, only feet of one side."""
+    _, grid, found = thin
+    assert not joined_feet(grid, found.skeleton)
+    gap = joined_feet(lambda p: 0.01 - abs(p[:, 1]), found.skeleton)
+    assert gap == [("FL", "RL"), ("FR", "RR")]
+    assert len(joined_feet(lambda p: -np.ones(len(p)), found.skeleton)) == 6
 
 
 @pytest.mark.long
