@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
@@ -20,6 +22,33 @@ def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
     stress = np.repeat(von_mises(model, x), 4)
     n = len(mesh.vertices)
     return np.bincount(corners, weight * stress, n) / np.bincount(corners, weight, n)
+
+
+class _Rows:
+    """Numbers of many steps by name, in blocks of memory.
+
+    A list of a step's small arrays would take eight times what is in them.
+    """
+
+    BLOCK = 512
+
+    def __init__(self):
+        self.count = 0
+        self._blocks: dict[str, list[np.ndarray]] = {}
+
+    def add(self, row: Mapping[str, np.ndarray | float]) -> None:
+        """Adds a step; each value has the shape that it had before."""
+        at = self.count % self.BLOCK
+        for name, value in row.items():
+            blocks = self._blocks.setdefault(name, [])
+            if at == 0:
+                blocks.append(np.empty((self.BLOCK, *np.shape(value))))
+            blocks[-1][at] = value
+        self.count += 1
+
+    def of(self, name: str) -> np.ndarray:
+        """All values of a name (steps, ...)."""
+        return np.concatenate(self._blocks[name])[: self.count]
 
 
 class SkinRecord:
@@ -46,14 +75,14 @@ class SkinRecord:
     ):
         self.robot, self.stepper = robot, stepper
         self._every = max(1, round(skin_period / (period or stepper.dt)))
-        self._rows: dict[str, list] = {}
+        self._rows = _Rows()
         self._skin: dict[str, list] = {"time": [], "position": [], "stress": []}
         self.worst_ratio, self.worst_gap = 1.0, 0.0
 
     @property
     def frames(self) -> int:
         """Number of recorded states, the initial one included."""
-        return len(self._rows.get("time", ()))
+        return self._rows.count
 
     def add(
         self,
@@ -87,8 +116,7 @@ class SkinRecord:
             self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
         if isinstance(self.stepper, CoupledStepper):
             self.worst_gap = max(self.worst_gap, self.stepper.glue_gap(state))
-        for name, value in row.items():
-            self._rows.setdefault(name, []).append(value)
+        self._rows.add(row)
         if (self.frames - 1) % self._every == 0 or last:
             n = len(robot.mesh.vertices)
             self._skin["time"].append(state.skin.time)
@@ -96,13 +124,10 @@ class SkinRecord:
             stress = vertex_stress(model, state.skin.positions)
             self._skin["stress"].append(stress.astype(np.float32))
 
-    def _of(self, name):
-        return np.array(self._rows[name])
-
     @property
     def largest_torque(self) -> float:
         """Largest torque of a joint [N m]."""
-        return float(np.abs(self._of("torque")).max(initial=0.0))
+        return float(np.abs(self._rows.of("torque")).max(initial=0.0))
 
     @property
     def saturated_share(self) -> float:
@@ -110,14 +135,14 @@ class SkinRecord:
         limit = self.stepper.effort_limits
         if limit is None or self.frames < 2:
             return 0.0
-        at = np.abs(self._of("torque")[1:]) >= limit * (1 - 1e-12)
+        at = np.abs(self._rows.of("torque")[1:]) >= limit * (1 - 1e-12)
         return float(at.any(axis=1).mean())
 
     @property
     def tracking_error(self) -> float:
         """Largest difference of a joint from its target [rad]."""
-        q = self._of("position")[:, self.stepper.actuated]
-        return float(np.abs(q - self._of("target")).max(initial=0.0))
+        q = self._rows.of("position")[:, self.stepper.actuated]
+        return float(np.abs(q - self._rows.of("target")).max(initial=0.0))
 
     @property
     def largest_stress(self) -> float:
@@ -127,26 +152,31 @@ class SkinRecord:
     def dataset(self) -> xr.Dataset:
         """All steps as a dataset; docs/skin.md describes its variables."""
         plant, robot, stepper = self.stepper.plant, self.robot, self.stepper
+        of = self._rows.of
         mesh, glued = robot.mesh, robot.glue.vertices
         glued = np.sort(glued[glued < len(mesh.vertices)])
         shape = self._skin
         table = {
             "position": (
                 ("time", "position_name"),
-                self._of("position"),
+                of("position"),
                 "m or rad: see position_unit",
             ),
             "velocity": (
                 ("time", "velocity_name"),
-                self._of("velocity"),
+                of("velocity"),
                 "m/s or rad/s: see velocity_unit",
             ),
-            "target": (("time", "joint"), self._of("target"), "rad"),
-            "torque": (("time", "joint"), self._of("torque"), "N m"),
-            "com": (("time", "axis"), self._of("com"), "m"),
-            "link_force": (("time", "link", "axis"), self._of("link_force"), "N"),
-            "worst_volume_ratio": (("time",), self._of("worst_volume_ratio"), "1"),
-            "patch_force": (("time", "patch", "axis"), self._of("patch_force"), "N"),
+            "target": (("time", "joint"), of("target"), "rad"),
+            "torque": (("time", "joint"), of("torque"), "N m"),
+            "com": (("time", "axis"), of("com"), "m"),
+            "link_force": (("time", "link", "axis"), of("link_force"), "N"),
+            "worst_volume_ratio": (("time",), of("worst_volume_ratio"), "1"),
+            "patch_force": (
+                ("time", "patch", "axis"),
+                of("patch_force"),
+                "N",
+            ),
             "skin_position": (
                 ("skin_time", "vertex", "axis"),
                 np.array(shape["position"]),
@@ -170,7 +200,7 @@ class SkinRecord:
         q_units = ["m" if length else "rad" for length in q_lengths]
         v_units = ["m/s" if length else "rad/s" for length in v_lengths]
         coordinates = {
-            "time": ("time", self._of("time"), {"units": "s"}),
+            "time": ("time", of("time"), {"units": "s"}),
             "skin_time": ("skin_time", np.array(shape["time"]), {"units": "s"}),
             "axis": list("xyz"),
             "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
