@@ -135,6 +135,10 @@ class PenaltyContinuation:
         )
 
 
+LONG = 60.0
+"""Time of the solver that is not given up to come to the same bits [s]."""
+
+
 @dataclass(frozen=True)
 class Rung:
     """Where a continuation was when its checkpoint was written.
@@ -144,20 +148,23 @@ class Rung:
         start: x that its solver started from.
         stages: the outcomes with the weights before.
         note: what the caller has to know of what came before `start`.
+        seconds: how long the solver had run with this weight [s].
     """
 
     weight: float
     start: np.ndarray = field(repr=False)
     stages: tuple[PenaltyStage, ...] = ()
     note: str = ""
+    seconds: float = 0.0
 
     @property
     def repeated(self) -> bool:
         """Whether it is solved again from its start, and so to the same bits.
 
-        The first weight goes on from its best iterate: it takes most of the time.
+        The first weight takes most of the time: after LONG it goes on from its best
+        iterate, which may lead to another optimum.
         """
-        return bool(self.stages or self.note)
+        return bool(self.stages or self.note) or self.seconds < LONG
 
     def kept(self) -> dict[str, np.ndarray | str]:
         """What a checkpoint keeps of it."""
@@ -178,7 +185,8 @@ class Rung:
         try:
             facts = json.loads(str(arrays["rung"]))
             stages = tuple(PenaltyStage(**stage) for stage in facts.pop("stages"))
-            return cls(start=arrays["start"], stages=stages, **facts)
+            seconds = float(arrays["seconds"])
+            return cls(start=arrays["start"], stages=stages, seconds=seconds, **facts)
         except (KeyError, TypeError, ValueError):
             return None
 

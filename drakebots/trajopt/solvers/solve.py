@@ -122,7 +122,8 @@ class _Watch:
         self.program, self.monitor = program, monitor
         self.progress, self.most = progress, most
         self.deadline = None if time_limit is None else time.monotonic() + time_limit
-        self.checkpoint, self.keep, self.saved = checkpoint, keep, time.monotonic()
+        self.checkpoint, self.keep = checkpoint, keep
+        self.began = self.saved = time.monotonic()
         self.best: Iteration | None = None
         self.late = False
 
@@ -147,8 +148,11 @@ class _Watch:
         if self.checkpoint is None:
             return
         self.saved = time.monotonic()
+        seconds = np.array(self.saved - self.began)
         try:
-            save_checkpoint(self.checkpoint, self.program, x, **self.keep)
+            save_checkpoint(
+                self.checkpoint, self.program, x, seconds=seconds, **self.keep
+            )
         except FileProblem as error:
             warnings.warn(f"checkpoint {error}", DrakebotsWarning, stacklevel=2)
 
@@ -190,7 +194,8 @@ def solve(
             largest number of iterations (0 if that is unknown, as with SNOPT).
         checkpoint: file that keeps the best iterate while the solver runs. Where it
             cannot be written, that is a warning.
-        keep: what else it is to hold, by name.
+        keep: what else it is to hold, by name, beside `seconds`: how long the solver
+            had run.
         multipliers: multipliers of an earlier solution, for "exact" only.
         tolerance: largest violation of a row or bound (scaled) of a success.
 

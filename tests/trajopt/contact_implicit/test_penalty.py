@@ -8,6 +8,7 @@ from drakebots.trajopt.contact_implicit import (
     Clock,
     Rung,
     on_knots,
+    penalty,
     solve_penalty_continuation,
     start_from,
 )
@@ -91,3 +92,29 @@ def test_a_stopped_continuation_goes_on_at_its_rung(tmp_path, stopped):
     resumed = climb(solve, path)
     np.testing.assert_array_equal(resumed.solution.x, whole.solution.x)
     assert resumed.stages == whole.stages
+
+
+def test_a_short_first_stage_is_repeated_a_long_one_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "best.npz"
+
+    def cut(program, x, *, monitor=None, **more):
+        stop = lambda iteration: iteration.number >= 3  # noqa: E731
+        solve(program, x, checkpoint=path, monitor=stop, **more)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        climb(cut)
+    starts = []
+
+    def noted(program, x, **more):
+        starts.append(x)
+        return solve(program, x, **more)
+
+    whole, resumed = climb(noted), climb(noted, path)
+    np.testing.assert_array_equal(resumed.solution.x, whole.solution.x)
+    first = starts[0]
+    np.testing.assert_array_equal(starts[len(whole.stages)], first)
+    monkeypatch.setattr(penalty, "LONG", 0.0)
+    starts.clear()
+    climb(noted, path)
+    assert np.abs(starts[0] - first).max() > 1e-3
