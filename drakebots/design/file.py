@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from drakebots.core.checks import check_value, flag
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
 from drakebots.core.files import TOP, Fields, read_yaml, replacing
 from drakebots.design.fit import FitSettings
@@ -133,6 +134,8 @@ def _skin(entries: Fields, default: Any) -> Any:
             changes[name] = _skin(inner, old)
         elif isinstance(old, str):
             changes[name] = entries.text(name)
+        elif isinstance(old, bool):
+            changes[name] = check_value(name, entries.get(name, old), flag())
         elif isinstance(old, int):
             changes[name] = entries.integer(name)
         else:

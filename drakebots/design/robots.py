@@ -63,6 +63,7 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         folds=settings,
         fold_refine=0.75 if name == "lizard" else 1.0,
         soft=_SOFT.get(name, ()),
+        rims=False,  # as the models in models/ are, so that their plans stay theirs
     )
     return DesignProblem(name, template, body=body, skin=skin)
 

@@ -22,7 +22,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry import DistanceGrid
+from drakebots.design.geometry import DistanceGrid, Ring
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.fold import FoldSettings, JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
@@ -32,6 +32,9 @@ from drakebots.fem.mesh import TetMesh
 SOFT = 101
 """Region of the first soft part in a skin's mesh; 0 is the plain skin, 1 to 100 are the
 folds."""
+
+_RIM = 3e-3
+"""Height of the rims of soles [m]."""
 
 _SHARES = {1.0: 0.5, 0.5: 0.0}
 """Share of the teeth's depth that is tried next where a wall cannot be meshed."""
@@ -82,6 +85,8 @@ class SkinSettings:
             None finds one for each fold, with which its P1 tets are as stiff as P2
             tets (:func:`~drakebots.design.resistance.fold_moduli`).
         soft: parts of another stiffness.
+        rims: whether edges of the mesh run along the rims of the soles, which are
+            ragged without.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -97,12 +102,26 @@ class SkinSettings:
     material: Material = SILICONE
     fold_modulus: float | None = None
     soft: tuple[SoftBall, ...] = ()
+    rims: bool = True
 
     def __post_init__(self):
         check(self, "skin", wall=positive("m"), foot_wall=positive("m"))
         check(self, "skin", vertices=whole(10), glue=whole(10), layers=whole(1))
         check(self, "skin", fold_refine=between(0.1, 2))
         check(self, "skin", fold_modulus=optional(positive()))
+
+
+def _sole_rims(skeleton: Skeleton) -> tuple[Ring, ...]:
+    """A ring around each sole, where its sides begin."""
+    middles = [skeleton.link(s.link).origin + s.p_BP[4] for s in skeleton.soles]
+    return tuple(
+        Ring(
+            np.array([x, y, _RIM]),
+            np.array([0.0, 0.0, 1.0]),
+            float(np.hypot(*sole.size)) / 2 + 0.02,
+        )
+        for (x, y, _), sole in zip(middles, skeleton.soles)
+    )
 
 
 def fold_and_hollow(
@@ -141,6 +160,7 @@ def fold_and_hollow(
                 target_vertices=skin.vertices,
                 layers=skin.layers,
                 folds=kept,
+                rings=_sole_rims(skeleton) if skin.rims else (),
                 fold_refine=finer * skin.fold_refine,
             )
         except (NoSolution, InvalidInput) as error:

@@ -9,7 +9,7 @@ import numpy as np
 
 from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry import DistanceGrid, Surface, remesh
+from drakebots.design.geometry import DistanceGrid, Ring, Surface, remesh
 from drakebots.design.skin import shell_tets
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
 from drakebots.design.skin.shell_tets import ShellReport, shell_report
@@ -65,6 +65,7 @@ def shell_mesh(
     target_vertices: int = 14000,
     layers: int = 1,
     folds: tuple[Fold, ...] = (),
+    rings: tuple[Ring, ...] = (),
     fold_refine: float = 1.0,
     tolerance: float = 0.05,
 ) -> Shell:
@@ -81,6 +82,7 @@ def shell_mesh(
         target_vertices: number of vertices of the tet mesh.
         layers: number of layers of prisms through the wall.
         folds: regions of teeth.
+        rings: further curves along which edges run.
         fold_refine: length of edges in folds over that of the others.
         tolerance: relative tolerance of the number of vertices.
 
@@ -103,7 +105,7 @@ def shell_mesh(
         sizes,
         fine,
         max(round(target_vertices / (layers + 1)), 40),
-        fold_rings(folds),
+        fold_rings(folds) + rings,
         tolerance,
     )
     wall = _thickness_at(thickness, surface.vertices)

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import Ellipsoid, Implicit, RoundCone
+from drakebots.design.geometry.implicit import (
+    Ellipsoid,
+    HalfSpaceCut,
+    Implicit,
+    RoundBox,
+    RoundCone,
+)
+from drakebots.design.geometry.remesh import Ring
 from drakebots.design.geometry.surface import check_surface
 from drakebots.design.skin.fold import Fold
 from drakebots.design.skin.shell import FLOOR, shell_mesh
@@ -31,6 +38,23 @@ def test_a_sphere_has_the_volume_and_the_wall_of_its_shell(ball):
     depth = R - np.linalg.norm(shell.inner.vertices, axis=1)
     np.testing.assert_allclose(depth, WALL, atol=0.06 * WALL)
     assert len(shell.mesh.vertices) == pytest.approx(2400, rel=0.05)
+
+
+def test_the_rim_of_a_sole_is_a_line_of_edges():
+    """At one height all around a foot that the ground cuts; ragged without a ring."""
+    pad = RoundBox([0, 0, 0.01], [0.07, 0.05, 0.05], 0.012)
+    body = Implicit((pad,), (HalfSpaceCut([0, 0, 0.0], [0, 0, -1.0], 0.002),))
+    grid = DistanceGrid.from_implicit(body, 2.5e-3)
+    rim = Ring(np.array([0, 0, 3e-3]), np.array([0, 0, 1.0]), 0.06)
+    for rings in ((rim,), ()):
+        x = shell_mesh(grid, WALL, target_vertices=700, rings=rings).outer.vertices
+        on = x[abs(x[:, 2] - 3e-3) < 1e-6]
+        if not rings:
+            assert len(on) < 3
+            continue
+        turn = np.sort(np.arctan2(on[:, 1], on[:, 0]))
+        assert len(on) > 20
+        assert np.diff(turn, append=turn[0] + 2 * np.pi).max() < np.radians(25)
 
 
 @pytest.mark.long
