@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import array, check_value
+from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.cost import cost_model
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference
@@ -347,10 +347,17 @@ class MpcSolver:
         wanted = self._between(plan, np.array([at]))
         v_ref = plan.v[k] + (at - k) * (plan.v[k + 1] - plan.v[k])
         u = plan.tau[k]
-        if np.isfinite(q).all() and np.isfinite(v).all():
+        if is_measurement(q, v):
             dq = difference(self._bases, wanted, np.array(q)[None])[0]
             u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
         return np.clip(u, *self.effort_limits())
+
+
+def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether these are numbers that a sensor may have measured: NaN is none, nor is
+    what a plant gives that has blown up."""
+    largest = RANGES[""][1]
+    return bool((np.abs(q) < largest).all() and (np.abs(v) < largest).all())
 
 
 def _clock() -> float:

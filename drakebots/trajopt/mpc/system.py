@@ -10,7 +10,7 @@ from pydrake.systems.framework import Context, LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference, standing
-from drakebots.trajopt.mpc.solver import MpcSolver
+from drakebots.trajopt.mpc.solver import MpcSolver, is_measurement
 
 
 @dataclass
@@ -24,7 +24,7 @@ class MpcLog:
         cost: of its answer.
         horizons: its positions at the knots (N + 1, nq).
         late: number of periods in which the solve before was still at work.
-        bad_states: number of periods whose measured state was not finite.
+        bad_states: number of periods in which nothing sound was measured.
     """
 
     times: list[float] = field(default_factory=list)
@@ -142,7 +142,7 @@ class ContactImplicitMpc(LeafSystem):
             return
         plan = held.at(now)
         q, v = self._state(context)
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        if not is_measurement(q, v):
             log.bad_states += 1
             return
         new = self.solver.solve(q, v, self.reference, time=now, warm=plan)

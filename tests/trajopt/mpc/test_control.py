@@ -243,12 +243,13 @@ def test_a_slow_computer_passes_over_periods(hopper):
     assert measured.plan(context).time == 0.5
 
 
-def test_a_state_that_is_not_finite_holds_the_last_plan(hopper):
+@pytest.mark.parametrize("value", [np.nan, 1e54])
+def test_a_state_that_is_none_holds_the_last_plan(hopper, value):
     controller, simulator, context, port = _alone(hopper, period=0.02, delay=0.0)
     simulator.AdvanceTo(0.05)
     plan = controller.plan(context)
     broken = np.r_[CROUCHED, np.zeros(5)]
-    broken[3] = np.nan
+    broken[3] = value
     port.FixValue(context, broken)
     u = controller.get_output_port().Eval(context)
     np.testing.assert_array_equal(u, plan.tau[0])
