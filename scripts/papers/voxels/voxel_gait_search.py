@@ -49,6 +49,18 @@ ONE_GROUND = (*np.radians([162.0, 71.0, -137.0]).tolist(), 1.9)
 """The gait found on one ground, at which the search over all of them begins."""
 
 
+def _gait_numbers(text: str) -> tuple[float, ...]:
+    """Phases [rad] and squareness of "162,71,-137,1.9"."""
+    try:
+        first, second, third, squareness = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be three phases and a squareness, as 162,71,-137,1.9"
+        ) from None
+    phases = [first, second, third]
+    return (*np.radians(phases).tolist(), squareness)
+
+
 def grounds() -> tuple[Simulation, ...]:
     """The walks of --spread."""
     names = ("friction_front", "friction_back", "front_mass")
@@ -107,6 +119,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
         help="cost of a turn per cycle [m/rad]; 0 searches for travel alone",
     )
     parser.add_argument("--spread", action="store_true", help="on six grounds")
+    parser.add_argument(
+        "--start",
+        type=_gait_numbers,
+        help="of --spread: phases of yellow, red, green [deg] and squareness, by "
+        "default those of the gait found on one ground, 162,71,-137,1.9",
+    )
     parser.add_argument("--gait", type=Path, help="a table to walk, without a search")
     args = parser.parse_args(argv)
     if args.gait is not None:
@@ -121,7 +139,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
         problem = GaitSearch(walks=walks, seed=args.seed, turn_weight=args.turn_weight)
         if args.spread:
             first, *others = grounds()
-            problem = replace(problem, walk=first, over=tuple(others), start=ONE_GROUND)
+            start = args.start or ONE_GROUND
+            problem = replace(problem, walk=first, over=tuple(others), start=start)
         result = search_gait(problem, progress=progress)
     poses = tuple(map(tuple, result.data.control.values.tolist()))
     if args.output is not None:
