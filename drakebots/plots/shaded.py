@@ -51,7 +51,7 @@ class Solid:
     opacity: float = 1.0
 
 
-def box(corners: np.ndarray, colour) -> Solid:
+def box(corners: np.ndarray, colour: tuple[float, float, float]) -> Solid:
     """A box by its corners (8, 3), in the order of `itertools.product`."""
     sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1)]
     sides += [(2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
@@ -70,7 +70,9 @@ def turned(solids: Sequence[Solid], degrees: float) -> list[Solid]:
     return [replace(x, vertices=np.asarray(x.vertices) @ R.T) for x in solids]
 
 
-def shaded(groups: Sequence[Sequence[Solid]], size=(1100, 500)) -> np.ndarray:
+def shaded(
+    groups: Sequence[Sequence[Solid]], size: tuple[int, int] = (1100, 500)
+) -> np.ndarray:
     """Draws groups of solids side by side, as wide as the picture.
 
     Args:

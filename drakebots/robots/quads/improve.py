@@ -49,7 +49,7 @@ from drakebots.fem.assembly import build_model, force_and_tangent
 from drakebots.fem.mesh import TetMesh
 from drakebots.fem.solver import make_solver
 from drakebots.model import find_body
-from drakebots.plots import COLOURS, check_ending, save
+from drakebots.plots import COLOURS, check_ending, legend_below, save
 from drakebots.results import Result, load_result
 from drakebots.robots.quads.plan import QuadProblem, plan
 from drakebots.robots.quads.robot import (
@@ -668,7 +668,7 @@ def plot_improved(found: Improved, path: Path | str) -> Path:
     right.set(
         xlabel="time [s]", ylabel="rms torque of the joints [N m]", ylim=(0, None)
     )
-    right.legend(frameon=False, fontsize=8)
+    legend_below(right)
     return save(figure, path)
 
 

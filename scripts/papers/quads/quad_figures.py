@@ -9,6 +9,7 @@ from matplotlib.patches import Polygon
 from quad_setting import Outcome, Trial
 from scipy.spatial import ConvexHull
 
+from drakebots.plots import legend_below
 from drakebots.results import Result
 from drakebots.robots.quads.frames import support_edges
 from drakebots.robots.quads.motion import sole_corners
@@ -80,7 +81,7 @@ def _path(axes, trial: Trial) -> None:
     for (label, run), colour in zip(_runs(trial).items(), COLOURS[1:]):
         axes.plot(run.data.time, run.data.com[:, 0], color=colour, label=label)
     axes.set_ylabel("COM forward [m]")
-    axes.legend(frameon=False, fontsize=8)
+    legend_below(axes)
 
 
 def _roll(axes, trial: Trial) -> None:
@@ -91,7 +92,7 @@ def _roll(axes, trial: Trial) -> None:
     if run is not None:
         planned = np.degrees(run.data.planned_roll_pitch.values[:, 0])
         axes.plot(run.data.time, planned, color=COLOURS[0], label="plan")
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
     axes.set_ylabel("roll [deg]")
 
 
@@ -154,7 +155,7 @@ def kinematic_figure(outcome: Outcome) -> Figure:
         (knee, "[deg]"),
     ):
         axes.set_ylabel(text)
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
         tidy(axes)
     return figure
 
@@ -180,7 +181,7 @@ def trot_figure(outcome: Outcome) -> Figure:
     margin.set_ylabel("COP margin [mm]")
     height.set_ylabel("height of the COM [m]")
     for axes in (margin, height):
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
         tidy(axes)
     return figure
 
@@ -222,7 +223,7 @@ def cop_figure(outcome: Outcome) -> Figure:
     grid[2, 1].set_ylabel("COM to the side [mm]")
     twin.set_ylabel(f"{name} [deg]", color="#2a9d6f")
     for axes in grid[2]:
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
         tidy(axes)
     return figure
 
@@ -245,7 +246,7 @@ def failure_figure(outcome: Outcome) -> Figure:
     axes.axhline(0, color="#888", lw=0.8)
     axes.set_ylabel("COP margin [mm]")
     if outcome.trials:
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
     tidy(axes)
     return figure
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from drakebots.cli.output import one_line_errors, plain, print_table
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import check_ending, save
+from drakebots.plots import check_ending, legend_below, save
 from drakebots.skin.file import load_skinned
 from drakebots.skin.gradients import (
     MotionCost,
@@ -158,7 +158,7 @@ def picture(runs, steps, joint: int, dt: float, E: float, target: float) -> Figu
             dt * np.arange(1, len(torques) + 1), torques, color=colour, label=label
         )
     left.set(xlabel="time [s]", ylabel="torque [N m]")
-    left.legend(frameon=False, fontsize=8)
+    legend_below(left)
     values = np.array([[E * (1 + s.value) / 1e3, s.figure, s.slope] for s in steps])
     right.axhline(target, color="0.6", lw=0.8, label="target")
     right.plot(values[:, 0], values[:, 1], "o", color="#1f5fa8", label="steps")
@@ -168,7 +168,7 @@ def picture(runs, steps, joint: int, dt: float, E: float, target: float) -> Figu
         right.plot([x - d, x + d], [y - rise, y + rise], color="#e08e26", lw=1)
     right.plot([], [], color="#e08e26", lw=1, label="slope by the adjoint")
     right.set(xlabel="modulus [kPa]", ylabel="rms torque [N m]")
-    right.legend(frameon=False, fontsize=8)
+    legend_below(right)
     return figure
 
 
