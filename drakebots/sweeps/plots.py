@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.plots import COLOURS, check_ending, legend_below, literal, save
+from drakebots.plots import check_ending, legend_below, line_style, literal, save
 from drakebots.results import LARGEST, Result
 from drakebots.sweeps.cases import AS_NAMED
 
@@ -128,9 +128,10 @@ def _draw(panel, data: xr.Dataset, name: str, along: str) -> None:
     for k in range(1 if lines is None else lines.sizes["line"]):
         one = data if lines is None else lines.isel(line=k)
         y, good = one[name].values, one.verdict.values == "success"
-        colour = COLOURS[k % len(COLOURS)]
+        style = line_style(k)
+        colour = style["color"]
         words = [f"{o} {_short(one[o].item())}" for o in others]
-        panel.plot(x, y, "-", color=colour, lw=1.2, label=literal(", ".join(words)))
+        panel.plot(x, y, **style, lw=1.2, label=literal(", ".join(words)))
         panel.plot(x[good], y[good], "o", color=colour, ms=4)
         panel.plot(x[~good], y[~good], "o", color=colour, ms=4, mfc="white")
     if labels:
