@@ -86,7 +86,7 @@ class SkinSettings:
             tets (:func:`~drakebots.design.resistance.fold_moduli`).
         soft: parts of another stiffness.
         rims: whether edges of the mesh run along the rims of the soles, which are
-            ragged without.
+            ragged without; not where a wall is hard to mesh.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -160,7 +160,8 @@ def fold_and_hollow(
                 target_vertices=skin.vertices,
                 layers=skin.layers,
                 folds=kept,
-                rings=_sole_rims(skeleton) if skin.rims else (),
+                # Where walls are hard to mesh, teeth matter more than rims.
+                rings=_sole_rims(skeleton) if skin.rims and number == 0 else (),
                 fold_refine=finer * skin.fold_refine,
             )
         except (NoSolution, InvalidInput) as error:
