@@ -46,8 +46,9 @@ from drakebots.skin.frame import (
 from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
 
-PENALTY = Penalty(stiffness=20.0, damping=0.02)
-"""Explicit contact of each vertex of the skin with links and the skin itself."""
+STIFFNESS = 10.0
+"""Contact stiffness of a vertex over Young's modulus times the skin's mean edge: so
+much stiffer than a tet that the skin gives, and not the contact."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +142,26 @@ def skin_model(problem: SkinSimulation, robot: SkinnedRobot) -> FemModel:
     return build_model(robot.mesh, changed, quadratic=robot.skin.second_order)
 
 
+def skin_penalty(model: FemModel, edge: float) -> Penalty:
+    """Contact of each vertex with links and the skin itself, as stiff as the skin.
+
+    A tet with an edge h [m] of a modulus E [Pa] is a spring of about E h; k is
+    STIFFNESS times that of the stiffest region, and c/k is its stiffness damping.
+    """
+    stiffest = max(model.materials, key=lambda material: material.youngs_modulus)
+    k = STIFFNESS * stiffest.youngs_modulus * edge
+    return Penalty(k, k * stiffest.stiffness_damping)
+
+
 def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledStepper:
     """The stepper of a simulation."""
     links = itself = contact = ground = None
+    edge, wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))
+    penalty = skin_penalty(robot.fem, edge)
     if problem.link_collision:
-        links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, PENALTY)
+        links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, penalty)
     if problem.self_collision:
-        wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))[1]
-        itself = self_contact(robot.fem, PENALTY, margin=wall / 8, reach=wall / 2)
+        itself = self_contact(robot.fem, penalty, margin=wall / 8, reach=wall / 2)
     if problem.ground:
         check_above_ground(robot.mesh, robot.plant, robot.context, robot.skin.patches)
         contact = PatchContact(problem.friction)

@@ -122,7 +122,7 @@ def test_collisions_ground_and_threads_are_options():
     )
     robot = load_skinned("skinned_leg")
     stepper = module.build_stepper(off, robot)
-    assert not stepper.collisions.explicit and stepper.collisions.ground is None
+    assert not stepper.collisions.paired and stepper.collisions.ground is None
     on = module.build_stepper(SHORT, robot)
     assert on.collisions.links is not None and on.collisions.itself is not None
     assert simulate_skinned(off).ok

@@ -1,10 +1,10 @@
 """Contact of the skin with links, itself and the ground.
 
-Contact with links and the skin itself is an explicit penalty force at the start of the
-time step, as in the paper (section 4.2). The links are spheres, capsules, cylinders and
-boxes; the opposite forces act on them, so momentum is conserved. The ground's springs
-are diagonal in the skin's matrix, so they are implicit: a node below the ground, or
-about to be, gets
+Contact with links and the skin itself is implicit along its normal
+(:mod:`drakebots.skin.frame.touch`); which vertices may touch is found at the start of
+the step, from their distance and velocity. The links are spheres, capsules, cylinders
+and boxes; the opposite forces act on them, so momentum is conserved. The ground's
+springs are diagonal in the skin's matrix: a node below the ground, or about to be, gets
 
     f_z = k (h - z - du_z) - c du_z/dt,  f_t = -mu f_n0/max(|v_t|, v_s) du_t/dt
 
@@ -21,6 +21,7 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, RigidBody
 from pydrake.systems.framework import Context
+from scipy.sparse import csr_array
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import Penalty, SkinState, SurfaceContact
@@ -30,6 +31,7 @@ from drakebots.skin.frame.coupled import CoupledFrame
 from drakebots.skin.frame.glue import Glue
 from drakebots.skin.frame.laws import check_ground
 from drakebots.skin.frame.skeleton import spatial_jacobian
+from drakebots.skin.frame.touch import Pairs, joined, near_pairs
 
 # Links.
 
@@ -68,6 +70,15 @@ class LinkShape:
             out = p_G[:, :2] / np.maximum(r, 1e-300)[:, None]
             return d, np.concatenate([g[:, :1] * out, g[:, 1:]], axis=1)
         return _box(p_G, np.asarray(s.size()) / 2)
+
+    def seen(
+        self, plant: MultibodyPlant, context: Context, p_W: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Signed distances (n,) [m] of world points and gradients (n, 3), world."""
+        X_WG = plant.EvalBodyPoseInWorld(context, self.body).multiply(self.X_BG)
+        R = X_WG.rotation().matrix()
+        distance, gradient = self.distance((p_W - X_WG.translation()) @ R)
+        return distance, gradient @ R.T
 
 
 def _round(p, radius):
@@ -133,35 +144,68 @@ class LinkContact:
     shapes: tuple[LinkShape, ...]
     margin: np.ndarray
 
-    def forces(
-        self, plant: MultibodyPlant, context: Context, skin: SkinState
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Forces on the skin's nodes (N, 3) [N] and on the skeleton (nv,) [N, N m]."""
-        on_skin = np.zeros_like(skin.positions)
-        on_links = np.zeros(plant.num_velocities())
-        x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
-        world = plant.world_frame()
+    def pairs(
+        self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
+    ) -> list[Pairs]:
+        """Vertices that may touch each shape within dt [s], at the context's q, v."""
+        found, x = [], skin.positions[self.nodes]
+        world, v_q = plant.world_frame(), plant.GetVelocities(context)
+        speed = np.linalg.norm(skin.velocities[self.nodes], axis=1)
         for shape, margin in zip(self.shapes, self.margin):
+            distance, gradient = shape.seen(plant, context, x)
             X_WB = plant.EvalBodyPoseInWorld(context, shape.body)
-            X_WG = X_WB.multiply(shape.X_BG)
-            R = X_WG.rotation().matrix()
-            p_G = (x - X_WG.translation()) @ R
-            distance, gradient = shape.distance(p_G)
-            hit = np.flatnonzero(distance < margin)
-            if not len(hit):
-                continue
-            arm = x[hit] - X_WB.translation()
-            V = plant.EvalBodySpatialVelocityInWorld(context, shape.body)
-            moving = V.translational() + np.cross(V.rotational(), arm)
-            f = self.penalty.forces(
-                margin[hit] - distance[hit], gradient[hit] @ R.T, v[hit] - moving
-            )
-            np.add.at(on_skin, self.nodes[hit], f)
             frame = shape.body.body_frame()
             J = spatial_jacobian(plant, context, frame, np.zeros(3), world)
-            moment = np.cross(arm, f).sum(axis=0)
-            on_links -= J.T @ np.concatenate([moment, f.sum(axis=0)])
-        return on_skin, on_links
+            arm = x - X_WB.translation()
+            V = J @ v_q
+            quick = speed + np.linalg.norm(V[3:] + np.cross(V[:3], arm), axis=1)
+            hit = np.flatnonzero(distance < margin + dt * quick)
+            if not len(hit):
+                continue
+            turned = np.cross(J[:3].T[None], arm[hit, None])
+            moving = J[3:] + turned.transpose(0, 2, 1)
+            found.append(
+                near_pairs(
+                    _picks(self.nodes[hit, None], np.ones((len(hit), 1)), skin),
+                    -moving.reshape(-1, len(v_q)),
+                    gradient[hit],
+                    margin[hit] - distance[hit],
+                    self.penalty,
+                    (skin.velocities, v_q),
+                    dt,
+                )
+            )
+        return found
+
+
+def _picks(nodes, weights, skin):
+    """Weighted sums of m nodes each, (3 r, 3 N) sparse, of nodes and weights (r, m)."""
+    r, m = nodes.shape
+    rows = np.repeat(np.arange(3 * r), m)
+    columns = 3 * np.repeat(nodes, 3, axis=0) + np.tile(np.arange(3), r)[:, None]
+    values = np.repeat(weights, 3, axis=0).ravel()
+    shape = (3 * r, skin.positions.size)
+    return csr_array((values, (rows, columns.ravel())), shape)
+
+
+def own_pairs(
+    contact: SurfaceContact, skin: SkinState, nv: int, dt: float
+) -> list[Pairs]:
+    """Vertices that may touch triangles of their own skin within dt [s]."""
+    # Everything in reach is looked at, for it may come nearer in the step.
+    near = replace(contact, margin=contact.reach).find(skin.positions)
+    nodes = np.column_stack([near.points, contact.triangles[near.triangles]])
+    weights = np.column_stack([np.ones(len(near.points)), -near.weights])
+    pairs = near_pairs(
+        _picks(nodes, weights, skin),
+        np.zeros((3 * len(nodes), nv)),
+        near.normal,
+        near.depth - contact.reach + contact.margin,
+        contact.penalty,
+        (skin.velocities, np.zeros(nv)),
+        dt,
+    )
+    return [pairs]
 
 
 def link_contact(
@@ -190,9 +234,7 @@ def link_contact(
     x = model.rest[nodes]
     margins = np.empty((len(shapes), len(nodes)))
     for row, shape in enumerate(shapes):
-        X_WG = plant.EvalBodyPoseInWorld(context, shape.body).multiply(shape.X_BG)
-        p_G = (x - X_WG.translation()) @ X_WG.rotation().matrix()
-        margins[row] = np.minimum(margin, shape.distance(p_G)[0])
+        margins[row] = np.minimum(margin, shape.seen(plant, context, x)[0])
     return LinkContact(penalty, nodes, shapes, margins)
 
 
@@ -260,20 +302,17 @@ class Collisions:
     ground: SkinGround | None = None
 
     @property
-    def explicit(self) -> bool:
-        """Whether there are explicit forces."""
+    def paired(self) -> bool:
+        """Whether the skin touches links or itself."""
         return self.links is not None or self.itself is not None
 
-    def forces(
-        self, plant: MultibodyPlant, context: Context, skin: SkinState
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Explicit forces on the nodes (N, 3) [N] and the skeleton (nv,) [N, N m]."""
-        on_skin = np.zeros_like(skin.positions)
-        on_links = np.zeros(plant.num_velocities())
+    def pairs(
+        self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
+    ) -> Pairs | None:
+        """What of the skin may touch links and itself within dt [s], or None."""
+        found = []
         if self.links is not None:
-            f, tau = self.links.forces(plant, context, skin)
-            on_skin += f
-            on_links += tau
+            found += self.links.pairs(plant, context, skin, dt)
         if self.itself is not None:
-            on_skin += self.itself.forces(skin.positions, skin.velocities)[0]
-        return on_skin, on_links
+            found += own_pairs(self.itself, skin, plant.num_velocities(), dt)
+        return joined(found)

@@ -81,6 +81,7 @@ class Drive:
         r: np.ndarray,
         z: np.ndarray | None = None,
         ground: PatchLaw | None = None,
+        touch: Law | None = None,
     ) -> tuple[np.ndarray, PatchLaw | None]:
         """z of the small system, and the contact points with their friction.
 
@@ -89,13 +90,15 @@ class Drive:
             r: its right-hand side.
             z: initial guess; R^-1 r by default.
             ground: contact points with known friction; by default it is solved for.
+            touch: contact of the skin with links and itself.
 
         Raises:
             NoSolution: as :func:`~drakebots.skin.frame.laws.minimise`.
         """
+        laws = self.laws if touch is None else [*self.laws, touch]
         if self.patch is not None and ground is None:
-            return find_friction(system, self.laws, self.patch, r, self.dt, z)
-        laws = self.laws if ground is None else [*self.laws, ground]
+            return find_friction(system, laws, self.patch, r, self.dt, z)
+        laws = laws if ground is None else [*laws, ground]
         # Without laws the initial guess must be the solution.
         z = z if laws and z is not None else system.back(r)
         return minimise(system, laws, r, z), ground

@@ -11,9 +11,11 @@ by its residual in the equations of the whole step, in double: with dq and du so
     du+ = du + expand(state, T (z+ - z))
 
 load are torques and contact forces; servos with limits and contact points psi are
-solved again in every pass, on the small system. With exact factors one pass solves the
-step. With those in float32 an error shrinks by 1e-3 to 1e-5 per pass, by 1e-2 in stiff
-skins; the last change times the last rate of shrinking estimates the remaining error.
+solved again in every pass, on the small system, and so is contact of the skin
+(:mod:`drakebots.skin.frame.touch`), whose forces add to rho. With exact factors one
+pass solves the step. With those in float32 an error shrinks by 1e-3 to 1e-5 per pass,
+by 1e-2 in stiff skins; the last change times the last rate of shrinking estimates the
+remaining error.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from drakebots.skin.frame.coupled import (
 from drakebots.skin.frame.driven import Drive, feet
 from drakebots.skin.frame.glue import Glue
 from drakebots.skin.frame.laws import PatchLaw
+from drakebots.skin.frame.touch import Pairs, Touching
 
 TOLERANCE = 1e-10
 """Of du relative to its largest entry, of dq relative to the largest of both."""
@@ -57,7 +60,7 @@ class Refined:
 
     Attributes:
         solution: of the whole step; the glue's forces are those of its own rows,
-            lambda = (A_d du - b_d)_c.
+            lambda = (A_d du - b_d - G' f)_c.
         ground: contact points with their friction, None without.
         passes: number of passes.
         left: estimated relative error of dq and du.
@@ -70,7 +73,10 @@ class Refined:
 
 
 def refined(
-    system: ReducedSystem, drive: Drive, forces: np.ndarray | None = None
+    system: ReducedSystem,
+    drive: Drive,
+    forces: np.ndarray | None = None,
+    touching: Touching | None = None,
 ) -> Refined:
     """Solves a step by passes of an approximate system.
 
@@ -78,6 +84,7 @@ def refined(
         system: small system, with a solver of either precision.
         drive: torques and contact of the step.
         forces: contact forces (p, 3) [N].
+        touching: contact of the skin with links and itself.
 
     Raises:
         NoSolution: when the passes do not reach the tolerance, or the small system
@@ -87,18 +94,26 @@ def refined(
     skeleton, g = frame.skeleton, len(frame.glue_dofs)
     r = drive.right_side(system, forces)
     load = r - system.right_side()
-    z, _ = drive.solve(system, r)
+    law = None if touching is None else touching.first(system)
+    z, _ = drive.solve(system, r, touch=law)
     du = system.displacement(system.kept(z))
+    if law is not None:
+        du += touching.moved(law.force(law.rows @ z))
     ground, change, number = None, 1.0, 1
     for number in range(2, PASSES + 1):
-        state, small = solver.reduce(_residual(frame, du))
+        rho = _residual(frame, du)
+        state, small = solver.reduce(rho)
         r = system.matrix @ z + load
         r[:nv] += skeleton.b - skeleton.A @ z[:nv] + skeleton.J.T @ small[:g]
         r[nv:] += small[g:]
         # The friction is solved for twice; later passes would not change it.
-        after, ground = drive.solve(system, r, z, ground)
+        law = None if touching is None else touching.again(z, du, rho)
+        after, ground = drive.solve(system, r, z, ground, law)
         step = after - z
         more = solver.expand(state, system.kept(step, gap=0.0))
+        if law is not None:
+            push = law.force(law.rows @ after)
+            more += touching.moved(push)
         z, du, before = after, du + more, change
         size = np.abs(du).max()
         largest = np.abs(z[:nv]).max(), size
@@ -107,7 +122,10 @@ def refined(
             break
         left = change * change / before
         if left <= TOLERANCE:
-            pull = -_residual(frame, du)[frame.glue_dofs]
+            rho = _residual(frame, du)
+            if law is not None:
+                rho += touching.on_skin(push)
+            pull = -rho[frame.glue_dofs]
             found = FrameSolution(z[:nv], du.reshape(-1, 3), pull.reshape(-1, 3))
             return Refined(found, ground, number, left)
     raise NoSolution(
@@ -168,23 +186,43 @@ class FrameSolver:
         self._quick, self._slow = None if quick.exact else quick, 0
 
     def solve(
-        self, frame: CoupledFrame, drive: Drive, forces: np.ndarray | None = None
+        self,
+        frame: CoupledFrame,
+        drive: Drive,
+        forces: np.ndarray | None = None,
+        pairs: Pairs | None = None,
     ) -> SolvedFrame:
         """Solves one step with torques, contact and contact forces (p, 3) [N].
+
+        Args:
+            frame, drive, forces: as for :func:`refined`.
+            pairs: what of the skin may touch links and itself.
 
         Raises:
             NoSolution: when it has no solution in double precision either.
         """
         if self._quick is not None and not self._slow:
             try:
-                done = refined(ReducedSystem(frame, self._quick), drive, forces)
+                system, touching = self._system(frame, self._quick, drive, pairs)
+                done = refined(system, drive, forces, touching)
                 found = done.solution
                 return SolvedFrame(found, feet(done.ground, found.dq), REFINED)
             except NoSolution:
                 # The next steps are likely to be as hard.
                 self._slow = SLOW_FRAMES
         self._slow = max(self._slow - 1, 0)
-        system = ReducedSystem(frame, self.exact)
-        z, ground = drive.solve(system, drive.right_side(system, forces))
-        found = system.solution(z)
+        system, touching = self._system(frame, self.exact, drive, pairs)
+        r = drive.right_side(system, forces)
+        if touching is None:
+            z, ground = drive.solve(system, r)
+            found = system.solution(z)
+        else:
+            law = touching.first(system)
+            z, ground = drive.solve(system, r, touch=law)
+            found = touching.solution(system, z, law.force(law.rows @ z))
         return SolvedFrame(found, feet(ground, found.dq), EXACT)
+
+    @staticmethod
+    def _system(frame, solver, drive, pairs):
+        system = ReducedSystem(frame, solver)
+        return system, pairs and Touching(pairs, system, drive.dt)

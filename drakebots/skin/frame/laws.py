@@ -77,10 +77,10 @@ class SmallFrame(Protocol):
 
 
 class Law(ABC):
-    """A force along rows of the skeleton's velocities.
+    """A force along rows of the skeleton's velocities, or of all of z.
 
     Attributes:
-        rows: P (n, nv).
+        rows: P (n, nv), or (n, nv + 3 p).
     """
 
     rows: np.ndarray
@@ -112,20 +112,21 @@ def minimise(
     Raises:
         NoSolution: when Newton's method does not converge.
     """
-    R, nv = system.matrix, system.nv
+    R = system.matrix
     scale = 1 / np.sqrt(np.diag(R))
 
     def merit(z):
-        own = sum(law.energy(law.rows @ z[:nv]) for law in laws)
+        own = sum(law.energy(_along(law, z)) for law in laws)
         return 0.5 * z @ (R @ z) - r @ z + own
 
     def gradient(z):
         g = R @ z - r
         size = max(np.abs(scale * r).max(), np.abs(scale * (R @ z)).max())
         for law in laws:
-            push = law.rows.T @ law.force(law.rows @ z[:nv])
-            g[:nv] -= push
-            size = max(size, np.abs(scale[:nv] * push).max(initial=0.0))
+            push = law.rows.T @ law.force(_along(law, z))
+            n = len(push)
+            g[:n] -= push
+            size = max(size, np.abs(scale[:n] * push).max(initial=0.0))
         return g, np.abs(scale * g).max() / max(size, 1e-300)
 
     g, error = gradient(z)
@@ -136,8 +137,8 @@ def minimise(
             break
         H = R.copy()
         for law in laws:
-            y = law.rows @ z[:nv]
-            H[:nv, :nv] += law.rows.T @ law.stiffness(y) @ law.rows
+            n = law.rows.shape[1]
+            H[:n, :n] += law.rows.T @ law.stiffness(_along(law, z)) @ law.rows
         step = -scale * cho_solve(cho_factor(H * np.outer(scale, scale)), scale * g)
         now, slope, t = merit(z), g @ step, 1.0
         while t > 1e-6:
@@ -156,6 +157,11 @@ def minimise(
             break
         z, (g, error) = z + t * step, trial
     raise NoSolution(f"coupled step: servos and contacts not solved ({error:.1e})")
+
+
+def _along(law, z):
+    """y = P z, of the skeleton's part of z where P has no more columns."""
+    return law.rows @ z[: law.rows.shape[1]]
 
 
 # Servos.

@@ -8,7 +8,7 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.skin.frame.collisions import Collisions
@@ -167,13 +167,26 @@ class CoupledStepper(DrivenSkeleton):
         skin_forces: np.ndarray | None = None,
         project: bool = False,
     ) -> CoupledFrame:
-        """Assembles the equations of a step, with the skin's collisions.
+        """Assembles the equations of a step, with the skin's contact with the ground.
 
         Servos have no limits here, and the contact points of links are not included:
         :meth:`step` adds both. See
         :func:`~drakebots.skin.frame.coupled.coupled_frame`.
+
+        Raises:
+            InvalidInput: where the skin touches links or itself, which :meth:`step`
+                solves for and these equations would leave out.
         """
+        if self.collisions.paired:
+            raise InvalidInput(
+                "coupled frame: contact of the skin with links and itself is solved "
+                "in step() only; make a stepper without it"
+            )
         self.pose(state.q, state.v)
+        return self._frame(state, servo, skin_forces, project, None)
+
+    def _frame(self, state, servo, skin_forces, project, pairs):
+        """The equations of a step at the context's pose, with the pairs' friction."""
         skeleton = skeleton_frame(
             self.plant,
             self.context,
@@ -182,10 +195,8 @@ class CoupledStepper(DrivenSkeleton):
             joints=self.joints,
             servo=servo,
         )
-        if self.collisions.explicit:
-            on_skin, on_links = self.collisions.forces(
-                self.plant, self.context, state.skin
-            )
+        if pairs is not None:
+            on_skin, on_links = pairs.friction()
             skin_forces = on_skin if skin_forces is None else on_skin + skin_forces
             skeleton = replace(skeleton, b=skeleton.b + on_links)
         frame = coupled_frame(
@@ -228,17 +239,17 @@ class CoupledStepper(DrivenSkeleton):
         """
         found = None
         torques = self.given_torques(torques)
+        self.pose(state.q, state.v)
+        pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
         for project in (False, True):
             # A compressed wall can make the exact tangent indefinite.
-            frame = self.frame(
-                state,
-                servo=self.in_matrix(servo),
-                skin_forces=skin_forces,
-                project=project,
+            self.pose(state.q, state.v)
+            frame = self._frame(
+                state, self.in_matrix(servo), skin_forces, project, pairs
             )
             try:
                 drive = self.drive(state.q, frame.skeleton.B, torques, servo)
-                solved = self._frames.solve(frame, drive, contact_forces)
+                solved = self._frames.solve(frame, drive, contact_forces, pairs)
                 found = solved.solution
             except NoSolution as error:
                 reason = str(error)
