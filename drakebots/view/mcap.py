@@ -35,6 +35,9 @@ from drakebots.multibody.exchange import Part, plain_robot, read_parts
 from drakebots.results import Result
 from drakebots.view.motion import positions_in_order
 
+LATEST = 2.0**32
+"""The first time that a stamp cannot hold [s]."""
+
 _SKIN = {"r": 0.85, "g": 0.55, "b": 0.45, "a": 0.6}
 
 
@@ -50,7 +53,8 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
         model: that moved; found by the result's name if None.
 
     Raises:
-        InvalidInput: without the package `mcap`.
+        InvalidInput: without the package `mcap`, or for times that are no stamps: MCAP
+            counts nanoseconds from 0 in 64 bits, seconds in 32.
         FileProblem: for a file that cannot be written.
     """
     try:
@@ -60,6 +64,13 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
             "MCAP needs the package mcap; pip install 'drakebots[mcap]'"
         ) from None
     check_output(path)
+    for name in {"time", "skin_time"} & set(result.data.coords):
+        times = np.asarray(result.data[name].values, float)
+        if not ((times >= 0) & (times < LATEST)).all():
+            raise InvalidInput(
+                f"MCAP takes times from 0 to {LATEST:.3g} s, not {name} from "
+                f"{times.min():g} to {times.max():g} s; write --csv"
+            )
     messages = _sorted(result, model)
     with replacing(path) as part, open(part, "wb") as file:
         writer, channels = Writer(file), {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,4 +81,14 @@ def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcap.writer", None)
     with pytest.raises(InvalidInput, match=r"drakebots\[mcap\]"):
         write_mcap(make(), tmp_path / "run.mcap")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shift, factor", [(-1.0, 1.0), (0.0, 1e300)])
+def test_times_that_are_no_stamps_are_refused(tmp_path, shift, factor):
+    result = make()
+    time = factor * (result.data.time + shift)
+    late = replace(result, data=result.data.assign_coords(time=time))
+    with pytest.raises(InvalidInput, match="MCAP takes times from 0"):
+        write_mcap(late, tmp_path / "x.mcap")
     assert not list(tmp_path.iterdir())
