@@ -47,6 +47,16 @@ def test_bench_derivatives(capsys, monkeypatch, gcc):
     assert ("compile_s" in result) == gcc
 
 
+@pytest.mark.slow
+def test_bench_skin_contact(capsys):
+    """The leg's skin folds onto its links and itself within a millimetre."""
+    result = load_script("skin_contact.py").main(["--quick"])
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result
+    assert all(
+        result[key]["value"] <= 1.0 for key in ("link_overlap_mm", "self_overlap_mm")
+    )
+
+
 @pytest.mark.long
 def test_bench_contact(capsys):
     """Hard contact and SAP both walk forward."""
