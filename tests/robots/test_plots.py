@@ -50,7 +50,7 @@ def test_a_plan_of_any_robot_is_drawn(tmp_path):
 def test_a_plan_of_a_skinned_robot_is_drawn(tmp_path):
     plan = load_result(planned_lift()[1])
     legends, title, panels = _drawn(plan, tmp_path / "plan.png")
-    assert legends == 1 and title == "small: lift fl"
+    assert legends == 2 and title == "small: lift fl"
     assert "contacts, and load over weight" in panels
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import check, non_negative
+from drakebots.core.checks import array, check, non_negative
 from drakebots.core.errors import InvalidInput
 from drakebots.multibody.twin import Twin
 from drakebots.trajopt.contact_implicit.system import ContactSystem
@@ -35,9 +35,11 @@ class Feedback:
     rate_delay: float = 0.0
 
     def __post_init__(self):
+        matrix = array((None, None))
         check(self, "feedback", delay=non_negative(), rate_delay=non_negative())
-        shapes = np.shape(self.position_gain), np.shape(self.rate_gain)
-        if len(shapes[0]) != 2 or shapes[0] != shapes[1]:
+        check(self, "feedback", position_gain=matrix, rate_gain=matrix)
+        shapes = self.position_gain.shape, self.rate_gain.shape
+        if shapes[0] != shapes[1]:
             raise InvalidInput(f"gains must be two (nu, ny) matrices, got {shapes}")
 
 

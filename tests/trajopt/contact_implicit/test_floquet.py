@@ -164,7 +164,7 @@ def test_what_has_no_multipliers_says_so(tmp_path):
     once = ContactImplicit(problem.system, STEPS + 1, (STEP, STEP), friction=0.5)
     with pytest.raises(InvalidInput, match="not periodic"):
         CycleMap(once, parts)
-    with pytest.raises(InvalidInput, match="gains must be"):
+    with pytest.raises(InvalidInput, match="position_gain must be"):
         Feedback(lambda twin, q: q, np.ones(2), np.ones(2))
     wide = Feedback(lambda twin, q: ca.vertcat(q, q), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(InvalidInput, match=r"\(1, 2\)"):
