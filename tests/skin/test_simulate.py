@@ -13,7 +13,7 @@ from drakebots.skin import simulate as module
 from drakebots.skin.file import Patches, check_above_ground, load_skinned
 from drakebots.skin.motion import NamedMotion, TableMotion, read_motion_file
 from drakebots.skin.record import vertex_stress
-from drakebots.skin.simulate import SkinSimulation, simulate_skinned
+from drakebots.skin.simulate import SkinSimulation, build_stepper, simulate_skinned
 
 SHORT = SkinSimulation(duration=0.1, motion="sine", amplitude=0.3, period=0.4)
 
@@ -241,3 +241,17 @@ def test_overrides_change_only_what_is_named(robot):
     assert (new.youngs_modulus, new.kind) == (9e7, "stable-neo-hookean")
     assert (new.poisson_ratio, new.density) == (0.4, 900.0)
     assert module.skin_model(SkinSimulation(), robot) is robot.fem
+
+
+def test_a_skin_that_lies_on_its_links_has_few_pairs():
+    """A thousand vertices of the beetle rest within a millimetre of a link."""
+    robot = load_skinned("beetle")
+    stepper = build_stepper(SkinSimulation("beetle", ground=False), robot)
+    state = stepper.start()
+    rest = stepper.collisions.links.margin < 1e-3
+    assert rest.sum() > 500
+    moving = np.random.default_rng(0).normal(size=state.skin.positions.shape)
+    skin = replace(state.skin, velocities=0.01 * moving)
+    dt = stepper.dt
+    pairs = stepper.collisions.pairs(stepper.plant, stepper.context, skin, dt)
+    assert (0 if pairs is None else len(pairs)) < 50

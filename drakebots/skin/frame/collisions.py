@@ -127,6 +127,13 @@ def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...
     return tuple(found)
 
 
+SLACK = 5e-4
+"""How much nearer to a link than at rest a vertex comes before it is pushed [m].
+
+Much of a skin lies on its links: without slack a thousand vertices, which hardly move
+against them, would be solved for in every step."""
+
+
 @dataclass(frozen=True)
 class LinkContact:
     """Contact of skin vertices with the collision shapes of links.
@@ -223,8 +230,8 @@ def link_contact(
         model, glue: the skin and its glue.
         plant, context: the skeleton in the rest pose.
         penalty: parameters of the contact.
-        margin: distance at which contact begins [m]; less where a vertex is nearer to
-            a link at rest.
+        margin: distance at which contact begins [m]; for a vertex that is as near to a
+            link at rest, SLACK less than there.
 
     Raises:
         InvalidInput: as :func:`link_shapes`.
@@ -234,7 +241,7 @@ def link_contact(
     x = model.rest[nodes]
     margins = np.empty((len(shapes), len(nodes)))
     for row, shape in enumerate(shapes):
-        margins[row] = np.minimum(margin, shape.seen(plant, context, x)[0])
+        margins[row] = np.minimum(margin, shape.seen(plant, context, x)[0] - SLACK)
     return LinkContact(penalty, nodes, shapes, margins)
 
 
