@@ -3,11 +3,12 @@
     solids = [Solid(vertices, triangles, (0.9, 0.8, 0.7)), box(corners, (0, 0, 0))]
     pixels = shaded([turned(solids, -35), turned(solids, 0)], (1100, 500))
 
-Needs no browser. What is drawn is lit from the upper left, and by a sky whose light
-reaches a point from all directions in which nothing stands in its way: depth buffers
-from some forty directions say which. Normals are smooth where triangles meet at less
-than `CREASE`, so that meshes look as what they approximate. Translucent solids show
-what is inside them, and are denser where they are seen edge-on.
+Needs no browser, and no OpenGL of the system, as Drake's own renderer does: pictures of
+a design are to be drawn on any machine. What is drawn is lit from the upper left, and
+by a sky whose light reaches a point from all directions in which nothing stands in its
+way: depth buffers from some forty directions say which. Normals are smooth where
+triangles meet at less than `CREASE`, so that meshes look as what they approximate.
+Translucent solids show what is inside them, and are denser where they are seen edge-on.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Gait:
     def write(self, path: str | Path) -> None:
         """Writes the gait as CSV in mm, atomically."""
         head = ",".join(f"{name} [mm]" for name in NAMES)
-        # Not 3e-16 for what a cosine makes of 0.
+        # What a cosine leaves of 0 is written as 0.
         poses = np.round(1e3 * np.asarray(self.poses), 9) + 0.0
         rows = [",".join(f"{v:.12g}" for v in pose) for pose in poses]
         with replacing(Path(path)) as part:
