@@ -18,8 +18,9 @@ demo: $(READY)
 	$(BIN)/drakebots simulate skinned-leg \
 	  -o $(OUT)/skinned_leg.nc --html $(OUT)/skinned_leg.html --plot $(OUT)/skinned_leg.png
 
+# File by file, so that what a file's tests share is made once.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "not long and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow"
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -115,6 +115,7 @@ def test_pieces_add_up_to_the_skin(beetle, pieces):
         assert whole == pytest.approx(piece.filled.volume, rel=1e-9)
 
 
+@pytest.mark.long
 def test_one_piece_a_limb_and_two_of_the_torso(beetle, pieces):
     skeleton, outer, _ = beetle
     limbs = {"FL", "FR", "RL", "RR"}
@@ -140,6 +141,7 @@ def test_one_piece_a_limb_and_two_of_the_torso(beetle, pieces):
         assert len(heavy_parts(to_manifold(pieces[name].skin))) == 1
 
 
+@pytest.mark.long
 def test_left_and_right_are_alike(pieces):
     for front in "FR":
         left, right = pieces[f"{front}L"], pieces[f"{front}R"]
@@ -154,6 +156,7 @@ def test_a_cut_that_leaves_a_bubble_is_not_sound():
     assert not is_sound(one + small.translate([0.0, 0.0, 0.1]))
 
 
+@pytest.mark.long
 def test_rims_of_limb_and_torso_match(pieces):
     torso = [k for name, k in pieces.items() if name.startswith("torso")]
     for name in ("FL", "FR", "RL", "RR"):
