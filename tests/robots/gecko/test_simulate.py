@@ -27,7 +27,9 @@ def test_all_targets_are_reached_from_anywhere(epsilon):
         assert result.metrics["half_cycles"] < 80
 
 
-@pytest.mark.parametrize("motion", ["table 3", "fit", "pose step"])
+@pytest.mark.parametrize(
+    "motion", ["table 3", "fit", pytest.param("pose step", marks=pytest.mark.long)]
+)
 def test_every_motion_model_walks_the_first_leg(motion):
     targets = ((0.65, 0.0), (0.65, 0.3))
     result = simulate(GeckoSimulation(targets=targets, motion=motion))
