@@ -52,6 +52,14 @@ class Terrain(ABC):
         n = self.gradient(p)
         return _frame_about(n / ca.norm_2(n))
 
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Height of the ground [m] above or below each (x, y) [m], as numbers (...).
+
+        Raises:
+            InvalidInput: for a terrain that does not know it.
+        """
+        raise InvalidInput(f"terrain {type(self).__name__} has no heights")
+
     def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi (n,) and its gradient (n, 3) at points (n, 3), as numbers."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
@@ -93,6 +101,9 @@ class Flat(Terrain):
         x, y, z = (ca.SX(column) for column in np.eye(3))
         return z, x, y
 
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(x), float(self.height))
+
     def scaled(self, length_unit: float) -> Flat:
         return Flat(self.height / _unit(length_unit))
 
@@ -125,6 +136,9 @@ class Slope(Terrain):
         """Constants; t1 lies in the x-z plane and t2 = ey."""
         s, c = np.sin(self.angle), np.cos(self.angle)
         return tuple(ca.SX(np.array(v)) for v in ((s, 0, c), (c, 0, -s), (0, 1.0, 0)))
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -np.tan(self.angle) * np.asarray(x, float)
 
     def scaled(self, length_unit: float) -> Slope:
         _unit(length_unit)
@@ -182,6 +196,10 @@ class Step(Terrain):
         n = n / ca.norm_2(n)
         return n, ca.vertcat(n[2], 0, -n[0]), ca.SX(np.array([0, 1.0, 0]))
 
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """That of the box without rounding."""
+        return np.where((x >= self.start) & (x <= self.end), self.height, 0.0)
+
     def scaled(self, length_unit: float) -> Step:
         L = _unit(length_unit)
         return Step(self.start / L, self.end / L, self.height / L, self.rounding / L)
@@ -227,6 +245,12 @@ class Plateau(Terrain):
     def frame(self, p: ca.SX) -> Frame:
         """The constants ez, ex, ey."""
         return Flat().frame(p)
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        inside = (x >= self.start) & (x <= self.end)
+        if self.width is not None:
+            inside &= np.abs(y) <= self.width / 2
+        return np.where(inside, self.height, 0.0)
 
     def scaled(self, length_unit: float) -> Plateau:
         L = _unit(length_unit)
@@ -323,6 +347,15 @@ class HeightField(Terrain):
             ca.dot(dX, along),
             ca.dot(X, ca.mtimes(rows, dY)),
         )
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
+        return np.array(self._numbers(points.T)).reshape(np.shape(x))
+
+    @cached_property
+    def _numbers(self) -> ca.Function:
+        p = ca.SX.sym("p", 3)
+        return ca.Function("height", [p], [self.height(p)])
 
     def distance(self, p: ca.SX) -> ca.SX:
         h, hx, hy = self._height_and_slopes(p)

@@ -29,6 +29,7 @@ from drakebots import load
 from drakebots.cli.output import print_rows
 from drakebots.model import Model
 from drakebots.robots.legged.mpc import Control, Push, control
+from drakebots.trajopt import Step
 
 OFF = 0.2
 """Share by which friction and masses are off."""
@@ -43,8 +44,11 @@ CASES = {
 SPEEDS = {"hopper": "monopod", "closed_loop": "minitaur"}
 """Robots of which only the speed counts, by case."""
 
-ITERATIONS = {"hopper": 4, "closed_loop": 2}
+ITERATIONS = {"hopper": 4, "closed_loop": 2, "climb": 4}
 """Newton steps of a solve: with two or three, the hopper falls at some pushes."""
+
+STEP = 0.06
+"""Height of the step to climb [m]: a fifth of the height at which the robot stands."""
 
 
 def pushed(model: Model, seed: int, force: float, **more) -> Control:
@@ -79,6 +83,35 @@ def quadruped(case: str, seeds: int, force: float) -> dict:
     return _row(case, runs, time.process_time() - began)
 
 
+def climbing(model: Model, seed: int) -> Control:
+    """The quadruped that trots up a step of :data:`STEP` of a seed."""
+    random = np.random.default_rng(seed)
+    start = random.uniform(0.4, 0.7)
+    return Control(
+        model,
+        gait="trot",
+        goal=(1.5, 0.0),
+        speed=0.3,
+        terrain=Step(start, start + 3.0, STEP),
+        friction_error=float(random.choice([-OFF, OFF])),
+        mass_error=float(random.choice([-OFF, OFF])),
+        duration=5.0,
+        iterations=ITERATIONS["climb"],
+        period=0.025,
+    )
+
+
+def climb(seeds: int) -> dict:
+    """Falls and times on the way up a step."""
+    model, runs, began = load("mini_cheetah"), [], time.process_time()
+    for seed in range(seeds):
+        runs.append(control(climbing(model, seed)))
+        fell = runs[-1].metrics["fell"]
+        print("F" if fell else ".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return _row("climb", runs, time.process_time() - began)
+
+
 def _row(case: str, runs: list, spent: float) -> dict:
     seconds = np.concatenate([run.data.solve_seconds.values[1:] for run in runs])
     return {
@@ -107,21 +140,27 @@ def speed(case: str) -> dict:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=[*CASES, *SPEEDS], nargs="*")
+    parser.add_argument("--only", choices=[*CASES, *SPEEDS, "climb"], nargs="*")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--push", type=float, default=50.0, help="force [N]")
     args = parser.parse_args(argv)
-    wanted = args.only or [*CASES, *SPEEDS]
-    rows = {
-        case: speed(case) if case in SPEEDS else quadruped(case, args.seeds, args.push)
-        for case in wanted
-    }
+    wanted = args.only or [*CASES, *SPEEDS, "climb"]
+    rows = {}
+    for case in wanted:
+        if case == "climb":
+            rows[case] = climb(args.seeds)
+        elif case in SPEEDS:
+            rows[case] = speed(case)
+        else:
+            rows[case] = quadruped(case, args.seeds, args.push)
     print_rows(f"control, pushes of {args.push:g} N for 0.1 s", list(rows.values()))
     facts = {"push_N": args.push, "seeds": args.seeds}
     for case, row in rows.items():
         if case in ("quadruped", *SPEEDS):
             facts[f"{case}_hz"] = row["hz"]
             facts[f"{case}_p99_ms"] = row["p99_ms"]
+        if case == "climb":
+            facts["climbing_falls"] = row["falls"]
         if case in CASES:
             name = "falls_of_20" + ("" if case == "quadruped" else f"_{case}")
             facts[name if args.seeds == 20 else f"{name}_seeds"] = row["falls"]

@@ -1,6 +1,6 @@
 """A skinned robot that trots under feedback, and open loop: rates and falls.
 
-    python scripts/bench/quad_control.py             # 20 seeds; half an hour
+    python scripts/bench/quad_control.py             # 20 seeds; a quarter of an hour
     python scripts/bench/quad_control.py --seeds 4 --push 40
     python scripts/bench/quad_control.py --full 2    # two seeds in the full skin, too
 

@@ -359,3 +359,18 @@ def test_errors_are_one_line(make, message):
     with pytest.raises(InvalidInput, match=message) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["flat", "slope", "step", "plateau", "field"])
+def test_heights_are_where_the_distance_vanishes(name):
+    """phi = 0 on the ground, for the box also between its ends."""
+    terrain = TERRAINS[name]
+    x, y = np.meshgrid(np.linspace(-0.4, 0.6, 13), np.linspace(-0.2, 0.2, 5))
+    points = np.stack([x, y, terrain.heights(x, y)], axis=-1)
+    assert points.shape == (5, 13, 3)
+    assert np.abs(terrain.evaluate(points.reshape(-1, 3))[0]).max() < 1e-12
+
+
+def test_terrains_without_heights_say_so():
+    with pytest.raises(InvalidInput, match="SignedDistance has no heights"):
+        SignedDistance(sphere).heights(np.zeros(1), np.zeros(1))

@@ -8,6 +8,10 @@ pose, but for a turn that is asked for. The joints are
 those of the standing pose or, with a gait, of feet that step on the spot or along the
 way by a clock. Where feet come down is the controller's choice: the clock only bends
 the joints' reference, whose weight is small.
+
+Ground that is not flat bends it all: the base goes by the plane through the ground
+about its feet, and each foot by its own ground, a swinging foot by the highest that it
+may come to on its way.
 """
 
 from __future__ import annotations
@@ -18,10 +22,11 @@ import numpy as np
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import between, check, finite, non_negative, positive
-from drakebots.multibody import Robot
+from drakebots.multibody import Robot, base_body
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
 from drakebots.trajopt.mpc.problem import MpcCost
+from drakebots.trajopt.terrain import Flat, Terrain
 
 WEIGHTS = {
     "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
@@ -41,6 +46,19 @@ RETURN = 0.6
 
 PHASES = 40
 """Number of phases of the table of stepping joints."""
+
+ABOUT = 0.3
+"""How far along the way before and behind each foot the ground counts for the base's
+plane, as a share of the base's height: it changes before the feet do."""
+
+SAMPLES = 17
+"""Number of points of the ground that count, the middle one under the foot."""
+
+OVER = 0.5
+"""How much higher than by its clearance a foot passes over an edge, as a share of the
+edge's height: it may be where it was not asked to be."""
+
+UP = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -184,12 +202,13 @@ class Way:
         speed: largest speed [m/s].
         turn: rate of the heading without a goal [rad/s].
         gait: clock of the feet; None for a pose.
-        rise: of the ground for each metre along x; its height is 0 under q.
+        terrain: the ground, on which q stands.
 
     Attributes:
         axes: index of each coordinate of the base by name ("x", ..., "yaw").
         q: the standing pose at the start (nq,).
         gait: clock of the feet, or None.
+        terrain: the ground.
         horizon: duration of what a call answers [s].
         first: with a gait, whether a foot is of the pair that swings first (nc,).
     """
@@ -205,11 +224,12 @@ class Way:
         speed: float = 0.0,
         turn: float = 0.0,
         gait: Trot | None = None,
-        rise: float = 0.0,
+        terrain: Terrain | None = None,
     ):
         names = ContactSystem(robot).coordinates
         self.axes = {a: names.index(name) for a, name in base_axes(robot).items()}
-        self.q, self.gait, self._rise = np.array(q, float), gait, rise
+        self.q, self.gait = np.array(q, float), gait
+        self.terrain = Flat() if terrain is None else terrain
         self._step, self._times = step, step * np.arange(knots + 1)
         self.horizon = float(self._times[-1])
         self._plane = [self.axes[a] for a in "xy" if a in self.axes]
@@ -221,8 +241,7 @@ class Way:
             away = float(np.linalg.norm(self._goal))
             self._ahead = self._goal / away if away > 0 else self._ahead
             self._turn = 0.0
-        if gait is not None:
-            self._tables(robot)
+        self._tables(robot)
 
     # --- the base ---
 
@@ -241,9 +260,9 @@ class Way:
         where, speed = self._path(times, after, here)
         out[:, self._plane] += where
         rates[:, self._plane] = speed
-        if self._rise:
-            out[:, self.axes["z"]] += self._rise * where[:, 0]
-            rates[:, self.axes["z"]] = self._rise * speed[:, 0]
+        share = np.ones(len(times))
+        if self._speed:
+            share = np.linalg.norm(speed, axis=1) / self._speed
         if "yaw" in self.axes:
             yaw = self.axes["yaw"]
             out[:, yaw] += self._turn * times
@@ -251,11 +270,10 @@ class Way:
             out[:, yaw] += 2 * np.pi * np.round((q[yaw] - out[0, yaw]) / (2 * np.pi))
             rates[:, yaw] = self._turn
         if self.gait is not None:
-            share = np.ones(len(times))
-            if self._speed:
-                share = np.linalg.norm(speed, axis=1) / self._speed
             joints, moving = self._stepping(times, share)
             out[:, self._joints], rates[:, self._joints] = joints, moving
+        if not isinstance(self.terrain, Flat):
+            self._over_ground(times, share, out, rates)
         return out, rates
 
     def _path(self, times, after, here) -> tuple[np.ndarray, np.ndarray]:
@@ -282,7 +300,8 @@ class Way:
     # --- the clock ---
 
     def _tables(self, robot: Robot) -> None:
-        """Joints by phase for steps on the spot, and at full speed and turn."""
+        """The feet under q and their ground; with a gait, joints by phase for steps on
+        the spot, and at full speed and turn."""
         plant, base = robot.plant, set(self.axes.values())
         self._joints = np.array([i for i in range(len(self.q)) if i not in base])
         context = plant.CreateDefaultContext()
@@ -291,32 +310,54 @@ class Way:
         # The base's coordinates before its tilt say where it is.
         centre = np.zeros(3)
         centre[: len(self._plane)] = self.q[self._plane]
-        arms = feet - centre
+        self._arms = arms = feet - centre
+        self._radius = max((foot.radius for foot in robot.model.feet), default=0.0)
+        stands = plant.EvalBodyPoseInWorld(context, base_body(plant)).translation()
+        self._about = ABOUT * float(stands[2] - feet[:, 2].mean())
+        # Feet in a line do not tell the slope across it.
+        self._middle = arms[:, :2].mean(axis=0)
+        sides = arms[:, :2] - self._middle
+        sides = sides * (np.ptp(sides, axis=0) > self._about)
+        self._fit = np.linalg.pinv(np.column_stack([np.ones(len(arms)), sides]))
+        level, slopes = self._plane_under(self.q[None])
+        self._under = level[0], slopes[0]
         left = np.where(arms[:, 1] >= 0, 1, -1)
         front = np.where(arms[:, 0] >= 0, 1, -1)
         self.first = left * front > 0
         ahead = np.zeros(3)
         ahead[: len(self._plane)] = self._speed * self._ahead
-        passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
-        times = self.gait.period * np.arange(PHASES) / PHASES
-        self._table = [
-            follow_feet(
-                robot, context, self.q, self._joints, feet + self._steps(times, speed)
-            )
-            for speed in (np.zeros_like(passing), passing)
-        ]
+        self._passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
+        self._table = [self.q[None, self._joints]]
+        if self.gait is not None:
+            times = self.gait.period * np.arange(PHASES) / PHASES
+            self._table = [
+                follow_feet(
+                    robot, context, self.q, self._joints, feet + self._steps(times, v)
+                )
+                for v in (np.zeros_like(self._passing), self._passing)
+            ]
+        if not isinstance(self.terrain, Flat):
+            self._lifts = self._lifting(robot, context)
 
-    def _steps(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
-        """Displacements of the feet (n, nc, 3) when the base passes them at (nc, 3)."""
+    def _along(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Displacements of the feet along the ground (n, nc, 3) when the base passes
+        them at (nc, 3)."""
         gait = self.gait
         swing, stance = (
             f(times, self.first)[..., None] for f in (gait.swing, gait.stance)
         )
-        stride = gait.duty * gait.period * passing
         smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
-        along = np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
-        along = along + along[..., :1] * [0, 0, self._rise]
-        return along + gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
+        stride = gait.duty * gait.period * passing
+        return np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
+
+    def _steps(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Displacements of the feet (n, nc, 3) when the base passes them at (nc, 3)."""
+        along = self._along(times, passing)
+        rise = (along[..., :2] @ self._under[1])[..., None] * [0, 0, 1]
+        swing = self.gait.swing(times, self.first)[..., None]
+        return (
+            along + rise + self.gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
+        )
 
     def _stepping(self, times, share) -> tuple[np.ndarray, np.ndarray]:
         """The stepping joints (n, nj) and their rates, at shares of full speed (n,)."""
@@ -326,6 +367,87 @@ class Way:
         part, share = (at - low)[:, None], share[:, None]
         a, b = (s + share * (f - s) for s, f in zip(still, fast))
         return a + part * (b - a), (b - a) * PHASES / self.gait.period
+
+    # --- the ground ---
+
+    def _over_ground(self, times, share, out, rates) -> None:
+        """Adds what the ground changes of a reference (n, nq), and of its rates."""
+        along, swinging = np.zeros((1, *self._arms.shape)), np.zeros(1, bool)
+        reach, phase = self._radius, np.zeros(len(times), int)
+        if self.gait is not None:
+            along = share[:, None, None] * self._along(times, self._passing)
+            swinging = self.gait.swing(times, self.first) > 0
+            length = np.linalg.norm(self._passing, axis=1).max(initial=0.0)
+            reach += self.gait.duty * self.gait.period * length / 2
+            phase = (np.mod(times / self.gait.period, 1.0) * PHASES).astype(int)
+            phase %= PHASES
+        level, slopes = self._plane_under(out)
+        arms = (self._arms + along)[..., :2]
+        places = arms[:, :, None] + self._line(reach)
+        plane = np.einsum("kcsi,ki->kcs", places - self._middle, slopes)
+        off = self._heights(out, places) - level[:, None, None] - plane
+        # A foot in the air passes over the highest place that it may come to.
+        over = off.max(axis=2) + OVER * np.ptp(off, axis=2)
+        own = np.where(swinging, over, off[:, :, SAMPLES // 2])
+        lifts = np.einsum("ki,kij->kj", own, self._lifts[phase])
+        angles = np.arctan(slopes) - np.arctan(self._under[1])
+        changes = {
+            "z": level - self._under[0],
+            "pitch": -angles[:, 0],
+            "roll": angles[:, 1],
+        }
+        for name, change in changes.items():
+            if name in self.axes:
+                out[:, self.axes[name]] += change
+                rates[:, self.axes[name]] += _slope(change, times)
+        out[:, self._joints] += lifts
+        rates[:, self._joints] += _slope(lifts, times)
+
+    def _plane_under(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Height (n,) of the plane through the ground about the feet, in their middle,
+        and its slopes ahead and to the left (n, 2), for robots at q (n, nq)."""
+        places = self._arms[None, :, None, :2] + self._line(self._about)
+        fitted = self._heights(q, places).mean(axis=2) @ self._fit.T
+        return fitted[:, 0], fitted[:, 1:]
+
+    def _line(self, reach: float) -> np.ndarray:
+        """Points (SAMPLES, 2) up to `reach` [m] behind and before, along the way."""
+        ahead = np.zeros(2)
+        ahead[: len(self._plane)] = self._ahead
+        return np.linspace(-reach, reach, SAMPLES)[:, None] * ahead
+
+    def _heights(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Heights of the ground (n, nc, k) at places (n, nc, k, 2) [m] seen from robots
+        at q (n, nq), whose heading in the standing pose is that of the places."""
+        yaw, here = np.zeros(len(q)), np.zeros((len(q), 2))
+        if "yaw" in self.axes:
+            yaw = q[:, self.axes["yaw"]] - self.q[self.axes["yaw"]]
+        here[:, : len(self._plane)] = q[:, self._plane]
+        x, y = places[..., 0], places[..., 1]
+        c, s = np.cos(yaw)[:, None, None], np.sin(yaw)[:, None, None]
+        x_0, y_0 = here.T[:, :, None, None]
+        return self.terrain.heights(x_0 + c * x - s * y, y_0 + s * x + c * y)
+
+    def _lifting(self, robot: Robot, context: Context) -> np.ndarray:
+        """Change of the joints by phase that lifts a foot by 1 m, to first order
+        (phases, nc, nj)."""
+        plant, q, table = robot.plant, self.q.copy(), []
+        for joints in self._table[0]:
+            q[self._joints] = joints
+            plant.SetPositions(context, q)
+            J = robot.feet_jacobian(context)[:, self._joints].reshape(
+                len(self._arms), 3, -1
+            )
+            JJ = J @ J.swapaxes(1, 2)
+            size = np.trace(JJ, axis1=1, axis2=2)[:, None, None]
+            damped = JJ + 3e-5 * size * np.eye(3)
+            table.append(np.einsum("cij,ci->cj", J, np.linalg.solve(damped, UP)))
+        return np.array(table)
+
+
+def _slope(values: np.ndarray, times: np.ndarray) -> np.ndarray | float:
+    """Rates of values (n, ...) at times (n,); 0 at a single one."""
+    return np.gradient(values, times, axis=0) if len(times) > 1 else 0.0
 
 
 def follow_feet(

@@ -166,6 +166,7 @@ class _Run:
             speed=problem.speed,
             turn=problem.turn,
             gait=problem.gait if isinstance(problem.gait, Trot) else None,
+            terrain=problem.terrain,
         )
         self.controller = self._controller()
         builder = DiagramBuilder()

@@ -131,12 +131,13 @@ class Tracking(Controller):
             robot, plan, friction=friction, limits=limits, tilt=tilt
         )
         self._radii = np.array([foot.radius for foot in robot.model.feet])
-        self._u = np.zeros(self._nu)
+        self._u, self._terrain = np.zeros(self._nu), way.terrain
 
     def replan(self, time: float, q: np.ndarray, v: np.ndarray) -> int:
         self._robot.plant.SetPositions(self._context, q)
         feet = self._robot.feet_positions(self._context)
-        touching = feet[:, 2] - self._radii < TOUCH
+        ground = self._terrain.heights(feet[:, 0], feet[:, 1])
+        touching = feet[:, 2] - ground - self._radii < TOUCH
         self._u = self._control.inputs(time, q, v, touching)
         return 1
 

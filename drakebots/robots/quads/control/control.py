@@ -45,7 +45,7 @@ from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.skin import SkinRecord
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced import ReducedSkin, reduced_stepper, trained_once
-from drakebots.trajopt import Step
+from drakebots.trajopt import Slope, Step
 from drakebots.trajopt.mpc import (
     MpcPlan,
     MpcProblem,
@@ -139,7 +139,7 @@ def build(problem: Control) -> Built:
         knots=problem.knots,
         speed=problem.speed,
         gait=problem.gait,
-        rise=problem.rise,
+        terrain=Slope(-problem.slope),
     )
     g, weight = _weight(believed)
     posed = MpcProblem(

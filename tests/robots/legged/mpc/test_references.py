@@ -8,6 +8,7 @@ import pytest
 from drakebots import build_robot, load
 from drakebots.multibody import find_posture
 from drakebots.robots.legged.mpc import Trot, Way
+from drakebots.trajopt import Slope, Step
 
 
 def standing(name):
@@ -113,3 +114,59 @@ def test_heading_goes_on_from_the_robots_turn(cheetah):
     q, v = way(robot, q0, speed=0.4, turn=0.3)(1.0, turned, np.zeros(18))
     assert q[0, 3] - turned[3] == pytest.approx(0.3)
     assert v[:, 3] == pytest.approx(0.3)
+
+
+def test_the_base_goes_by_the_plane_under_its_feet(cheetah):
+    """On a slope the base rises as the ground does and keeps the tilt of its pose; its
+    feet move along the ground."""
+    robot, _, q0 = cheetah
+    rise = 0.1
+    ground = Slope(-np.arctan(rise))
+    asked = way(robot, q0, goal=(1, 0), speed=0.3, gait=Trot(), terrain=ground)
+    times = 0.01 * np.arange(60)
+    q, v = asked.sample(times, q0)
+    x, z, pitch = (asked.axes[name] for name in ("x", "z", "pitch"))
+    assert np.allclose(q[:, z] - q0[z], rise * (q[:, x] - q0[x]), atol=1e-9)
+    assert np.allclose(q[:, pitch], q0[pitch], atol=1e-9)
+    assert np.allclose(v[1:-1, z], rise * v[1:-1, x], atol=0.01)
+
+
+def test_feet_stand_on_both_sides_of_an_edge(cheetah):
+    """With its front feet on a step the base is half as much higher and its nose up,
+    and standing feet are each on their own ground."""
+    robot, context, q0 = cheetah
+    height = 0.04
+    ground = Step(q0[0], q0[0] + 3.0, height)
+    asked = way(robot, q0 - np.r_[1.0, np.zeros(len(q0) - 1)], terrain=ground)
+    wanted = asked.sample(np.zeros(1), q0)[0][0]
+    assert wanted[asked.axes["z"]] - q0[asked.axes["z"]] == pytest.approx(
+        height / 2, rel=0.05
+    )
+    assert wanted[asked.axes["pitch"]] - q0[asked.axes["pitch"]] < -0.05
+    robot.plant.SetPositions(context, wanted)
+    feet = robot.feet_positions(context)
+    at = ground.heights(feet[:, 0], feet[:, 1])
+    robot.plant.SetPositions(context, q0)
+    flat = robot.feet_positions(context)[:, 2]
+    assert sorted(at) == [0, 0, height, height]
+    assert np.abs(feet[:, 2] - at - flat).max() < 0.004
+
+
+def test_a_swinging_foot_passes_over_the_highest_that_it_may_meet(cheetah):
+    robot, context, q0 = cheetah
+    height, clock = 0.04, Trot()
+    step = Step(q0[0] + 0.15, q0[0] + 3.0, height)
+    asked = way(robot, q0, speed=0.3, gait=clock, terrain=step)
+    flat = way(robot, q0, speed=0.3, gait=clock)
+    times = np.linspace(0, clock.period, 41)
+    most = {}
+    for name, one in (("step", asked), ("flat", flat)):
+        lifts = []
+        for t in times:
+            robot.plant.SetPositions(context, one.sample(np.array([t]), q0)[0][0])
+            lifts.append(robot.feet_positions(context)[:, 2])
+        most[name] = np.max(lifts, axis=0)
+    front = robot.feet_positions(context)[:, 0] > q0[0]
+    # The joints lift the foot to first order.
+    assert (most["step"] - most["flat"])[front].min() > 0.8 * height
+    assert np.abs(most["step"] - most["flat"])[~front].max() < 0.01

@@ -114,7 +114,9 @@ def test_it_stands_and_steps_on_a_slope(robot, believed):
     feet = believed.feet_positions(context)
     assert np.abs(feet[:, 2] - np.tan(angle) * feet[:, 0]).max() < 3e-3
     rise = float(np.tan(angle))
-    way = Way(believed, q, step=0.05, knots=10, speed=0.1, gait=Trot(), rise=rise)
+    way = Way(
+        believed, q, step=0.05, knots=10, speed=0.1, gait=Trot(), terrain=Slope(-angle)
+    )
     asked = way.sample(np.linspace(0, 1, 21), q)[0]
     assert asked[-1, 0] - q[0] == pytest.approx(0.1, rel=0.1)
     assert np.allclose(asked[:, 2] - q[2], rise * (asked[:, 0] - q[0]))
