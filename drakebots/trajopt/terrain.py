@@ -53,10 +53,10 @@ class Terrain(ABC):
         return _frame_about(n / ca.norm_2(n))
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Height of the ground [m] above or below each (x, y) [m], as numbers (...).
+        """z of the ground's surface at x and y, as numbers (all of one shape) [m].
 
         Raises:
-            InvalidInput: for a terrain that does not know it.
+            InvalidInput: for a terrain whose surface may not be a function of x and y.
         """
         raise InvalidInput(f"terrain {type(self).__name__} has no heights")
 
@@ -197,7 +197,7 @@ class Step(Terrain):
         return n, ca.vertcat(n[2], 0, -n[0]), ca.SX(np.array([0, 1.0, 0]))
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """That of the box without rounding."""
+        """Those of the box with sharp edges, whatever its rounding."""
         return np.where((x >= self.start) & (x <= self.end), self.height, 0.0)
 
     def scaled(self, length_unit: float) -> Step:
@@ -350,10 +350,10 @@ class HeightField(Terrain):
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
-        return np.array(self._numbers(points.T)).reshape(np.shape(x))
+        return np.array(self._height_function(points.T)).reshape(np.shape(x))
 
     @cached_property
-    def _numbers(self) -> ca.Function:
+    def _height_function(self) -> ca.Function:
         p = ca.SX.sym("p", 3)
         return ca.Function("height", [p], [self.height(p)])
 

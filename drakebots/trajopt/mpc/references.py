@@ -9,9 +9,9 @@ those of the standing pose or, with a gait, of feet that step on the spot or alo
 way by a clock. Where feet come down is the controller's choice: the clock only bends
 the joints' reference, whose weight is small.
 
-Ground that is not flat bends it all: the base goes by the plane through the ground
-about its feet, and each foot by its own ground, a swinging foot by the highest that it
-may come to on its way.
+Where the ground is not flat, the base follows the plane through the ground about its
+feet in height and tilt. Each foot follows the ground under it, and a foot in the air
+the highest ground that it may come to.
 """
 
 from __future__ import annotations
@@ -48,17 +48,20 @@ PHASES = 40
 """Number of phases of the table of stepping joints."""
 
 ABOUT = 0.3
-"""How far along the way before and behind each foot the ground counts for the base's
-plane, as a share of the base's height: it changes before the feet do."""
+"""The base's plane is fitted to the ground up to this far before and behind each foot,
+as a share of the base's height, so that the base begins to rise before its feet do."""
 
 SAMPLES = 17
-"""Number of points of the ground that count, the middle one under the foot."""
+"""Number of points at which the ground along such a line is looked at; the middle one
+is under the foot."""
 
 OVER = 0.5
-"""How much higher than by its clearance a foot passes over an edge, as a share of the
-edge's height: it may be where it was not asked to be."""
+"""A foot in the air passes over an edge by its clearance and this share of the edge's
+height, since it may be some way off from where it was asked to be."""
 
-UP = np.array([0.0, 0.0, 1.0])
+DAMPING = 3e-5
+"""Of the joints' change that lifts a foot, over the trace of its Jacobian's square: a
+straight leg cannot lift its foot, to first order."""
 
 
 @dataclass(frozen=True)
@@ -371,7 +374,13 @@ class Way:
     # --- the ground ---
 
     def _over_ground(self, times, share, out, rates) -> None:
-        """Adds what the ground changes of a reference (n, nq), and of its rates."""
+        """Adds what the ground changes to a reference for flat ground.
+
+        Args:
+            times: (n,) [s].
+            share: of the full speed, by time (n,).
+            out, rates: the reference and its rates (n, nq); are changed.
+        """
         along, swinging = np.zeros((1, *self._arms.shape)), np.zeros(1, bool)
         reach, phase = self._radius, np.zeros(len(times), int)
         if self.gait is not None:
@@ -399,13 +408,13 @@ class Way:
         for name, change in changes.items():
             if name in self.axes:
                 out[:, self.axes[name]] += change
-                rates[:, self.axes[name]] += _slope(change, times)
+                rates[:, self.axes[name]] += _rates(change, times)
         out[:, self._joints] += lifts
-        rates[:, self._joints] += _slope(lifts, times)
+        rates[:, self._joints] += _rates(lifts, times)
 
     def _plane_under(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Height (n,) of the plane through the ground about the feet, in their middle,
-        and its slopes ahead and to the left (n, 2), for robots at q (n, nq)."""
+        """The plane through the ground about the feet of robots at q (n, nq): its
+        height in their middle (n,) [m], its slopes ahead and to the left (n, 2)."""
         places = self._arms[None, :, None, :2] + self._line(self._about)
         fitted = self._heights(q, places).mean(axis=2) @ self._fit.T
         return fitted[:, 0], fitted[:, 1:]
@@ -417,8 +426,9 @@ class Way:
         return np.linspace(-reach, reach, SAMPLES)[:, None] * ahead
 
     def _heights(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Heights of the ground (n, nc, k) at places (n, nc, k, 2) [m] seen from robots
-        at q (n, nq), whose heading in the standing pose is that of the places."""
+        """Heights of the ground (n, nc, k) [m] under robots at q (n, nq), at places
+        (n, nc, k, 2) from the base [m]. Places turn with the robot: they are along the
+        world's axes where its heading is that of the standing pose."""
         yaw, here = np.zeros(len(q)), np.zeros((len(q), 2))
         if "yaw" in self.axes:
             yaw = q[:, self.axes["yaw"]] - self.q[self.axes["yaw"]]
@@ -432,6 +442,7 @@ class Way:
         """Change of the joints by phase that lifts a foot by 1 m, to first order
         (phases, nc, nj)."""
         plant, q, table = robot.plant, self.q.copy(), []
+        up = np.array([0.0, 0.0, 1.0])
         for joints in self._table[0]:
             q[self._joints] = joints
             plant.SetPositions(context, q)
@@ -440,12 +451,12 @@ class Way:
             )
             JJ = J @ J.swapaxes(1, 2)
             size = np.trace(JJ, axis1=1, axis2=2)[:, None, None]
-            damped = JJ + 3e-5 * size * np.eye(3)
-            table.append(np.einsum("cij,ci->cj", J, np.linalg.solve(damped, UP)))
+            damped = JJ + DAMPING * size * np.eye(3)
+            table.append(np.einsum("cij,ci->cj", J, np.linalg.solve(damped, up)))
         return np.array(table)
 
 
-def _slope(values: np.ndarray, times: np.ndarray) -> np.ndarray | float:
+def _rates(values: np.ndarray, times: np.ndarray) -> np.ndarray | float:
     """Rates of values (n, ...) at times (n,); 0 at a single one."""
     return np.gradient(values, times, axis=0) if len(times) > 1 else 0.0
 

@@ -91,8 +91,8 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
-        InvalidInput: for a model without feet or actuators, or a period shorter than a
-            solve takes.
+        InvalidInput: for a model without feet or actuators, one that does not stand on
+            its feet, or a period shorter than a solve takes.
     """
     run = _Run(problem)
 
@@ -156,6 +156,11 @@ class _Run:
         com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
         feet = own.feet_positions(self.context)
         self.height = float(com[2] - feet[:, 2].min())
+        if self.height <= 0:
+            raise InvalidInput(
+                f"{self.model.name}: its centre of mass is not above its feet; control "
+                "needs a robot that stands on them"
+            )
         self.problem = problem = problem.sized(self.height)
         self.way = Way(
             own,

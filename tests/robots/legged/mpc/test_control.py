@@ -18,6 +18,7 @@ from drakebots.robots.legged.mpc import Control, Push, Trot, control, default_co
 from drakebots.robots.legged.mpc.control import _judge, _Run
 from drakebots.robots.legged.mpc.problem import INTERVAL, SIZE, SPEED
 from drakebots.robots.legged.mpc.rivals import planned_way
+from drakebots.trajopt import Step
 from drakebots.trajopt.mpc.references import WEIGHTS
 from tests.helpers.scripts import is_picture, load_script
 
@@ -169,7 +170,9 @@ def test_bad_input_is_one_line(words, says, capsys):
     assert len(errors) == 1 and says in errors[0] and lines[-1] == errors[0]
 
 
-@pytest.mark.parametrize(("model", "says"), [("brick", "actuators"), ("x", "x")])
+@pytest.mark.parametrize(
+    ("model", "says"), [("brick", "actuators"), ("gecko", "above its feet"), ("x", "x")]
+)
 def test_models_that_cannot_be_controlled(model, says, capsys):
     assert main(["mpc", model]) == 2
     assert says in capsys.readouterr().err
@@ -182,6 +185,19 @@ def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["solve_hz"] > 0 and told["fell"] is False
     assert page.stat().st_size > 1e6 and load_result(out).kind == "legged.mpc"
+
+
+@pytest.mark.long
+def test_it_trots_up_a_step():
+    """All four feet end on the step, and the base as high above it as it stood."""
+    ground = Step(0.4, 3.0, 0.04)
+    walk = {"gait": "trot", "goal": (1.0, 0.0), "speed": 0.3, "terrain": ground}
+    run = control(Control("mini_cheetah", duration=4.0, delay=0.0, **walk))
+    assert run.ok and not run.metrics["fell"]
+    feet = run.data.foot_position.values[-50:]
+    assert (feet[..., 0] > ground.start).all()
+    height = run.data.base_position.values[:, 2]
+    assert height[-50:].mean() - height[0] == pytest.approx(ground.height, abs=0.01)
 
 
 @pytest.mark.long

@@ -117,8 +117,7 @@ def test_heading_goes_on_from_the_robots_turn(cheetah):
 
 
 def test_the_base_goes_by_the_plane_under_its_feet(cheetah):
-    """On a slope the base rises as the ground does and keeps the tilt of its pose; its
-    feet move along the ground."""
+    """On a slope the base rises as the ground does, and keeps the tilt of its pose."""
     robot, _, q0 = cheetah
     rise = 0.1
     ground = Slope(-np.arctan(rise))
@@ -153,6 +152,7 @@ def test_feet_stand_on_both_sides_of_an_edge(cheetah):
 
 
 def test_a_swinging_foot_passes_over_the_highest_that_it_may_meet(cheetah):
+    """Front feet, at the edge, are lifted by its height more; hind feet are not."""
     robot, context, q0 = cheetah
     height, clock = 0.04, Trot()
     step = Step(q0[0] + 0.15, q0[0] + 3.0, height)
