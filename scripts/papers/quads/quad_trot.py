@@ -120,18 +120,8 @@ def cop(setting: Setting) -> Outcome:
     plan, robot = found.plan, load_planned(setting.model)
     data = plan.data
     contact = data.stage_contact.values > 0
-    last = f"space-time {plan.metrics['iterations']}"
-    first = "space-time 1"
-    motions, cops, margins = {}, {}, {}
-    for label, stage in (("before", first), ("after", last)):
-        motion = stage_motion(robot, plan, stage)
-        influence = skin_influence(robot, plan, motion)
-        motions[label] = motion
-        cops[label] = needed_cop(robot, motion, influence)
-        margins[label] = needed_margin(robot, motion[0], contact, cops[label])
-    motion = motions["before"]
-    cops["rigid"] = needed_cop(robot, motion)
-    margins["rigid"] = needed_margin(robot, motion[0], contact, cops["rigid"])
+    last, first = f"space-time {plan.metrics['iterations']}", "space-time 1"
+    motions, cops, margins = needed_cops(robot, plan)
     rows, facts = [], {}
     for label, paper, text in (
         ("rigid", "inside (its constraint)", "first motion, rigid skin"),
@@ -139,17 +129,8 @@ def cop(setting: Setting) -> Outcome:
         ("after", "inside", f"{last}, deformed skin"),
     ):
         m = margins[label]
-        outside = int((m < 0).sum())
-        # The program has knots at every fifth step.
-        knots = m[::5]
-        facts[label] = {
-            "least_margin_at_knots_mm": 1e3 * float(np.nanmin(knots)),
-            "knots_outside": int((knots < 0).sum()),
-            "knots": len(knots),
-            "least_margin_mm": 1e3 * float(np.nanmin(m)),
-            "frames_outside": outside,
-            "frames": len(m),
-        }
+        facts[label] = margin_facts(m)
+        outside, knots = facts[label]["frames_outside"], m[::KNOT]
         rows.append(
             row(
                 f"COP, {text}",
@@ -212,6 +193,42 @@ def cop(setting: Setting) -> Outcome:
 
 
 # --- the COP that a motion needs ---------------------------------------------
+
+KNOT = 5
+"""Number of steps between the knots of the space-time program."""
+
+
+def needed_cops(robot: PlannedRobot, plan: Result) -> tuple[dict, dict, dict]:
+    """Motions, COP and margins of the first and the last space-time motion of a plan.
+
+    By label: "rigid" and "before" are the first motion, with a rigid and with the
+    deformed skin; "after" is the last one with the deformed skin.
+    """
+    contact = plan.data.stage_contact.values > 0
+    motions, cops, margins = {}, {}, {}
+    last = f"space-time {plan.metrics['iterations']}"
+    for label, stage in (("before", "space-time 1"), ("after", last)):
+        motions[label] = stage_motion(robot, plan, stage)
+        influence = skin_influence(robot, plan, motions[label])
+        cops[label] = needed_cop(robot, motions[label], influence)
+    cops["rigid"] = needed_cop(robot, motions["before"])
+    for label, cop in cops.items():
+        q = motions["after" if label == "after" else "before"][0]
+        margins[label] = needed_margin(robot, q, contact, cop)
+    return motions, cops, margins
+
+
+def margin_facts(margins: np.ndarray) -> dict[str, float]:
+    """Least margins [mm] and numbers of steps outside, at all steps and at knots."""
+    knots = margins[::KNOT]
+    return {
+        "least_margin_at_knots_mm": 1e3 * float(np.nanmin(knots)),
+        "knots_outside": int((knots < 0).sum()),
+        "knots": len(knots),
+        "least_margin_mm": 1e3 * float(np.nanmin(margins)),
+        "frames_outside": int((margins < 0).sum()),
+        "frames": len(margins),
+    }
 
 
 def needed_wrench(

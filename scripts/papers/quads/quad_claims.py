@@ -1,0 +1,358 @@
+"""Three claims of the paper over variants of a robot, by experiment design.
+
+python scripts/papers/quads/quad_claims.py -o out/claims
+python scripts/papers/quads/quad_claims.py -o out/claims --rows today all
+python scripts/papers/quads/quad_claims.py -o out/beetle --model beetle --motion walk \
+    --claims c
+
+(a) a motion planned without the skin, or without its deformation, fails on the robot;
+(b) the COP leaves its polygon before the plan knows the deformation, and not after it;
+(c) a plan from kinematics alone is shaky and steps back.
+
+Six things that might bring them about are varied (FACTORS) in eight runs of a 2^(6-3)
+design, of which one is today's robot, and in the corner where all are on. Rows that are
+in the folder are taken from it. Prints a table in Markdown, the main effects and one
+JSON object; writes quad_claims.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from quad_kinematic import kinematic_result, plan_kinematic, step_back
+from quad_trot import TROT, margin_facts, needed_cops
+from quad_variant import unbraced_share, variant
+
+from drakebots.cli.output import one_line_errors, plain
+from drakebots.core.errors import DrakebotsError
+from drakebots.core.files import replacing
+from drakebots.plots import save
+from drakebots.results import Result, load_result
+from drakebots.robots import quads
+from drakebots.robots.quads.motion import MotionInput
+from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.space_time import plan_space_time
+
+FACTORS = {
+    "flesh": "the trunk's skin is glued below UNBRACED only, and 0.1 MPa far from glue",
+    "soles": "soles of half the length and width",
+    "flight": "a trot with a duty factor of 0.46, not 0.54",
+    "straight": "the requested COM goes straight on, not by its ZMP",
+    "servo": "servos of 13 N m/rad, not 40",
+    "plain": "servos get the planned angles as they are, not moved by their sag",
+}
+
+UNBRACED = {"monster": 0.34, "beetle": 0.24}
+"""Height above which the trunk's skin is not glued [m]; so 35 and 30 % of the skin's
+mass are further than 50 mm from glue (13 and 15 % before)."""
+
+PLAYS = {
+    "ours": "planned with the skin",
+    "mass": "with its mass only",
+    "bare": "without skin",
+    "kinematic": "from kinematics alone",
+}
+"""Plans by name; all are played with the skin."""
+
+MOTIONS = {"trot": TROT, "walk": {"motion": "walk"}}
+
+
+def design() -> dict[str, tuple[str, ...]]:
+    """Names of the rows, and which factors are on: D = -AB, E = -AC, F = -BC."""
+    rows = {}
+    for a, b, c in itertools.product((-1, 1), repeat=3):
+        levels = (a, b, c, -a * b, -a * c, -b * c)
+        on = tuple(name for name, level in zip(FACTORS, levels) if level > 0)
+        rows["+".join(on) or "today"] = on
+    return rows | {"all": tuple(FACTORS)}
+
+
+class Row:
+    """One robot and motion of the design.
+
+    Args:
+        model: name of the robot.
+        motion: one of MOTIONS.
+        on: the factors that are on.
+        folder: folder of its robot, plans and runs.
+    """
+
+    def __init__(self, model: str, motion: str, on: Sequence[str], folder: Path):
+        self.model, self.motion, self.on, self.folder = model, motion, on, folder
+
+    @cached_property
+    def robot(self) -> PlannedRobot:
+        path = variant(
+            self.model,
+            self.folder / "robot",
+            soles=0.5 if "soles" in self.on else 1.0,
+            servo=13.0 if "servo" in self.on else None,
+            unbraced=UNBRACED[self.model] if "flesh" in self.on else None,
+        )
+        return load_planned(path)
+
+    @cached_property
+    def problem(self) -> quads.Alternation:
+        """The alternation that plans with the skin."""
+        options = dict(MOTIONS[self.motion])
+        if "flight" in self.on:
+            options["more"] = {"duty": 0.46}
+        found = quads.Problem(**options).alternation(self.robot)
+        if "straight" in self.on:
+            found = replace(found, motion=straight_com(found.motion))
+        return found
+
+    def plan(self, name: str) -> Result:
+        """A plan of PLAYS, taken from the folder if it is there."""
+        path = self.folder / f"{name}.nc"
+        if path.is_file():
+            return load_result(path)
+        if name == "ours":
+            plan = quads.alternate(self.problem)
+        elif name == "kinematic":
+            solved = plan_kinematic(self.problem.program())
+            plan = kinematic_result(self.robot, solved)
+        else:
+            bare = replace(self.problem, ignore_skin=name == "bare")
+            plan = plan_space_time(bare.program(stiff=False)).result()
+        plan.save(path)
+        return plan
+
+    def play(self, name: str) -> dict[str, object]:
+        """How a plan goes on the robot with its skin."""
+        try:
+            plan = self.plan(name)
+        except DrakebotsError as error:
+            return {"refused": str(error)}
+        out = {"plan": str(plan.verdict), "message": plan.message}
+        whole = len(plan.data.time) == len(self.problem.motion)
+        if name == "ours":
+            out |= {k: plan.metrics[k] for k in ("iterations", "difference")}
+            out["cop_dropped"] = plan.metrics["stages"][-1]["frames_cop_dropped"]
+        if not whole:
+            return out
+        path = self.folder / f"{name}_played.nc"
+        if path.is_file():
+            run = load_result(path)
+        else:
+            model = str(self.robot.skinned.model.path)
+            plain = "plain" in self.on
+            run = quads.track(quads.Tracking(plan, model=model, plain_angles=plain))
+            run.save(path)
+        m = run.metrics
+        return out | {
+            "fell": run.message if "fell" in run.message else "",
+            "share": m["distance_m"] / m["planned_distance_m"],
+            "roll_deg": m["roll_range_deg"],
+            "planned_roll_deg": m["planned_roll_range_deg"],
+            "step_back_mm": 1e3 * step_back(run),
+            "least_cop_margin_mm": 1e3 * m["least_cop_margin_m"],
+        }
+
+    def cop(self) -> dict[str, object]:
+        """Margins of the COP that the first and the last motion need."""
+        plan = self.plan("ours")
+        if "stage_contact" not in plan.data:
+            return {}
+        margins = needed_cops(self.robot, plan)[2]
+        return {label: margin_facts(m) for label, m in margins.items()}
+
+    def facts(self, claims: str) -> dict[str, object]:
+        """All numbers of the row."""
+        names = ["ours", *(["mass", "bare"] if "a" in claims else [])]
+        names += ["kinematic"] if "c" in claims else []
+        skinned = self.robot.skinned
+        out: dict[str, object] = {
+            "on": list(self.on),
+            "mass_kg": self.robot.mass,
+            "unbraced_share": unbraced_share(skinned),
+        }
+        out |= {name: self.play(name) for name in names}
+        if "b" in claims and "refused" not in out["ours"]:
+            out["cop"] = self.cop()
+        return out
+
+
+def straight_com(motion: MotionInput) -> MotionInput:
+    """The motion with a COM that goes from its start to its end at constant speed."""
+    share = np.linspace(0, 1, len(motion))[:, None]
+    com = motion.com[0] + share * (motion.com[-1] - motion.com[0])
+    return replace(motion, com=com)
+
+
+# --- what came of it ---------------------------------------------------------
+
+HEAD = {
+    "row": "on",
+    "far": "skin far from glue",
+    "ours": "planned with the skin",
+    "mass": "with its mass only",
+    "bare": "without skin",
+    "kinematic": "kinematic",
+    "cop": "COP before, after [mm]",
+    "roll": "roll, ours, kinematic [degrees]",
+    "back": "step back, ours, kinematic [mm]",
+}
+
+
+def table(rows: Mapping[str, Mapping]) -> list[str]:
+    """The rows in Markdown; shares are distances over the planned ones."""
+    lines = [f"| {' | '.join(HEAD.values())} |", "| --- " * len(HEAD) + "|"]
+    for name, row in rows.items():
+        plays = [_word(row.get(play, {})) for play in PLAYS]
+        margins = [row.get("cop", {}).get(k, {}) for k in ("before", "after")]
+        pairs = [
+            ", ".join(_number(m.get("least_margin_mm"), 1) for m in margins),
+            *(
+                ", ".join(
+                    _number(row.get(play, {}).get(key), digits)
+                    for play in ("ours", "kinematic")
+                )
+                for key, digits in (("roll_deg", 1), ("step_back_mm", 1))
+            ),
+        ]
+        cells = [name, f"{100 * row['unbraced_share']:.0f} %", *plays, *pairs]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _word(play: Mapping) -> str:
+    """The share of a play, or why there is none."""
+    if not play:
+        return "-"
+    if "share" not in play:
+        return "refused" if "refused" in play else "no plan"
+    late = " (failed)" if play["plan"] != "success" else ""
+    if play["fell"]:
+        return f"**falls**{play['fell'].rpartition(' at')[2]}{late}"
+    return f"{play['share']:.3f}{late}"
+
+
+RESPONSES = {
+    "share, ours": lambda r: _stood(r["ours"]),
+    "share, mass only": lambda r: _stood(r["mass"]),
+    "share, without skin": lambda r: _stood(r["bare"]),
+    "share, kinematic": lambda r: _stood(r["kinematic"]),
+    "COP before [mm]": lambda r: r["cop"]["before"]["least_margin_mm"],
+    "COP after [mm]": lambda r: r["cop"]["after"]["least_margin_mm"],
+}
+
+
+def _stood(play: Mapping) -> float:
+    """Share of the distance; none for a fall."""
+    return 0.0 if play["fell"] else play["share"]
+
+
+def effects(rows: Mapping[str, Mapping]) -> dict[str, dict[str, float]]:
+    """Means with a factor on less those with it off, over rows of the design that have
+    the number; no effect where a level has none."""
+    found: dict[str, dict[str, float]] = {}
+    for response, of in RESPONSES.items():
+        values = {}
+        for name, row in rows.items():
+            try:
+                values[name] = of(row) if name != "all" else None
+            except KeyError:
+                continue
+        for factor in FACTORS:
+            parts = [
+                [v for n, v in values.items() if v is not None and (factor in n) == on]
+                for on in (True, False)
+            ]
+            if all(parts):
+                effect = float(np.mean(parts[0]) - np.mean(parts[1]))
+                found.setdefault(response, {})[factor] = effect
+    return found
+
+
+def draw(rows: Mapping[str, Mapping]) -> Figure:
+    """Shares, COP margins, roll and steps back: a line a row."""
+    figure = Figure(figsize=(13, 1.6 + 0.5 * len(rows)), layout="constrained")
+    share, cop, roll, back = figure.subplots(1, 4, sharey=True)
+    at = np.arange(len(rows))
+    colours = dict(zip(PLAYS, ("#2a9d3f", "#2b6cb0", "#d97706", "#c1121f")))
+    for k, (play, text) in enumerate(PLAYS.items()):
+        y = at + 0.16 * (k - 1.5)
+        plays = [row.get(play, {}) for row in rows.values()]
+        for axes, key in ((share, "share"), (roll, "roll_deg"), (back, "step_back_mm")):
+            x = np.array([one.get(key, np.nan) for one in plays], float)
+            fell = np.array([bool(one.get("fell")) for one in plays])
+            style = {"color": colours[play], "linestyle": "none", "markersize": 6}
+            axes.plot(x[~fell], y[~fell], marker="o", label=text, **style)
+            axes.plot(x[fell], y[fell], marker="x", markeredgewidth=2, **style)
+    for label, marker in (("before", "x"), ("after", "o")):
+        x = [
+            row.get("cop", {}).get(label, {}).get("least_margin_mm", np.nan)
+            for row in rows.values()
+        ]
+        cop.plot(x, at, marker, color="#444444", label=label)
+    cop.legend(loc="lower right", fontsize=8)
+    cop.axvline(0, color="#c1121f", linewidth=1)
+    share.axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
+    share.set_yticks(at, [name.replace("+", ", ") for name in rows])
+    share.invert_yaxis()
+    for axes, text in (
+        (share, "distance over the planned one\n(x: falls)"),
+        (cop, "least COP margin [mm]"),
+        (roll, "range of roll [degrees]"),
+        (back, "largest step back [mm]"),
+    ):
+        axes.set_xlabel(text)
+        axes.grid(axis="y", color="#eeeeee")
+    handles, labels = share.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the rows; prints the table and one JSON object, and returns it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="\n".join(f"{name:10} {text}" for name, text in FACTORS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    rows = design()
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/claims"))
+    parser.add_argument("--model", choices=UNBRACED, default="monster")
+    parser.add_argument("--motion", choices=MOTIONS, default="trot")
+    parser.add_argument("--rows", nargs="+", choices=rows, default=list(rows))
+    parser.add_argument("--claims", default="abc", help="letters of a, b, c")
+    args = parser.parse_args(argv)
+    found: dict[str, dict] = {}
+    for name in args.rows:
+        folder = args.output / name
+        kept = folder / "row.json"
+        if not kept.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            facts = Row(args.model, args.motion, rows[name], folder).facts(args.claims)
+            with replacing(kept) as part:
+                part.write_text(json.dumps(plain(facts)))
+        found[name] = json.loads(kept.read_text())
+        print(table({name: found[name]})[-1], flush=True)
+    print("", *table(found), "", sep="\n")
+    moved = effects(found)
+    for response, by_factor in moved.items():
+        words = ", ".join(f"{k} {v:+.3g}" for k, v in by_factor.items())
+        print(f"effects on {response}: {words}")
+    print(save(draw(found), args.output / "quad_claims.png"))
+    result = {"model": args.model, "motion": args.motion, "rows": found}
+    result["effects"] = moved
+    print(json.dumps(plain(result)))
+    return result
+
+
+if __name__ == "__main__":
+    with one_line_errors("quad_claims"):
+        main()
