@@ -23,7 +23,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow"
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

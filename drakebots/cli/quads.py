@@ -101,7 +101,7 @@ def _track(args: argparse.Namespace) -> int:
 
 
 QUAD_TRACK = Variant(
-    "track a plan of a skinned robot open loop, on compliant ground",
+    "track a plan of a skinned robot, on compliant ground",
     "drakebots track plan.nc -o track.nc",
     _track_arguments,
     _track,

@@ -1,10 +1,12 @@
-"""Replays the plans of skinned quad-robots open loop, as planned and disturbed.
+"""Replays the plans of skinned quad-robots, as planned and disturbed.
 
 python scripts/bench/quad_replays.py                         # all motions, all changes
+python scripts/bench/quad_replays.py --imu                   # swinging feet held level
 python scripts/bench/quad_replays.py --motions trot --only planned "three cycles"
 python scripts/bench/quad_replays.py --plans out             # keep plans, take old ones
 
-Each plan is tracked with its robot's own motors: as it is, and with friction and the
+Each plan is tracked with its robot's own motors, open loop or with the body's attitude
+known to the swinging feet (`--imu`): as it is, and with friction and the
 skin's modulus 20 % lower and higher, from 5 mm higher, rolled by 2 degrees, and three
 cycles in a row. The share is the distance over the planned one, of all cycles; a run
 falls when it tips by 45 degrees or sinks to half the height. A row a run, and one JSON
@@ -86,7 +88,9 @@ def planned(name: str, folder: Path) -> Result:
     return load_result(path)
 
 
-def replays(plan: Result, changes: Sequence[str]) -> Iterator[tuple[str, Result]]:
+def replays(
+    plan: Result, changes: Sequence[str], *, imu: bool = False
+) -> Iterator[tuple[str, Result]]:
     """Runs of a plan, one a change."""
     for change in changes:
         options = dict(CHANGES[change])
@@ -94,13 +98,15 @@ def replays(plan: Result, changes: Sequence[str]) -> Iterator[tuple[str, Result]
         with tempfile.TemporaryDirectory() as folder:
             if factor is not None:
                 options["model"] = other_modulus(plan.model, factor, Path(folder))
-            yield change, quads.track(quads.Tracking(plan, **options))
+            yield change, quads.track(quads.Tracking(plan, imu=imu, **options))
 
 
 def replay_figures(
     motions: Sequence[str] = tuple(MOTIONS),
     changes: Sequence[str] = tuple(CHANGES),
     folder: Path | None = None,
+    *,
+    imu: bool = False,
 ) -> dict[str, tuple[float, str, float]]:
     """Prints a row a run; {name: (value, unit, target)} over all of them."""
     shares, falls = [], 0
@@ -111,7 +117,7 @@ def replay_figures(
                 shares.append(0.0)
                 print(f"{name:12} no plan: {plan.message}", flush=True)
                 continue
-            for change, run in replays(plan, changes):
+            for change, run in replays(plan, changes, imu=imu):
                 m = run.metrics
                 fell = run.message.startswith("fell")
                 falls += fell
@@ -134,11 +140,14 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--motions", nargs="+", choices=MOTIONS, default=list(MOTIONS))
     parser.add_argument("--only", nargs="+", choices=CHANGES, default=list(CHANGES))
+    parser.add_argument(
+        "--imu", action="store_true", help="swinging feet know the body's attitude"
+    )
     parser.add_argument("--plans", type=Path, help="folder of the plans")
     args = parser.parse_args(argv)
     if args.plans is not None:
         args.plans.mkdir(parents=True, exist_ok=True)
-    found = replay_figures(args.motions, args.only, args.plans)
+    found = replay_figures(args.motions, args.only, args.plans, imu=args.imu)
     keys = ("value", "unit", "target")
     result = {name: dict(zip(keys, row)) for name, row in found.items()}
     print(json.dumps(plain(result)))

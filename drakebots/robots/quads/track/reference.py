@@ -1,6 +1,6 @@
 """The problem, the reference and the evaluation of tracking runs.
 
-:class:`OpenLoop` has what all tracking problems share, :class:`Reference` is the motion
+:class:`Playback` has what all tracking problems share, :class:`Reference` is the motion
 of a stored plan, :class:`FallDetector` watches poses during the run, and
 :func:`evaluate` adds tilt, centre of pressure (COP) and a summary to its record.
 
@@ -42,8 +42,8 @@ PERIODIC = ("joints", "cycle")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenLoop:
-    """A plan to track open loop.
+class Playback:
+    """A plan to play with its robot.
 
     Attributes:
         plan: result of `drakebots plan`.
@@ -143,6 +143,12 @@ class Reference:
         if self.periodic and time > end * (1 + 1e-12):
             time = time % end
         return int(np.argmin(np.abs(self.times - time)))
+
+    def cycle(self, time: float) -> int:
+        """Number of whole cycles that have passed at a time [s]."""
+        end = self.times[-1]
+        later = self.periodic and time > end * (1 + 1e-12)
+        return int(time // end) if later else 0
 
 
 def servo_targets(

@@ -48,14 +48,14 @@ from drakebots.results import Result
 from drakebots.robots.quads.robot import PlannedRobot
 from drakebots.robots.quads.track.reference import (
     FallDetector,
-    OpenLoop,
+    Playback,
     evaluate,
     judged,
 )
 
 
 @dataclass(frozen=True)
-class SapTracking(OpenLoop):
+class SapTracking(Playback):
     """A plan to track with the skeleton in SAP, under the recorded forces of the skin.
 
     Attributes:

@@ -1,10 +1,12 @@
-"""Tracks a plan open loop: servos, skin and a compliant ground.
+"""Tracks a plan: servos, skin and a compliant ground.
 
-    result = track(Tracking(load_result("plan.nc")))
+    result = track(Tracking(load_result("plan.nc")))            # open loop
+    result = track(Tracking(load_result("plan.nc"), imu=True))  # swinging feet level
 
 The joint angles of the plan, moved by the sag of the servos, are the targets of the
-servos, within their effort limits; nothing measures the body. Time steps are those of
-the coupled simulation with compliant contact points under friction
+servos, within their effort limits. Nothing measures the body, unless an IMU tells its
+attitude to the swinging feet (:mod:`drakebots.robots.quads.track.swing`). Time steps
+are those of the coupled simulation with compliant contact points under friction
 (:mod:`drakebots.skin.frame.laws`), not the planner's, and there is no contact schedule:
 feet land when they reach the ground.
 """
@@ -21,6 +23,7 @@ from drakebots.core.checks import (
     check,
     check_log,
     finite,
+    flag,
     non_negative,
     positive,
     whole,
@@ -32,12 +35,13 @@ from drakebots.results import Result
 from drakebots.robots.quads.robot import moving_state
 from drakebots.robots.quads.track.reference import (
     FallDetector,
-    OpenLoop,
+    Playback,
     evaluate,
     judged,
     patch_positions,
 )
 from drakebots.robots.quads.track.sap import SapTracking, track_sap
+from drakebots.robots.quads.track.swing import LevelSwing
 from drakebots.skin import SkinRecord
 from drakebots.skin.frame import (
     CoupledResult,
@@ -52,7 +56,7 @@ SUBSTEPS = 4
 
 
 @dataclass(frozen=True)
-class Tracking(OpenLoop):
+class Tracking(Playback):
     """A plan to track with the skinned robot on compliant ground.
 
     Attributes:
@@ -60,6 +64,8 @@ class Tracking(OpenLoop):
         start_height: height above the plan's first pose at which the robot starts [m].
         start_roll: angle by which it starts rolled about its own forward axis [rad],
             just as high as keeps its patches where the lowest one was, or above.
+        imu: whether an inertial measurement unit tells the body's attitude, so that
+            swinging feet land where the plan has them though the body is turned.
         settle: time for which the last pose is held [s].
         time_step: time step of the simulation [s].
         damping: damping of the ground at each contact point [N s/m].
@@ -70,6 +76,7 @@ class Tracking(OpenLoop):
     cycles: int = 1
     start_height: float = 0.0
     start_roll: float = 0.0
+    imu: bool = False
     settle: float = 0.0
     time_step: float = 5e-3
     damping: float = 50.0
@@ -87,6 +94,7 @@ class Tracking(OpenLoop):
         )
         check(self, "", time_step=positive("s"), skin_period=positive("s"))
         check(self, "", start_height=non_negative("m"), start_roll=finite("rad"))
+        check(self, "", imu=flag())
         check_log(self.cycles + self.settle, self.time_step)
         self.ground  # noqa: B018 - checks its numbers
 
@@ -108,7 +116,7 @@ class Tracking(OpenLoop):
 def track(
     problem: Tracking | SapTracking, *, progress: Progress | None = None
 ) -> Result:
-    """Tracks a plan open loop; a run that is cut short returns what it reached.
+    """Tracks a plan; a run that is cut short returns what it reached.
 
     Args:
         problem: the plan to track, with the skinned robot or with its skeleton in
@@ -137,6 +145,7 @@ def track(
     record = SkinRecord(robot.skinned, stepper.whole, problem.skin_period)
     record.add(state, reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
+    level = LevelSwing(robot, reference) if problem.imu else None
     loaded = clock.perf_counter() - began
     cycles = problem.cycles if reference.periodic else 1
     duration = cycles * float(reference.times[-1]) + problem.settle
@@ -146,6 +155,9 @@ def track(
     def advance(k: int) -> Stop | None:
         nonlocal state
         target, speed = reference.at(k * dt)
+        if level is not None:
+            turned = level.attitude(state.q)
+            target = target + level.correction(k * dt, turned, dt)
         servo = robot.skinned.servo(target, speed if problem.feedforward else None)
         result = stepper.step(state, servo)
         if not result.converged:

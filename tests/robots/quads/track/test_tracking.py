@@ -9,7 +9,9 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
+from pydrake.math import RotationMatrix
 from quad_kinematic import step_back
+from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
@@ -31,6 +33,7 @@ from drakebots.robots.quads.track.servo_file import (
     servo_table,
     write_servos,
 )
+from drakebots.robots.quads.track.swing import LevelSwing
 from drakebots.robots.quads.track.tracking import Tracking, start_positions, track
 from drakebots.skin.file import ServoGains
 from tests.helpers.result_samples import make
@@ -167,6 +170,80 @@ def test_a_disturbed_start(plan, robot):
     assert np.isclose(euler[1, 5] - euler[0, 5], np.radians(2.0))
     low = [patch_positions(robot, row[None])[0, :, 2].min() for row in (q[0], rolled)]
     assert np.isclose(low[0], low[1], atol=1e-9)
+
+
+def lifted_foot(robot, positions):
+    """Middle of the foot that is lifted, from the base, in the world's directions."""
+    patches = patch_positions(robot, positions[None])[0]
+    return patches[:5].mean(axis=0) - positions[4:7]
+
+
+@pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+def test_a_swinging_foot_keeps_its_place_though_the_body_turns(plan, robot, axis):
+    """Of 3 degrees one part in ten is left, nearly all of it of second order; legs
+    that stand hold their angles."""
+    level = LevelSwing(robot, plan_reference(plan, robot))
+    q = plan.data.position.values[level.reference.row(0.5)]
+    turned = q.copy()
+    turn = Rotation.from_rotvec(np.radians(3.0) * np.array(axis))
+    was = Rotation.from_quat(q[[1, 2, 3, 0]])
+    turned[:4] = (turn * was).as_quat()[[3, 0, 1, 2]]
+    still = LevelSwing(robot, level.reference)
+    dq = level.correction(0.5, level.attitude(turned), 1.0)
+    plant, moved = robot.skinned.plant, turned.copy()
+    for name, by in zip(robot.skinned.joints, dq):
+        moved[plant.GetJointByName(name).position_start()] += by
+    place = lifted_foot(robot, q)
+    off = [np.linalg.norm(lifted_foot(robot, x) - place) for x in (moved, turned)]
+    assert off[1] > 2e-3 and off[0] < 0.1 * off[1]
+    own = [name.startswith("fl") for name in robot.skinned.joints]
+    assert not dq[~np.array(own)].any()
+    assert not still.correction(0.1, level.attitude(turned), 1.0).any()
+    assert np.abs(still.correction(0.5, level.attitude(q), 1.0)).max() < 1e-12
+
+
+def test_a_foot_that_has_landed_is_drawn_back_slowly(plan, robot):
+    """Within 0.2 s to 1/e, where a swinging foot goes to its place in 15 ms."""
+    level = LevelSwing(robot, plan_reference(plan, robot))
+    R_WB = RotationMatrix.MakeXRotation(np.radians(3.0))
+    for t in np.arange(0.45, 0.5, 5e-3):
+        level.correction(t, R_WB, 5e-3)
+    up = level.dp[0].copy()
+    level.correction(0.5, R_WB, 1.0)
+    assert np.allclose(up, level.dp[0] * (1 - np.exp(-50 / 15)), rtol=0.1)
+    up, down = level.dp[0].copy(), float(level.reference.times[-1])
+    for _ in range(40):
+        level.correction(down, R_WB, 5e-3)
+    assert np.allclose(level.dp[0], up / np.e, rtol=1e-6)
+
+
+def test_a_turn_goes_on_from_cycle_to_cycle(plan, robot):
+    """The body is level where the plan, repeated, has turned it by as much again."""
+    once = plan_reference(plan, robot)
+    q, turn = once.q.copy(), np.radians(8.0)
+    angle = np.linspace(0.0, turn, len(q)) / 2
+    q[:, :4] = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=1)
+    level = LevelSwing(robot, replace(once, q=q, periodic=True))
+    end = float(once.times[-1])
+    for time, yaw in (
+        (end, turn),
+        (end + 0.5, 1.5 * turn),
+        (2 * end + 0.5, 2.5 * turn),
+    ):
+        R_WD = level.planned_attitude(time).matrix()
+        assert np.allclose(np.arctan2(R_WD[1, 0], R_WD[0, 0]), yaw, atol=0.01 * turn)
+
+
+@pytest.mark.long
+def test_a_foot_swings_higher_over_soft_ground(plan, robot):
+    """The body sinks towards the lifted foot; told of it, the leg draws it up."""
+
+    def low(**options):
+        run = track(Tracking(plan, stiffness=1e3, **options))
+        middle = np.abs(run.data.time.values - 0.5) < 0.05
+        return run.data.patch_position.values[middle, :5, 2].min()
+
+    assert low(imu=True) > low() + 1e-3
 
 
 def test_joints_of_a_periodic_motion_repeat(plan, robot):
