@@ -1,7 +1,7 @@
 """Three claims of the paper over variants of a robot, by experiment design.
 
 python scripts/papers/quads/quad_claims.py -o out/claims
-python scripts/papers/quads/quad_claims.py -o out/claims --rows today all
+python scripts/papers/quads/quad_claims.py -o out/claims --rows today --cycles 3
 python scripts/papers/quads/quad_claims.py -o out/beetle --model beetle --motion walk \
     --claims c
 
@@ -28,8 +28,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from quad_kinematic import kinematic_result, plan_kinematic, step_back
-from quad_trot import TROT, margin_facts, needed_cops
+from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
+from scipy.ndimage import minimum_filter1d
 
 from drakebots.cli.output import one_line_errors, plain
 from drakebots.core.errors import DrakebotsError
@@ -83,10 +84,14 @@ class Row:
         motion: one of MOTIONS.
         on: the factors that are on.
         folder: folder of its robot, plans and runs.
+        cycles: number of cycles to play.
     """
 
-    def __init__(self, model: str, motion: str, on: Sequence[str], folder: Path):
+    def __init__(
+        self, model: str, motion: str, on: Sequence[str], folder: Path, cycles: int = 1
+    ):
         self.model, self.motion, self.on, self.folder = model, motion, on, folder
+        self.cycles = cycles
 
     @cached_property
     def robot(self) -> PlannedRobot:
@@ -139,13 +144,20 @@ class Row:
             out["cop_dropped"] = plan.metrics["stages"][-1]["frames_cop_dropped"]
         if not whole:
             return out
-        path = self.folder / f"{name}_played.nc"
+        path = self.folder / f"{name}_played{_times(self.cycles)}.nc"
         if path.is_file():
             run = load_result(path)
         else:
-            model = str(self.robot.skinned.model.path)
-            plain = "plain" in self.on
-            run = quads.track(quads.Tracking(plan, model=model, plain_angles=plain))
+            if self.cycles > 1 and "period" not in plan.metrics:
+                period = {"period": self.problem.motion.period or "none"}
+                plan = replace(plan, metrics={**plan.metrics, **period})
+            problem = quads.Tracking(
+                plan,
+                model=str(self.robot.skinned.model.path),
+                plain_angles="plain" in self.on,
+                cycles=self.cycles,
+            )
+            run = quads.track(problem)
             run.save(path)
         m = run.metrics
         return out | {
@@ -158,12 +170,25 @@ class Row:
         }
 
     def cop(self) -> dict[str, object]:
-        """Margins of the COP that the first and the last motion need."""
+        """Margins of the COP that the first and the last motion need, away from steps
+        in flight, and how far the deformation moves the first one's COP."""
         plan = self.plan("ours")
         if "stage_contact" not in plan.data:
             return {}
-        margins = needed_cops(self.robot, plan)[2]
-        return {label: margin_facts(m) for label, m in margins.items()}
+        _, cops, margins = needed_cops(self.robot, plan)
+        # Forces are averaged over a knot; by flight they are of flight in part.
+        down = plan.data.stage_contact.values.any(axis=1)
+        near = minimum_filter1d(down, KNOT, mode="nearest")
+        out: dict[str, object] = {
+            label: margin_facts(np.where(near, m, np.nan))
+            for label, m in margins.items()
+        }
+        moved = 1e3 * np.linalg.norm(cops["before"] - cops["rigid"], axis=1)[near]
+        out |= {"moved_mm": np.median(moved), "moved_most_mm": moved.max()}
+        if not near.all():
+            by = {k: 1e3 * np.nanmin(m[~near]) for k, m in margins.items()}
+            out["by_flight_mm"] = by
+        return out
 
     def facts(self, claims: str) -> dict[str, object]:
         """All numbers of the row."""
@@ -179,6 +204,11 @@ class Row:
         if "b" in claims and "refused" not in out["ours"]:
             out["cop"] = self.cop()
         return out
+
+
+def _times(cycles: int) -> str:
+    """What the names of files of more than one cycle end in."""
+    return "" if cycles == 1 else f"_{cycles}"
 
 
 def straight_com(motion: MotionInput) -> MotionInput:
@@ -197,7 +227,7 @@ HEAD = {
     "mass": "with its mass only",
     "bare": "without skin",
     "kinematic": "kinematic",
-    "cop": "COP before, after [mm]",
+    "cop": "COP before, after, moved [mm]",
     "roll": "roll, ours, kinematic [degrees]",
     "back": "step back, ours, kinematic [mm]",
 }
@@ -208,9 +238,12 @@ def table(rows: Mapping[str, Mapping]) -> list[str]:
     lines = [f"| {' | '.join(HEAD.values())} |", "| --- " * len(HEAD) + "|"]
     for name, row in rows.items():
         plays = [_word(row.get(play, {})) for play in PLAYS]
-        margins = [row.get("cop", {}).get(k, {}) for k in ("before", "after")]
+        cop = row.get("cop", {})
+        margins = [
+            cop.get(k, {}).get("least_margin_mm") for k in ("before", "after")
+        ] + [cop.get("moved_mm")]
         pairs = [
-            ", ".join(_number(m.get("least_margin_mm"), 1) for m in margins),
+            ", ".join(_number(m, 1) for m in margins),
             *(
                 ", ".join(
                     _number(row.get(play, {}).get(key), digits)
@@ -246,6 +279,7 @@ RESPONSES = {
     "share, without skin": lambda r: _stood(r["bare"]),
     "share, kinematic": lambda r: _stood(r["kinematic"]),
     "COP before [mm]": lambda r: r["cop"]["before"]["least_margin_mm"],
+    "COP moved by the skin [mm]": lambda r: r["cop"]["moved_mm"],
     "COP after [mm]": lambda r: r["cop"]["after"]["least_margin_mm"],
 }
 
@@ -329,14 +363,16 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--motion", choices=MOTIONS, default="trot")
     parser.add_argument("--rows", nargs="+", choices=rows, default=list(rows))
     parser.add_argument("--claims", default="abc", help="letters of a, b, c")
+    parser.add_argument("--cycles", type=int, default=1, help="cycles to play")
     args = parser.parse_args(argv)
     found: dict[str, dict] = {}
     for name in args.rows:
         folder = args.output / name
-        kept = folder / "row.json"
+        kept = folder / f"row{_times(args.cycles)}.json"
         if not kept.is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            facts = Row(args.model, args.motion, rows[name], folder).facts(args.claims)
+            row = Row(args.model, args.motion, rows[name], folder, args.cycles)
+            facts = row.facts(args.claims)
             with replacing(kept) as part:
                 part.write_text(json.dumps(plain(facts)))
         found[name] = json.loads(kept.read_text())
@@ -346,8 +382,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
     for response, by_factor in moved.items():
         words = ", ".join(f"{k} {v:+.3g}" for k, v in by_factor.items())
         print(f"effects on {response}: {words}")
-    print(save(draw(found), args.output / "quad_claims.png"))
-    result = {"model": args.model, "motion": args.motion, "rows": found}
+    picture = args.output / f"quad_claims{_times(args.cycles)}.png"
+    print(save(draw(found), picture))
+    result = {"model": args.model, "motion": args.motion, "cycles": args.cycles}
+    result["rows"] = found
     result["effects"] = moved
     print(json.dumps(plain(result)))
     return result
