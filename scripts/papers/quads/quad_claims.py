@@ -157,7 +157,10 @@ class Row:
                 plain_angles="plain" in self.on,
                 cycles=self.cycles,
             )
-            run = quads.track(problem)
+            try:
+                run = quads.track(problem)
+            except DrakebotsError as error:
+                return out | {"refused": str(error)}
             run.save(path)
         m = run.metrics
         return out | {
