@@ -25,7 +25,10 @@ def test_design_is_orthogonal():
 def made_up(on, share: float) -> dict:
     played = {"plan": "success", "fell": "", "share": share}
     played |= {"roll_deg": 1.0, "step_back_mm": 0.5}
-    margins = {k: {"least_margin_mm": v} for k, v in (("before", -20), ("after", 1))}
+    margins = {
+        k: {"least_margin_mm": v}
+        for k, v in (("rigid", 2), ("before", -20), ("after", 1))
+    }
     margins["moved_mm"] = 12.0
     fall = played | {"fell": "fell: rolled by 46 degrees off the plan at 0.3 s"}
     fall |= {"plan": "failed"}
@@ -44,9 +47,9 @@ def test_effects_and_table(tmp_path, capsys):
     assert found["share, ours"] == pytest.approx(size)
     assert "share, without skin" not in found
     line = table({"today": rows["today"]})[-1]
-    falls = "**falls** 0.3 s (failed) | refused"
     assert line == (
-        f"| today | 35 % | 0.900 | {falls} | - | -20.0, 1.0, 12.0 | 1.0, - | 0.5, - |"
+        "| today | 35 % | 0.900 | **falls** 0.3 s (failed) | refused | - "
+        "| 2.0, -20.0, 1.0; 12.0 | 1.0, - | 0.5, - |"
     )
     # Rows in the folder are taken as they are.
     for name, row in rows.items():

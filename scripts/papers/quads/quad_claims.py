@@ -230,7 +230,7 @@ HEAD = {
     "mass": "with its mass only",
     "bare": "without skin",
     "kinematic": "kinematic",
-    "cop": "COP before, after, moved [mm]",
+    "cop": "COP rigid, before, after; moved [mm]",
     "roll": "roll, ours, kinematic [degrees]",
     "back": "step back, ours, kinematic [mm]",
 }
@@ -243,10 +243,11 @@ def table(rows: Mapping[str, Mapping]) -> list[str]:
         plays = [_word(row.get(play, {})) for play in PLAYS]
         cop = row.get("cop", {})
         margins = [
-            cop.get(k, {}).get("least_margin_mm") for k in ("before", "after")
+            cop.get(k, {}).get("least_margin_mm") for k in ("rigid", "before", "after")
         ] + [cop.get("moved_mm")]
+        words = [_number(m, 1) for m in margins]
         pairs = [
-            ", ".join(_number(m, 1) for m in margins),
+            f"{', '.join(words[:3])}; {words[3]}",
             *(
                 ", ".join(
                     _number(row.get(play, {}).get(key), digits)
