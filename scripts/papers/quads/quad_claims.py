@@ -45,7 +45,7 @@ from drakebots.robots.quads.space_time import plan_space_time
 FACTORS = {
     "flesh": "the trunk's skin is glued below UNBRACED only, and 0.1 MPa far from glue",
     "soles": "soles of half the length and width",
-    "flight": "a trot with a duty factor of 0.46, not 0.54",
+    "flight": "a trot with a duty factor of 0.46, not 0.54; nothing in a walk",
     "straight": "the requested COM goes straight on, not by its ZMP",
     "servo": "servos of 13 N m/rad, not 40",
     "plain": "servos get the planned angles as they are, not moved by their sag",
@@ -108,7 +108,7 @@ class Row:
     def problem(self) -> quads.Alternation:
         """The alternation that plans with the skin."""
         options = dict(MOTIONS[self.motion])
-        if "flight" in self.on:
+        if "flight" in self.on and self.motion == "trot":
             options["more"] = {"duty": 0.46}
         found = quads.Problem(**options).alternation(self.robot)
         if "straight" in self.on:
@@ -316,27 +316,30 @@ def effects(rows: Mapping[str, Mapping]) -> dict[str, dict[str, float]]:
 
 
 def draw(rows: Mapping[str, Mapping]) -> Figure:
-    """Shares, COP margins, roll and steps back: a line a row."""
-    figure = Figure(figsize=(13, 1.6 + 0.5 * len(rows)), layout="constrained")
-    share, cop, roll, back = figure.subplots(1, 4, sharey=True)
+    """Shares, COP margins and ranges of roll: a line a row."""
+    figure = Figure(figsize=(11, 1.6 + 0.5 * len(rows)), layout="constrained")
+    share, cop, roll = figure.subplots(1, 3, sharey=True)
     at = np.arange(len(rows))
     colours = dict(zip(PLAYS, ("#2a9d3f", "#2b6cb0", "#d97706", "#c1121f")))
     for k, (play, text) in enumerate(PLAYS.items()):
         y = at + 0.16 * (k - 1.5)
         plays = [row.get(play, {}) for row in rows.values()]
-        for axes, key in ((share, "share"), (roll, "roll_deg"), (back, "step_back_mm")):
+        for axes, key in ((share, "share"), (roll, "roll_deg")):
             x = np.array([one.get(key, np.nan) for one in plays], float)
             fell = np.array([bool(one.get("fell")) for one in plays])
             style = {"color": colours[play], "linestyle": "none", "markersize": 6}
             axes.plot(x[~fell], y[~fell], marker="o", label=text, **style)
             axes.plot(x[fell], y[fell], marker="x", markeredgewidth=2, **style)
-    for label, marker in (("before", "x"), ("after", "o")):
+    for label, marker, text in (
+        ("rigid", "|", "first motion, rigid skin"),
+        ("before", "x", "first motion"),
+        ("after", "o", "last motion"),
+    ):
         x = [
             row.get("cop", {}).get(label, {}).get("least_margin_mm", np.nan)
             for row in rows.values()
         ]
-        cop.plot(x, at, marker, color="#444444", label=label)
-    cop.legend(loc="lower right", fontsize=8)
+        cop.plot(x, at, marker, color="#444444", fillstyle="none", label=text)
     cop.axvline(0, color="#c1121f", linewidth=1)
     share.axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
     share.set_yticks(at, [name.replace("+", ", ") for name in rows])
@@ -345,12 +348,11 @@ def draw(rows: Mapping[str, Mapping]) -> Figure:
         (share, "distance over the planned one\n(x: falls)"),
         (cop, "least COP margin [mm]"),
         (roll, "range of roll [degrees]"),
-        (back, "largest step back [mm]"),
     ):
         axes.set_xlabel(text)
         axes.grid(axis="y", color="#eeeeee")
-    handles, labels = share.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    lines = [*share.get_legend_handles_labels()[0], *cop.get_legend_handles_labels()[0]]
+    figure.legend(handles=lines, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
