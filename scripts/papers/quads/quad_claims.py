@@ -52,7 +52,7 @@ FACTORS = {
 }
 
 UNBRACED = {"monster": 0.34, "beetle": 0.24}
-"""Height above which the trunk's skin is not glued [m]; so 35 and 30 % of the skin's
+"""Height above which the trunk's skin is not glued [m]; so 35 and 31 % of the skin's
 mass are further than 50 mm from glue (13 and 15 % before)."""
 
 PLAYS = {
