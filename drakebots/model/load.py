@@ -173,6 +173,7 @@ def load(
         actuators=motors.actuators,
         poses=named.poses,
         closed=settled.positions,
+        followers=reading.followers,
         candidates=candidates,
         files=hashes,
         options=_recorded(given),

@@ -72,6 +72,7 @@ class Model:
             file leave them open, by joint [rad, m].
         candidates: what could be feet, best first; empty where feet are given by the
             file or the YAML beside it.
+        followers: joints that follow another (<mimic>), by name; the joint they follow.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
@@ -92,6 +93,7 @@ class Model:
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
+    followers: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 

@@ -87,7 +87,10 @@ class Shapes:
         uri, kind = self.uri(mesh), element.tag
         path = self.packages.find(uri)
         if path is None:
-            self.findings.note(f"a {kind} mesh is not found and left out", uri)
+            line = f"a {kind} mesh is not found and left out"
+            if uri.startswith(("package://", "model://")):
+                line += " (--package NAME=FOLDER says where a package is)"
+            self.findings.note(line, uri)
             return False
         try:
             if kind == "visual":

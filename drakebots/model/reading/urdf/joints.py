@@ -66,7 +66,7 @@ def _repair_limits(joint: ET.Element, findings: Findings) -> None:
 
 
 def repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
-    """Leaves out mimics without two joints of one degree of freedom."""
+    """Leaves out mimics that are not between two joints of one degree of freedom."""
     single = ("revolute", "continuous", "prismatic")
     names = {joint.get("name") for joint in joints if joint.get("type") in single}
     for joint in joints:
@@ -75,7 +75,8 @@ def repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
             continue
         if name not in names or mimic.get("joint") not in names - {name}:
             joint.remove(mimic)
-            findings.note("a <mimic> without two joints that move is left out", name)
+            line = "a <mimic> is left out, whose joints do not both exist and move"
+            findings.note(line, f"{name} ({mimic.get('joint')})")
 
 
 def repair_transmissions(

@@ -166,7 +166,18 @@ def test_a_mimic_needs_two_joints_that_move(read):
     )
     model, plant, _ = read(robot(link("a"), link("b"), link("c"), joints))
     assert plant.num_velocities() == 7
-    assert told(model, "<mimic>", "k")
+    assert told(model, "<mimic>", "k (j)")
+    assert not model.followers
+
+
+def test_a_mimic_is_told_and_kept(read):
+    """A joint that follows another: a coupler in Drake, and a note that says so."""
+    inside = '<mimic joint="j" multiplier="-2"/>'
+    joints = joint("j", "a", "b") + joint("k", "b", "c", inside=inside)
+    model, plant, _ = read(robot(link("a"), link("b"), link("c"), joints))
+    assert plant.num_constraints() == 1
+    assert model.followers == {"k": "j"}
+    assert told(model, "acts in simulations", "k (j)")
 
 
 def test_transmissions(read):
@@ -289,6 +300,7 @@ def test_a_texture_that_is_missing(read):
         (collision('<box size="0 1 1"/>'), "<box> without a size"),
         (collision('<cylinder radius="0" length="0"/>'), "<cylinder> without a size"),
         (visual('<mesh filename="gone.stl"/>'), "visual mesh is not found"),
+        (visual('<mesh filename="package://p/g.stl"/>'), "--package NAME=FOLDER"),
         (collision('<mesh filename="package://x/gone.obj"/>'), "package://x/gone.obj"),
     ],
 )
