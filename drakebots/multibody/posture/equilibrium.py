@@ -32,7 +32,8 @@ class Equilibrium:
         loads: vertical forces on the feet (nf,) [N].
         residual: largest force or torque that nothing holds, in units of the robot's
             weight, or weight times size.
-        weakest: name of the velocity whose row that is, as "FL_knee_w".
+        weakest: name of the velocity whose row that is: a joint as its file names it,
+            "FL_knee", or a direction of the base, "body_vz".
     """
 
     torques: np.ndarray
@@ -67,7 +68,9 @@ def equilibrium(stance: Stance) -> Equilibrium:
         rows = np.vstack([_HEAVY * A, np.eye(len(y))])
         y = lsq_linear(rows, [*(_HEAVY * goal), *(0.0 * y)], (least, most)).x
     left = np.abs(A @ y - goal)
-    names = plant.GetVelocityNames(always_add_suffix=False)
+    names = plant.GetVelocityNames(
+        add_model_instance_prefix=False, always_add_suffix=False
+    )
     return Equilibrium(
         torques=y[:nu] * motor,
         loads=y[nu : nu + nf] * weight,
