@@ -24,8 +24,9 @@ from drakebots.multibody import base_body
 from drakebots.robots.quads.robot import PlannedRobot, feet_kinematics, make_feet
 from drakebots.robots.quads.track.reference import Reference
 
-RISE = 0.015
-"""Time in which a swinging foot goes to its place, to 1/e [s]."""
+RISE = 0.05
+"""Time in which a swinging foot goes to its place, to 1/e [s]: in 0.015 s, an attitude
+that comes 10 ms late shakes the robot."""
 
 FADE = 0.2
 """Time in which the displacement of a standing foot fades, to 1/e [s]: a part of a
