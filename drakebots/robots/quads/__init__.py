@@ -9,8 +9,8 @@
 After "Computational Design of Skinned Quad-Robots", section 5: a space-time program
 plans the skeleton over knots (:mod:`space_time`), a step-by-step optimization (the
 paper: frame-by-frame) follows it with the skin (:mod:`frames`), and both alternate
-until they agree (:mod:`alternate`). Tracking is open loop, or knows of the body only
-its attitude, with other models of contact than the planners': the skinned robot on a
+until they agree (:mod:`alternate`). Tracking is open loop, or told the body's attitude
+by an IMU, with other models of contact than the planners': the skinned robot on a
 compliant ground, or its skeleton in Drake's SAP under the recorded forces of the skin.
 Requested motions come from :mod:`motion`.
 """

@@ -374,7 +374,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
     found: dict[str, dict] = {}
     for name in args.rows:
         folder = args.output / name
-        kept = folder / f"row{_times(args.cycles)}.json"
+        which = "" if args.claims == "abc" else f"_{args.claims}"
+        kept = folder / f"row{which}{_times(args.cycles)}.json"
         if not kept.is_file():
             folder.mkdir(parents=True, exist_ok=True)
             row = Row(args.model, args.motion, rows[name], folder, args.cycles)

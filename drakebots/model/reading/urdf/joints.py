@@ -75,7 +75,7 @@ def repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
             continue
         if name not in names or mimic.get("joint") not in names - {name}:
             joint.remove(mimic)
-            line = "a <mimic> is left out, whose joints do not both exist and move"
+            line = "a <mimic> of joints that do not both exist and move is left out"
             findings.note(line, f"{name} ({mimic.get('joint')})")
 
 

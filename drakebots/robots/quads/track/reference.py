@@ -128,10 +128,8 @@ class Reference:
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Targets and speeds (m,) at a time [s]; they repeat, or stay at the end."""
-        end = self.times[-1]
-        held = not self.periodic and time > end
-        if self.periodic:
-            time = time % end if time > end * (1 + 1e-12) else time
+        held = not self.periodic and time > self.times[-1]
+        time = time - self.cycle(time) * self.times[-1]
         rows = [
             np.array([np.interp(time, self.times, c) for c in x.T]) for x in self.joints
         ]
@@ -139,16 +137,14 @@ class Reference:
 
     def row(self, time: float) -> int:
         """Index of the step nearest to a time [s]."""
-        end = self.times[-1]
-        if self.periodic and time > end * (1 + 1e-12):
-            time = time % end
+        time = time - self.cycle(time) * self.times[-1]
         return int(np.argmin(np.abs(self.times - time)))
 
     def cycle(self, time: float) -> int:
-        """Number of whole cycles that have passed at a time [s]."""
-        end = self.times[-1]
-        later = self.periodic and time > end * (1 + 1e-12)
-        return int(time // end) if later else 0
+        """Number of whole cycles before a time [s]; a cycle's end is part of it."""
+        if not self.periodic:
+            return 0
+        return max(int(np.ceil(time / self.times[-1] * (1 - 1e-9))) - 1, 0)
 
 
 def servo_targets(
@@ -361,10 +357,7 @@ def evaluate(
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
     """Displacement by the whole cycles before each time (n, 3) [m]."""
-    end = reference.times[-1]
-    if not reference.periodic:
-        return np.zeros((len(times), 3))
-    passed = np.maximum(np.ceil(times / end * (1 - 1e-9)) - 1, 0)
+    passed = np.array([reference.cycle(t) for t in times])
     displacement = reference.com[-1] - reference.com[0]
     return passed[:, None] * displacement * [1, 1, 0]
 

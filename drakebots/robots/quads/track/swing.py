@@ -8,10 +8,9 @@ where the plan has them in the directions of the world, as seen from the body:
     dp_F = R_BD p_DF - p_DF,    dq = sum_F J_F' (J_F J_F' + w^2 I)^-1 dp_F
 
 D is the body as planned, B as measured, p_DF the planned place of the foot F and J_F
-its derivative by the actuated joints. A foot goes there within some :data:`RISE`. One
-that has landed is not drawn back over the ground at once, but within some
-:data:`FADE`: legs that stand hold the planned angles, and their servos resist a turn
-already.
+its derivative by the actuated joints. A foot goes there in about :data:`RISE`. One that
+has landed is not drawn back over the ground at once, but in about :data:`FADE`: legs
+that stand hold the planned angles, and their servos resist a turn already.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ FADE = 0.2
 walk's stance. Where it fades in 0.03 s, the feet drag: a walk goes 1 % less."""
 
 SINGULAR = 0.01
-"""w: a movement of a foot that turns joints by more per length [m/rad] is held back."""
+"""w: directions in which the joints move a foot by less than this are held back
+[m/rad]."""
 
 
 class LevelSwing:
