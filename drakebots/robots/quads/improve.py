@@ -1,24 +1,35 @@
-"""Changes a skinned robot's design until its walk needs less torque.
+"""Changes the design of a skinned robot until its walk needs less torque.
 
     improved = improve(table1_problem("beetle"), "out")
 
-The figure is the rms of all joints' torques over the planned walk. Of a design p with
-the motion q(t) and the contact forces f(t) of the last plan it is modelled as
+What is lowered is the rms torque of all joints over the planned walk. A full plan of
+every design would take too long, so between plans :class:`WalkModel` estimates the
+torques tau of a design with parameters p over the motion q(t) and the contact forces
+f(t) of the last plan, which was made for p_0:
 
     tau(p) = tau_plan + tau_m(p) - tau_m(p_0)
-    tau_m = RNEA(q, v, a; skeleton, skin on its links) - J_f' f + K (q - q_rest)
+    tau_m = RNEA(q, v, a; skeleton with the skin's mass on its links)
+            - J_f' f + K (q - q_rest)
 
-with f scaled by the weight and balanced (:meth:`WalkModel.torques`), and K the skin's
-stiffness against the joints. Its gradient uses the adjoint of the skin's equilibrium:
-with U the nodes' displacements per turn of a joint, K = U' A U, and U minimises that
-energy, so that the derivative needs no other factorization,
+RNEA is the inverse dynamics, J_f the Jacobian of the contact points, and K the
+stiffness of the skin against the joints. The forces f are scaled to the weight of the
+new design and corrected so that they balance it as well as they did the old one.
 
-    dK/dp = U' dA/dp U + 2 sym(dJ/dp' (A U)_c),
+The gradient uses the adjoint of the skin's equilibrium. Let A be the tangent of the
+skin at rest, U the displacements of its nodes per turn of a joint, and J those of its
+glue. Then K = U' A U. U minimises this energy for the given J, so its own change does
+not count to first order, and the derivative needs no further factorization:
 
-with dA/dp from two assemblies of the mesh whose rest positions move with p. Each step
-makes the smallest change, in shares of the parameters' ranges, that by this gradient
-meets the target within a trust region; the changed design goes through the whole
-pipeline, with a new mesh, before it counts. The end is a full plan and its replay.
+    dK/dp = U' dA/dp U + 2 sym(dJ/dp' (A U)_c)
+
+with (.)_c the rows of the glue, and dA/dp from two assemblies of the mesh whose rest
+positions move with p.
+
+The search (:func:`improve`) repeats two things. It looks for the smallest change of
+the parameters, in shares of their ranges and within a trust region, that meets the
+target by this gradient; every design on the way is built by the whole pipeline, with
+a new mesh, and judged by the model. The design found is then planned. The search ends
+with a plan that meets the target, and its replay.
 """
 
 from __future__ import annotations
@@ -26,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -67,10 +78,10 @@ REDUCTION = 0.2
 """Share by which the rms torque should fall."""
 
 MARGIN = 0.03
-"""Share of the target that the model's figure must stay below it, as plans differ."""
+"""The model must predict a torque below the target by this share, as plans differ."""
 
 EVERY = 5
-"""Steps of the plan between those at which torques are modelled."""
+"""The model looks at every fifth step of the plan."""
 
 STEP = 1e-3
 """Step of central differences, in shares of a parameter's range."""
@@ -79,7 +90,13 @@ MOST_PLANS = 3
 """Largest number of full plans of changed designs."""
 
 MOST_DESIGNS = 6
-"""Largest number of designs tried before each of them."""
+"""Largest number of designs that are built before each of these plans."""
+
+TRUST = 0.6
+"""First radius of the trust region, in shares of the parameters' ranges."""
+
+LEAST = 1e-3
+"""Smallest gain for which a design is changed, as a share of the rms torque."""
 
 
 def shore_a(hardness: float) -> float:
@@ -105,25 +122,27 @@ class Knob:
 
 
 LIMBS = ("front.upper", "front.lower", "hind.upper", "hind.lower")
-"""Lengths of links that may be changed, where the body follows the skeleton."""
+"""Links whose lengths may be changed, in designs whose body follows the skeleton."""
 
 
 def knobs(problem: DesignProblem) -> tuple[Knob, ...]:
-    """The parameters that may be changed.
+    """The parameters of a design that may be changed.
 
-    * wall: 2 to 5.5 mm, between twice the thinnest wall that is printed, 1 mm, and the
-      room between links and body, 6 mm;
-    * fold depth: 4 to 10 mm; deeper teeth cannot be meshed (docs/design.md);
-    * modulus: silicones for moulds of Shore A 10 to 30;
-    * links: 15 % shorter or longer, but not shorter than their motors.
+    * wall: 2 to 5.5 mm. The thinnest wall that can be printed is 1 mm; between links
+      and body there are 6 mm;
+    * modulus: that of silicones for moulds, Shore A 10 to 30;
+    * fold depth, if the skin has folds: 4 to 10 mm; deeper teeth cannot be meshed
+      (docs/design.md);
+    * lengths of links (LIMBS), if the body follows the skeleton: 15 % shorter or
+      longer, but not shorter than their motors.
+
+    Raises:
+        InvalidInput: for a parameter that is outside its bounds already.
     """
     skin = problem.skin
     out = [
         Knob("wall", "m", skin.wall, 2e-3, 5.5e-3),
-        Knob(
-            *("modulus", "Pa", skin.material.youngs_modulus),
-            *(shore_a(10), shore_a(30)),
-        ),
+        Knob("modulus", "Pa", skin.material.youngs_modulus, shore_a(10), shore_a(30)),
     ]
     if skin.folds.depth:
         out.append(Knob("fold depth", "m", skin.folds.depth, 4e-3, 10e-3))
@@ -142,17 +161,20 @@ def knobs(problem: DesignProblem) -> tuple[Knob, ...]:
     return tuple(out)
 
 
-# --- the model ------------------------------------------------------------------
+# --- the model: stiffness of the skin ---------------------------------------------
 
 
 class SkinResponse:
-    """The skin's stiffness against m joints, and how it changes with the design.
+    """The stiffness K of a skin against m joints, and how it changes with the design.
 
     Args:
-        design: the design.
+        design: the design, whose skin has N nodes, g of them glued to links.
         joints: names of its joints, in the order of K.
 
     Attributes:
+        fem: the skin's finite elements.
+        links: link of each glued node (g,).
+        glue: numbers of the glued nodes (g,).
         U: displacements of the nodes per turn of each joint (3 N, m) [m/rad].
     """
 
@@ -169,26 +191,40 @@ class SkinResponse:
         self.U = self._solver.expand(self._solver.reduce(zero)[0], J)
 
     def carried(self, before: Skeleton, after: Skeleton) -> np.ndarray:
-        """Moves of the glue (g, 3) [m] with the ends of its links at rest."""
+        """Displacements of the glue (g, 3) [m] when the links change their lengths.
+
+        Each glued node keeps its place along the axis of its link.
+
+        Args:
+            before, after: the skeletons at rest, before and after the change.
+        """
         p, out = self.fem.rest[self.glue], np.empty((len(self.glue), 3))
         for row, name in enumerate(self.links):
             old, new = before.link(name), after.link(name)
             axis = old.p_WB - old.p_WA
             t = np.clip((p[row] - old.p_WA) @ axis / max(axis @ axis, 1e-12), 0, 1)
-            ends = new.p_WA - old.p_WA, new.p_WB - old.p_WB
-            out[row] = (1 - t) * ends[0] + t * ends[1]
+            out[row] = (1 - t) * (new.p_WA - old.p_WA) + t * (new.p_WB - old.p_WB)
         return out
 
     def extended(self, move: np.ndarray) -> np.ndarray:
-        """Moves of the glue (g, 3) [m], carried on into the skin (N, 3) as it bends."""
+        """Displacements of all nodes (N, 3) [m] for those of the glue (g, 3) [m].
+
+        The rest of the skin takes its static equilibrium, linearized at rest.
+        """
         state, _ = self._solver.reduce(np.zeros(self.fem.rest.size))
         return self._solver.expand(state, move.ravel()).reshape(-1, 3)
 
-    def moved(self, x: np.ndarray | None = None, skeleton: Skeleton | None = None):
+    def moved(
+        self, x: np.ndarray | None = None, skeleton: Skeleton | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """K (m, m) [N m/rad] and the nodes' masses (N,) [kg] with moved rest positions.
 
-        U is kept but for the glue's rows. K then is in error by the square of U's
-        error, so that its derivative is exact.
+        Only the rows of U at the glue change with the positions; the others stay. The
+        error of K is then of second order in that of U, so its derivative is exact.
+
+        Args:
+            x: rest positions of the nodes (N, 3) [m], by default those of the design.
+            skeleton: skeleton that goes with x, by default that of the design.
         """
         mesh, fem, U = self.design.shell.mesh, self.fem, self.U
         if x is not None:
@@ -202,24 +238,32 @@ class SkinResponse:
         return (K + K.T) / 2, fem.node_mass
 
     def _turns(self, skeleton: Skeleton, x: np.ndarray) -> np.ndarray:
-        """J (3 g, m), a x (p - p_J) for the joints above the link of each vertex."""
+        """J (3 g, m) [m/rad], displacements of the glue at p per turn of each joint.
+
+        They are a x (p - p_J) for the joints between the base and the link of the node,
+        with the joint's axis a through p_J, and 0 for all others.
+        """
         parent = {link.name: link.parent for link in skeleton.links}
         hinges = {hinge.name: hinge for hinge in skeleton.hinges}
         p, links = x[self.glue], np.array(self.links)
         J = np.zeros((len(p), 3, len(self.joints)))
         for link in dict.fromkeys(self.links):
-            rows, above, at = links == link, set(), link
-            while at is not None:
-                above.add(at)
-                at = parent[at]
+            to_base, ancestor = set(), link
+            while ancestor is not None:
+                to_base.add(ancestor)
+                ancestor = parent[ancestor]
+            rows = links == link
             for k, name in enumerate(self.joints):
-                if (hinge := hinges[name]).child in above:
+                if (hinge := hinges[name]).child in to_base:
                     J[rows, :, k] = np.cross(hinge.axis, p[rows] - hinge.p_WJ)
         return J.reshape(3 * len(p), -1)
 
 
 def wall_velocity(design: Design) -> np.ndarray:
-    """Velocities of the vertices by the wall's thickness (N, 3); the soles stay."""
+    """Change of the vertices' positions per change of the wall's thickness (N, 3).
+
+    The outside stays, and the inside moves inwards; the soles keep their thickness.
+    """
     shell = design.shell
     x, n = shell.mesh.vertices, len(shell.outer_vertices)
     layers = len(x) // n - 1
@@ -230,9 +274,9 @@ def wall_velocity(design: Design) -> np.ndarray:
 
 
 def fold_velocity(design: Design) -> np.ndarray:
-    """Velocities of the vertices by the teeth's depth (N, 3): grooves inwards.
+    """Change of the vertices' positions per change of the folds' depth (N, 3).
 
-    Cuffs, which get wider with the depth, move outwards.
+    The grooves move inwards. Cuffs, which get wider with the depth, move outwards.
     """
     mesh, settings = design.shell.mesh, design.problem.skin.folds
     x, out = mesh.vertices, np.zeros_like(mesh.vertices)
@@ -242,21 +286,47 @@ def fold_velocity(design: Design) -> np.ndarray:
         ids = np.unique(mesh.tets[mesh.region == region])
         centre = x[ids].mean(axis=0)
         fold = design.folds[np.linalg.norm(middles - centre, axis=1).argmin()]
-        offset = x[ids] - fold.p_W
-        s = offset @ fold.axis_W
-        offset -= np.outer(s, fold.axis_W)
-        phase = (s / settings.length + 0.5) * settings.teeth
+        radial = x[ids] - fold.p_W
+        along = radial @ fold.axis_W
+        radial -= np.outer(along, fold.axis_W)
+        # A triangle wave along the axis: 0 between the grooves, 1 at their bottom.
+        phase = (along / settings.length + 0.5) * settings.teeth
         wave = np.where((phase >= 0) & (phase <= settings.teeth), phase % 1.0, 0.0)
         wave = 1 - np.abs(1 - 2 * wave)
-        radius = np.maximum(np.linalg.norm(offset, axis=1), 1e-9)
-        out[ids] = ((cuff if fold.radius else 0.0) - wave)[:, None] * (
-            offset / radius[:, None]
-        )
+        radius = np.maximum(np.linalg.norm(radial, axis=1), 1e-9)
+        outwards = (cuff if fold.radius else 0.0) - wave
+        out[ids] = outwards[:, None] * (radial / radius[:, None])
     return out
 
 
+# --- the model: torques of the walk -----------------------------------------------
+
+
+class _Body(NamedTuple):
+    """What the torques of a walk depend on, of a design.
+
+    Attributes:
+        quad: the skeleton.
+        stiffness: K of the skin against the m joints (m, m) [N m/rad].
+        nodes: rest positions of the skin's nodes (N, 3) [m].
+        node_mass: their masses (N,) [kg].
+        share: link with which each node moves.
+    """
+
+    quad: Quad
+    stiffness: np.ndarray
+    nodes: np.ndarray
+    node_mass: np.ndarray
+    share: SkinShare
+
+    @property
+    def mass(self) -> float:
+        """Mass of skeleton and skin [kg]."""
+        return self.quad.mass + self.node_mass.sum()
+
+
 class WalkModel:
-    """The rms torque of designs over the motion and the forces of a plan.
+    """The rms torque of designs over the motion and the forces of one plan.
 
     Args:
         design: the design that was planned.
@@ -282,72 +352,75 @@ class WalkModel:
         self.recorded = data.torque.values[1:]
         self.sampled = data.torque.values[rows]
         self.skin = SkinResponse(design, quad.joints)
-        self._weight, self._left = 1.0, None
         K, mass = self.skin.moved()
-        self._weight = quad.mass + mass.sum()
-        self.start, self._left = self._torques(
-            quad, K, self.skin.fem.rest, mass, robot.share
-        )
+        planned = _Body(quad, K, self.skin.fem.rest, mass, robot.share)
+        self._planned_mass, self._planned_lack = planned.mass, None
+        self.start, self._planned_lack = self._torques(planned)
 
     @property
     def base(self) -> float:
         """rms torque of the plan [N m]."""
         return rms(self.recorded)
 
-    def _torques(self, quad: Quad, K, nodes, mass, share: SkinShare):
-        """tau_m at the sampled steps (n, m) [N m], and what the base lacks (n, 6).
+    def _torques(self, body: _Body) -> tuple[np.ndarray, np.ndarray]:
+        """tau_m at the n sampled steps (n, m) [N m], and the base's lack (n, 6).
 
-        The forces are those of the plan times the ratio of the weights, plus the least
-        change, weighted by the loads, with which the base lacks what it lacked before.
+        The lack is the generalized force on the base that the motion needs and the
+        contact forces do not give. The forces are those of the plan times the ratio of
+        the weights, plus the least change, weighted by the loads, that leaves the base
+        with the lack that it had in the plan.
         """
-        own = skin_on_links(quad, nodes, mass, share.link_of, share.links)
+        quad = body.quad
+        own = skin_on_links(
+            quad, body.nodes, body.node_mass, body.share.link_of, body.share.links
+        )
         inertia = (quad.tree.inertia + own.inertia).reshape(-1, 1)
-        n, at = len(self.q), quad.actuated
+        n, actuated = len(self.q), quad.actuated
         need = quad.tree.dynamics_function.map(n)(
             self.q.T, self.v.T, self.a.T, np.repeat(inertia, n, axis=1)
         )
         need = np.array(need).T
-        ratio = (quad.mass + mass.sum()) / self._weight
-        left, out = np.zeros((n, 6)), np.empty((n, len(at)))
+        ratio = body.mass / self._planned_mass
+        lack, out = np.zeros((n, 6)), np.empty((n, len(actuated)))
         for k, force in enumerate(self.force):
             J = _patch_jacobian(quad, self.q[k])
             f = ratio * force.ravel()
-            left[k] = need[k, :6] - J[:, :6].T @ f
-            if self._left is not None:
+            lack[k] = need[k, :6] - J[:, :6].T @ f
+            if self._planned_lack is not None:
                 load = np.repeat(np.maximum(force[:, 2], 0.0), 3)
                 W = (J[:, :6] * load[:, None]).T
-                more = np.linalg.lstsq(W, left[k] - self._left[k], rcond=1e-9)[0]
-                f = f + load * more
-            out[k] = (need[k] - J.T @ f)[at]
-        turn = self.q[:, at] - quad.rest[at]
-        return out + turn @ K, left
+                excess = lack[k] - self._planned_lack[k]
+                f = f + load * np.linalg.lstsq(W, excess, rcond=1e-9)[0]
+            out[k] = (need[k] - J.T @ f)[actuated]
+        turn = self.q[:, actuated] - quad.rest[actuated]
+        return out + turn @ body.stiffness, lack
 
-    def figure(self, quad: Quad, K, nodes, mass, share: SkinShare) -> float:
-        """rms torque of the plan, with the model's change of it added [N m]."""
-        change = self._torques(quad, K, nodes, mass, share)[0] - self.start
+    def _rms(self, body: _Body) -> float:
+        """rms torque of the plan, plus the change that the model predicts [N m]."""
+        change = self._torques(body)[0] - self.start
         return self.base + rms(self.sampled + change) - rms(self.sampled)
 
     def of_design(self, design: Design, path: Path) -> float:
-        """The figure of another design, which was written to a path [N m]."""
+        """Modelled rms torque of another design, which was written to a path [N m]."""
         other = load_planned(path)
         K, mass = SkinResponse(design, other.quad.joints).moved()
-        return self.figure(other.quad, K, other.skinned.fem.rest, mass, other.share)
+        nodes = other.skinned.fem.rest
+        return self._rms(_Body(other.quad, K, nodes, mass, other.share))
 
     def slope(self, knob: Knob) -> float:
-        """Derivative of the figure by a parameter, per its range [N m]."""
+        """Derivative of the rms torque with a parameter, times its range [N m]."""
         high, low = (
-            self.figure(*self._changed(knob, sign * STEP * knob.range))
-            for sign in (1, -1)
+            self._rms(self._changed(knob, sign * STEP * knob.range)) for sign in (1, -1)
         )
         return (high - low) / (2 * STEP)
 
-    def _changed(self, knob: Knob, step: float):
-        """Arguments of :meth:`figure` with one parameter changed on the same mesh."""
+    def _changed(self, knob: Knob, step: float) -> _Body:
+        """The planned design with one parameter changed, on the same mesh."""
         design, quad, skin = self.design, self.robot.quad, self.skin
         x, share = skin.fem.rest, self.robot.share
         if knob.name == "modulus":
             K, mass = skin.moved()
-            return quad, K * (1 + step / knob.value), x, mass, share
+            return _Body(quad, K * (1 + step / knob.value), x, mass, share)
         if knob.name in LIMBS:
             before = design.template.skeleton()
             template = edit(design.template, {knob.name: knob.value + step})
@@ -355,14 +428,12 @@ class WalkModel:
             x = x + skin.extended(skin.carried(before, after))
             path = write_sdf(_with_plates(after, design.skeleton), self.folder)
             quad = load_quad(str(path), self.robot.skinned.skin.patches)
-            return quad, *_ordered(skin.moved(x, after), x), share
+            K, mass = skin.moved(x, after)
+            return _Body(quad, K, x, mass, share)
         velocity = wall_velocity if knob.name == "wall" else fold_velocity
         x = x + step * velocity(design)
-        return quad, *_ordered(skin.moved(x), x), share
-
-
-def _ordered(found, x):
-    return found[0], x, found[1]
+        K, mass = skin.moved(x)
+        return _Body(quad, K, x, mass, share)
 
 
 def _with_plates(skeleton: Skeleton, braced: Skeleton) -> Skeleton:
@@ -379,7 +450,7 @@ def _with_plates(skeleton: Skeleton, braced: Skeleton) -> Skeleton:
 
 
 def _patch_jacobian(quad: Quad, q: np.ndarray) -> np.ndarray:
-    """Velocities of all patches by those of the coordinates (3 patches, nv)."""
+    """Jacobian of the contact points of all soles (3 p, nv), in the world."""
     plant = quad.robot.plant
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
@@ -412,17 +483,20 @@ class Improved:
     """What became of a design.
 
     Attributes:
-        verdict, message: success where a changed design was planned and replayed, and
-            needs less torque by the share that was requested.
+        verdict, message: success if a changed design was planned and replayed, and
+            needs less torque by the share REDUCTION.
         knobs: the parameters that could be changed, with their first values.
-        values: their last values, in SI.
-        slopes: first derivatives of the rms torque, per range [N m].
-        rms: rms torque of the walk before and after (2,) [N m]; after is that of the
+        values: their last values, in SI, by name.
+        slopes: derivatives of the rms torque at the first design, times the ranges of
+            the parameters [N m], by name.
+        rms: rms torque of the walk before and after [N m]; the latter is that of the
             best plan.
         plans: the plans before and after.
-        run: the replay of the plan after, or None.
+        run: the replay of the plan after, or None where the search failed.
         path: file of the changed robot.
-        steps: designs tried: parameters, the model's rms torque, the plan's or None.
+        steps: one entry for each design that was tried, with its parameters ("values"),
+            and either the modelled rms torque ("model_rms_N_m") or why it could not be
+            built ("message"); "plan_rms_N_m" too if it was planned.
     """
 
     verdict: Verdict
@@ -438,7 +512,7 @@ class Improved:
 
     @property
     def changes(self) -> dict[str, str]:
-        """What became of each parameter, in words."""
+        """First value, last value and bounds of each parameter, as text."""
         return {
             k.name: f"{shown(k, k.value)} to {shown(k, self.values[k.name])}, of "
             f"{shown(k, k.low)} to {shown(k, k.high)}"
@@ -458,82 +532,141 @@ def improve(
 
     Args:
         problem: the design problem to start from.
-        folder: folder of before/, and of trial_1/ and so on. Plans that are there
-            are taken where they are of the same design.
-        what: "torque".
-        motion: motion of the library.
+        folder: folder for the designs, before/, trial_1/ and so on. A plan that is
+            there already is used again if it is of the same design.
+        what: what to improve; so far "torque" is the only choice.
+        motion: name of a motion of the library (:mod:`drakebots.robots.quads.motion`).
         progress: called with the stage, and what is done of it.
 
     Returns:
-        the best design. Ctrl-C ends the search and keeps the best so far.
+        The best design. Ctrl-C ends the search and keeps the best so far.
 
     Raises:
-        DrakebotsError: when the first design cannot be made or planned.
+        UnknownName: for another `what`.
+        DrakebotsError: when the first design cannot be built or planned.
     """
     check_value("improve", what, one_of("figure to improve", ("torque",)))
     return _Search(problem, Path(folder), motion, progress).run()
 
 
+class _Candidate(NamedTuple):
+    """A design that was built, and what the model says of it.
+
+    Attributes:
+        rms: modelled rms torque [N m].
+        design, path: the design, and its file.
+        values: its parameters, in SI, by name.
+    """
+
+    rms: float
+    design: Design
+    path: Path
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A design that was planned.
+
+    Attributes:
+        plan: the plan.
+        path: file of the robot.
+        values: its parameters, in SI, by name.
+        run: replay of the plan, if it was replayed.
+    """
+
+    plan: Result
+    path: Path
+    values: dict[str, float]
+    run: Result | None = None
+
+    @property
+    def rms(self) -> float:
+        """rms torque of the plan [N m]."""
+        return rms(self.plan.data.torque.values[1:])
+
+
 class _Search:
+    """The search of :func:`improve`, whose arguments it takes."""
+
     def __init__(self, problem, folder, motion, progress):
         self.problem, self.folder = problem, folder
         self.motion, self.progress = motion, progress
         self.knobs = knobs(problem)
         self.steps: list[dict[str, Any]] = []
+        self.slopes: dict[str, float] = {}
+        self.best: _Planned | None = None
 
     def run(self) -> Improved:
+        """Plans the first design, and changes it until the target is met."""
         values = {knob.name: knob.value for knob in self.knobs}
         design, path = self.design(values, "before")
-        first = self.plan(path)
-        if not first.ok:
-            raise NoSolution(f"{design.problem.name}, before: {first.message}")
-        target = (1 - REDUCTION) * rms(first.data.torque.values[1:])
-        best = (first, path, values, None)
-        slopes: dict[str, float] = {}
-        verdict, message = Verdict.FAILED, "no design that needs less torque was found"
-        aim, now = target * (1 - MARGIN), first
+        first = self.best = _Planned(self.plan(path), path, values)
+        if not first.plan.ok:
+            raise NoSolution(f"{design.problem.name}, before: {first.plan.message}")
         try:
-            for _ in range(MOST_PLANS):
-                model = WalkModel(
-                    design, load_planned(path), now, self.folder / "skeleton"
-                )
-                figure, design, path, values, found = self.approach(
-                    model, design, path, values, aim
-                )
-                slopes = slopes or found
-                check_stop()
-                now = self.plan(path)
-                reached = rms(now.data.torque.values[1:])
-                self.steps[-1]["plan_rms_N_m"] = reached
-                # Plans gain less than the model: ask it for as much more.
-                short = (model.base - figure) / max(model.base - reached, 1e-9)
-                aim = reached - np.clip(short, 1, 2) * (reached - (1 - MARGIN) * target)
-                if not now.ok:
-                    message = f"{path.parent.name}: {now.message}"
-                    break
-                if reached < rms(best[0].data.torque.values[1:]):
-                    best = (now, path, values, None)
-                if reached <= target:
-                    run = track(Tracking(now, model=str(path)), progress=self.progress)
-                    run.save(path.parent / "track.nc")
-                    best = (now, path, values, run)
-                    verdict, message = run.verdict, run.message
-                    break
+            verdict, message = self.lower(design)
         except KeyboardInterrupt as error:
             verdict, message = ended_by(error)
         except DrakebotsError as error:
-            message = str(error)
-        plan_after, path, values, run = best
-        pair = tuple(rms(p.data.torque.values[1:]) for p in (first, plan_after))
-        if run is None and verdict is Verdict.FAILED and plan_after is not first:
-            share = 1 - pair[1] / pair[0]
+            verdict, message = Verdict.FAILED, str(error)
+        best = self.best
+        if best.run is None and verdict is Verdict.FAILED and best is not first:
+            share = 1 - best.rms / first.rms
             message = f"only {100 * share:.1f} % less torque; {message}"
         return Improved(
-            *(verdict, message, self.knobs, values, slopes, pair),
-            *((first, plan_after), run, path, tuple(self.steps)),
+            verdict,
+            message,
+            self.knobs,
+            best.values,
+            self.slopes,
+            rms=(first.rms, best.rms),
+            plans=(first.plan, best.plan),
+            run=best.run,
+            path=best.path,
+            steps=tuple(self.steps),
         )
 
+    def lower(self, design: Design) -> tuple[Verdict, str]:
+        """Changes and plans designs until one meets the target; keeps the best.
+
+        Args:
+            design: the first design, whose plan is the best so far.
+        """
+        last = self.best
+        target = (1 - REDUCTION) * last.rms
+        aim = (1 - MARGIN) * target
+        for _ in range(MOST_PLANS):
+            model = WalkModel(
+                design, load_planned(last.path), last.plan, self.folder / "skeleton"
+            )
+            found = self.approach(model, last.values, aim)
+            check_stop()
+            design = found.design
+            last = _Planned(self.plan(found.path), found.path, found.values)
+            self.steps[-1]["plan_rms_N_m"] = last.rms
+            if not last.plan.ok:
+                return Verdict.FAILED, f"{last.path.parent.name}: {last.plan.message}"
+            if last.rms < self.best.rms:
+                self.best = last
+            if last.rms <= target:
+                run = track(
+                    Tracking(last.plan, model=str(last.path)), progress=self.progress
+                )
+                run.save(last.path.parent / "track.nc")
+                self.best = replace(last, run=run)
+                return run.verdict, run.message
+            # Plans gain less than the model predicts: aim lower by the same factor.
+            predicted, gained = model.base - found.rms, model.base - last.rms
+            factor = np.clip(predicted / max(gained, 1e-9), 1, 2)
+            aim = last.rms - factor * (last.rms - (1 - MARGIN) * target)
+        return Verdict.FAILED, "no design that needs less torque was found"
+
     def design(self, values, name: str) -> tuple[Design, Path]:
+        """The design with these parameters, and its file in the folder `name`.
+
+        A plan of another design that is there is removed.
+        """
         check_stop()
         design = design_robot(
             redesigned(self.problem, values), progress=self._told(name)
@@ -546,6 +679,7 @@ class _Search:
         return design, path
 
     def plan(self, path: Path) -> Result:
+        """The plan of the design in a file: one stored beside it, or a new one."""
         stored = path.parent / "plan.nc"
         if stored.is_file() and (kept := load_result(stored)).ok:
             return kept
@@ -557,36 +691,49 @@ class _Search:
             return None
         return lambda stage, done, end: self.progress(f"{name}, {stage}", done, end)
 
-    def approach(self, model: WalkModel, design, path, values, aim: float):
-        """Designs towards the aim, each from the gradient at the last plan's."""
+    def approach(self, model: WalkModel, values, aim: float) -> _Candidate:
+        """The best of a few designs, the last of which meets the aim by the model.
+
+        All start from the last planned design and use its gradient.
+
+        Args:
+            model: model at the last planned design.
+            values: parameters of that design, in SI, by name.
+            aim: rms torque to reach [N m].
+
+        Raises:
+            NoSolution: when no changed design can be built.
+        """
         here = [replace(knob, value=values[knob.name]) for knob in self.knobs]
         g = np.array([model.slope(knob) for knob in here])
+        self.slopes = self.slopes or {k.name: float(s) for k, s in zip(here, g)}
         start = np.array([values[k.name] / k.range for k in here])
         low = np.array([k.low / k.range for k in here])
         high = np.array([k.high / k.range for k in here])
         goal, radius, best, failed = aim, TRUST, None, ""
         for _ in range(MOST_DESIGNS):
             y = least_change(g, model.base - goal, start, low, high, radius)
-            if g @ (start - y) < LEAST * model.base:
+            asked = float(g @ (start - y))
+            if asked < LEAST * model.base:
                 failed = failed or "their bounds allow no more"
                 break
             trial = {k.name: float(v * k.range) for k, v in zip(here, y)}
             name = f"trial_{len(self.steps) + 1}"
             try:
-                made, at = self.design(trial, name)
-                figure = model.of_design(made, at)
+                design, path = self.design(trial, name)
+                modelled = model.of_design(design, path)
             except DrakebotsError as error:
                 failed = str(error)
                 self.steps.append({"values": trial, "message": failed})
                 radius /= 2
                 continue
-            self.steps.append({"values": trial, "model_rms_N_m": figure})
-            if best is None or figure < best[0]:
-                best = figure, made, at, trial
-            if figure <= aim:
+            self.steps.append({"values": trial, "model_rms_N_m": modelled})
+            if best is None or modelled < best.rms:
+                best = _Candidate(modelled, design, path, trial)
+            if modelled <= aim:
                 break
-            # The model's gain fell short of the gradient's: ask it for more.
-            gain, asked = model.base - figure, float(g @ (start - y))
+            # The model gained less than its gradient promised: ask it for more.
+            gain = model.base - modelled
             if gain < 0.2 * asked:
                 radius /= 2
             else:
@@ -594,30 +741,26 @@ class _Search:
                 radius = min(1.5 * radius, 1.0)
         if best is None:
             raise NoSolution(f"no further change of the parameters: {failed}")
-        slopes = {k.name: float(s) for k, s in zip(here, g)}
-        return *best, slopes
+        return best
 
 
 def _descriptions(folder: Path) -> dict[str, bytes]:
-    """Contents of the YAML files of a design: parameters, moduli of folds, feet."""
+    """Contents of the YAML files of a design, by name.
+
+    They tell its parameters, the moduli of its folds and its feet.
+    """
     return {path.name: path.read_bytes() for path in folder.glob("*.yaml")}
 
 
-LEAST = 1e-3
-"""Smallest gain for which a design is changed, over the rms torque."""
-
-TRUST = 0.6
-"""First trust region, in shares of the parameters' ranges."""
-
-
 def least_change(g, gain: float, start, low, high, radius: float) -> np.ndarray:
-    """The y nearest to `start` with g (start - y) = gain, within bounds.
+    """The y nearest to `start` with g (start - y) = gain, within bounds (n,).
 
-    Where the bounds do not allow that much, the y of the largest gain.
+    It is start - rate g, clipped to the bounds, with the rate found by bisection. Where
+    the bounds do not allow that gain, it is the y of the largest gain.
 
     Args:
         g: gradient (n,).
-        gain: decrease that is asked for.
+        gain: decrease that is requested.
         start, low, high: y to start from, and its bounds (n,).
         radius: largest change of each entry.
     """
