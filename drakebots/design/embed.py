@@ -1,16 +1,21 @@
-"""Fits a template into a surface: first the limbs, then the torso.
-
-The paper's section 6.1: a global scale and local rotations put the template inside
-the surface, then the lengths of the links are edited, then the torso's. The surface is
-given as a signed distance, negative inside, in the robot's frame with the ground at
-z = 0. Every printed box, servo and bracing ring must lie inside it at a depth of the
-skin's thickness plus a clearance.
-
-Here the template and its limits are the user's; :mod:`~drakebots.design.fit` finds a
-template for any animal, with the points, the torso and the least squares of this file.
+"""Fits a template of a skeleton into a surface: first the limbs, then the torso.
 
     found = embed(table1_template("cow"), DistanceGrid.from_surface(surface))
     skeleton = found.skeleton
+
+This is section 6.1 of "Computational Design of Skinned Quad-Robots". The surface is
+given as a signed distance phi, negative inside, in the robot's frame with the ground at
+z = 0. Every printed box, servo and bracing ring must lie inside it at a depth d of the
+skin's thickness plus a clearance. After a global scale is chosen, the numbers p of each
+pair of limbs, and then those of the torso, minimise
+
+    sum_i max(phi(x_i(p)) + d_i, 0)^2 + |stay (p - p_0)/change|^2,  lower <= p <= upper
+
+over points x_i of all solids (:func:`least_squares_fit`). The second term keeps the
+numbers near those of the template, p_0.
+
+Here the user gives the template and its limits. :mod:`~drakebots.design.fit` finds a
+template for any animal; it shares the points, the torso and the least squares.
 """
 
 from __future__ import annotations
@@ -40,10 +45,10 @@ Field = Callable[[np.ndarray], np.ndarray]
 """Signed distance at points (n, 3) [m] -> (n,) [m], negative inside."""
 
 Limits = Mapping[str, tuple[float, float]]
-"""Lower and upper limits in SI of numbers of a template, by name; see `value_of`."""
+"""Lower and upper limits of numbers of a template, in SI, by name; see `value_of`."""
 
 TOLERANCE = 5e-4
-"""Depth that a link may lack [m]."""
+"""A link fits if it sticks out by less than this [m]."""
 
 _STARTS = (0.7, 0.85, 1.0, 1.2, 1.45, 1.75)
 """Global scales that are tried; the fit begins with the one that sticks out least."""
@@ -92,8 +97,8 @@ def embed(
     """Fits a template into a surface.
 
     Args:
-        template: the start.
-        field: signed distance of the surface, the soles at z = 0.
+        template: template to start from.
+        field: signed distance of the surface, with the soles at z = 0.
         limits: limits that replace the default ones, e.g. {"front.upper": (0.08, 0.12),
             "hind.splay": (0, 0)}; "scale" limits the global scale.
         clearance: gap between the skeleton and the skin's inside [m].
@@ -149,7 +154,11 @@ def _check_field(field):
 
 
 def _scaled_start(template, field, limits, clearance):
-    """The global scale, of a few, at which the limbs stick out least."""
+    """The global scale, of those tried, at which the limbs stick out least.
+
+    Returns:
+        The scale, and the template scaled by it.
+    """
     low, high = limits.get("scale", (_STARTS[0], _STARTS[-1]))
     tried = []
     for scale in sorted({float(np.clip(s, low, high)) for s in _STARTS}):
@@ -164,12 +173,19 @@ def _scaled_start(template, field, limits, clearance):
 
 
 def _fit_limbs(template, end, field, limits, clearance, stays=(1e-3, 1e-4), most=60):
+    """The template with a pair of limbs fitted, "front" or "hind".
+
+    The first fit stays near the template's own numbers, the next hardly does.
+
+    Args:
+        stays: weight of the distance from the start, for each fit in turn [m].
+        most: largest number of gradients of each fit.
+    """
     chosen = free_numbers(limb_limits(template, end), limits)
 
     def residuals(t):
         return _limb_residuals(t, end, field, clearance)
 
-    # First the template's own values count, then hardly.
     for stay in stays:
         template = least_squares_fit(
             template, chosen, residuals, stay=stay, evaluations=most
@@ -183,9 +199,13 @@ def _limb_residuals(template, end, field, clearance):
 
 
 def worst_points(out):
-    """The protrusions of the points that stick out most, equally many for each link.
+    """The largest protrusions of a link (60,) [m]; 0 for points inside.
 
-    A beam or a ring may vanish during a fit, and its points with it.
+    Their number is fixed, as least squares need: a beam or a ring may vanish during a
+    fit, and its points with it.
+
+    Args:
+        out: protrusions of the link's points (n,) [m].
     """
     worst = np.sort(np.maximum(out, 0.0))[::-1][:_POINTS]
     return np.pad(worst, (0, _POINTS - len(worst)))
@@ -199,6 +219,7 @@ def _worst_limb(template, end, field, clearance):
 
 
 def _check_limbs(start, fitted, end, field, limits, clearance):
+    """Raises NoSolution if a pair of limbs sticks out, naming the scale that helps."""
     name, depth = _worst_limb(fitted, end, field, clearance)
     if depth <= TOLERANCE:
         return
@@ -215,8 +236,11 @@ def _check_limbs(start, fitted, end, field, limits, clearance):
 
 
 def _scale_that_fits(template, end, field, limits, clearance):
-    """The smallest scale of the surface at which a pair of limbs fits, or None."""
-    # Limits of lengths would have to grow with the surface; those of angles hold.
+    """The smallest scale of the surface, of those tried, at which a pair fits; or None.
+
+    The given limits of angles hold. Those of lengths do not, as they would have to
+    grow with the surface.
+    """
     angles = {k: row for k, row in limits.items() if "pitch" in k or "splay" in k}
 
     def fits(k):
@@ -242,7 +266,12 @@ def _scale_that_fits(template, end, field, limits, clearance):
 
 
 def fitted_torso(template, field, limits, clearance):
-    """Fits box, rings, struts and tail, with the limbs where they are."""
+    """Fits the torso's box, rings and struts, and the tail; the limbs stay.
+
+    Args:
+        template: template with fitted limbs.
+        field, limits, clearance: as for :func:`embed`.
+    """
     defaults = torso_limits(template)
     chosen = free_numbers(defaults, limits)
 
@@ -284,7 +313,10 @@ def solid_points(solids: Iterable[Solid]) -> np.ndarray:
 
 
 def _limb_protrusions(template, end, field, clearance):
-    """Of the links of a pair of limbs and their first motors on the torso, by name."""
+    """Protrusions of a pair of limbs, as :func:`protrusions`.
+
+    The motors on the torso that drive the limbs belong to them.
+    """
     points = {}
     for name in _ENDS[end]:
         parts = template.limb_parts(name)
@@ -295,16 +327,19 @@ def _limb_protrusions(template, end, field, clearance):
 
 
 def protrusions(template, points: dict[str, np.ndarray], field: Field, clearance):
-    """How far each point sticks out of where it may be (n,) [m]; > 0 outside.
+    """How far each point sticks out of the space for the skeleton [m]; < 0 inside.
 
-    Points of a foot need the depth of the sole's skin, on which its plate rests; all
-    others that of the skin and the clearance.
+    Points of a foot must be as deep as the skin of the sole, on which the foot's plate
+    rests; all others as deep as the skin and the clearance.
 
     Args:
-        points: points of links or motors, by name (n, 3) [m].
+        template: gives the thicknesses of the skin.
+        points: points of links or motors (n, 3) [m], by name.
+        field: signed distance of the surface.
+        clearance: gap between the skeleton and the skin's inside [m].
 
     Returns:
-        by name.
+        Protrusions (n,) [m], by name.
     """
     values = np.asarray(field(np.concatenate(list(points.values()))), float)
     split = np.split(values, np.cumsum([len(p) for p in points.values()])[:-1])
@@ -409,11 +444,13 @@ def _turned(angle: float) -> tuple[float, float]:
 def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
     """Default limits of the torso and the tail, by dotted name.
 
-    The torso's box stays between the limbs' motor bays and meets each of them along
-    x and z.
+    The torso's box fits between the left and the right motors of the limbs, and
+    overlaps each of them along x and z, where it is joined to their bays.
     """
     torso, build = template.torso, template.build
     centre = template.torso_centre
+    # Of the motors: least |y|, rear end of the front ones, front end of the hind ones,
+    # and the heights of their lower and upper sides.
     inner = np.inf
     front, rear = np.inf, -np.inf
     for name, (_, end, _) in template.limbs.items():
@@ -425,10 +462,12 @@ def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
         else:
             rear, top_rear = high[0], (low[2], high[2])
     x = centre[0]
+    # Along x the box overlaps the motors by 13 mm at the end that is further away.
     reach = 2 * max(front - x, x - rear) + 0.026
+    # Battery and board lie in the box.
     payload = np.array([torso.battery[0], torso.board[0]]).max(axis=0) + 2 * build.wall
     wide = 2 * inner - 2e-4
-    # The box's range of z overlaps that of each bay by 12 mm.
+    # Along z it overlaps each of them by 12 mm.
     floor = max(top_front[0], top_rear[0]) + 0.012 - centre[2]
     ceiling = min(top_front[1], top_rear[1]) - 0.012 - centre[2]
     tall = max(2 * floor, -2 * ceiling, 0.03)
@@ -460,12 +499,12 @@ def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
 
 
 def value_of(template: Template, name: str) -> float:
-    """A number of a template.
+    """A number of a template, in SI.
 
     Args:
         template: the template.
-        name: its dotted name, e.g. "front.upper", or "torso.size[0]" for one of a
-            tuple.
+        name: dotted name of the number, e.g. "front.upper"; "torso.size[0]" is an
+            entry of a tuple.
     """
     base, index = _split(name)
     value = parameter(template, base)
@@ -510,9 +549,13 @@ class _Free:
 
 
 def free_numbers(defaults: Limits, limits: Limits) -> _Free:
-    """The numbers of the default limits, some of which are replaced by others.
+    """The numbers that have default limits, and their limits.
 
     Equal limits fix a number.
+
+    Args:
+        defaults: default limits, by name.
+        limits: limits that replace them; names without a default are ignored.
 
     Raises:
         InvalidInput: for limits that leave nothing between them.
@@ -537,10 +580,10 @@ def least_squares_fit(
     stay: float = 1e-3,
     evaluations: int = 60,
 ) -> Template:
-    """Minimises |residuals|^2 + |stay (p - p_0)/change|^2 within the limits.
+    """The template that minimises |residuals|^2 + |stay (p - p_0)/change|^2.
 
     Args:
-        template: the start; p_0 are its values, moved into the limits.
+        template: template to start from; p_0 are its numbers, moved into the limits.
         free: the numbers p that may change.
         residuals: residuals of a template [m].
         stay: weight of the distance from the start [m].

@@ -1,23 +1,29 @@
-"""Fits a skeleton into a surface: its parameters, scale, template and servo.
+"""Finds a skeleton for any surface: its parameters, scale, template and servo.
 
-The legs' lines (:mod:`~drakebots.design.stance`) place hips, knees and ankles at each
-of a few scales. From there, per template and servo, least squares over the semantic
-parameters p of a pair of limbs lessen
+    found = fit(stance, grid, area, FitSettings())
+
+For each servo, beginning with the smallest, a few scales and templates are tried. The
+lines of the legs (:mod:`~drakebots.design.stance`) place hips, knees and ankles. From
+there the parameters p of each pair of limbs (:mod:`~drakebots.design.skeleton`)
+minimise
 
     sum_i max(phi(x_i(p)) + depth_i, 0)^2 + |stay (p - p_0)/change|^2
 
 where phi is the signed distance of the surface, x_i are points of all printed boxes
-and motors, and depth_i is the skin and its clearance there. Of the scales and
-templates that one is taken whose skeleton sticks out least, and whose servo holds the
-weight. What still sticks out is mended by :mod:`~drakebots.design.thicken`.
+and motors, and depth_i is the thickness of the skin plus its clearance there. The
+scale and the template whose limbs stick out least get a torso, a neck and a tail; if
+the servo holds the weight of that robot, it is the fit. What still sticks out is
+mended by :mod:`~drakebots.design.thicken`, which makes the surface thicker.
 
-    found = fit(stance, grid, area, FitSettings())
+:mod:`~drakebots.design.embed` has the least squares and the points; it is for users
+who give a template and a scale of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,48 +65,49 @@ TEMPLATES = {"crouched": Crouched, "upright": Upright, "long": Long}
 """Templates of the paper's Fig. 6: 12, 16 and 17 joints."""
 
 SHORT = 5e-4
-"""Depth that a point may lack [m]."""
+"""A link fits if it sticks out by no more than this [m]."""
 
 CLEARANCE = 2e-3
 """Gap between the skeleton and the skin's inside [m]."""
 
 _SMALLER = 0.65
-"""The smaller one of two scales that are tried, over the one at the upper bound."""
+"""The smallest scale that is tried, as a share of the largest that LONGEST allows."""
 
 _CHANGE = 0.01
-"""Cost of a change of the scale by a factor of e: so much thickening, over the
-longest side, is as bad."""
+"""Cost of changing the scale by a factor of e. It is as bad as a protrusion of this
+share of the longest side."""
 
 _FEWER = 0.7
-"""A template with fewer joints must cost less than this share of one with more."""
+"""A template with fewer joints is chosen only if it costs less than this share."""
 
 _RESERVE = 1.5
-"""A servo's torque over that of standing; legs also lift each other's load."""
+"""A servo's torque over that of standing: in a gait fewer feet bear the weight."""
 
 _SKIN_TORQUE = 1.4
-"""Least torque of a servo [N m] with a skin of 4 mm: twice what most folds resist with
-at 15 degrees (docs/design.md). It grows with the square of the thickness."""
+"""Least torque of a servo [N m] for a skin of 4 mm: twice the torque with which most
+folds resist at 15 degrees (docs/design.md). It grows with the thickness squared."""
 
-_RHO_SKIN = 1070.0
-"""Density of the skin, for the weight that servos hold [kg/m^3]."""
+_SKIN_DENSITY = 1070.0
+"""Density of the skin [kg/m^3], for the weight that the servos must hold."""
 
-_G = 9.81
+_GRAVITY = 9.81
 
 _RAYS = np.radians(np.arange(-50.0, 86.0, 5.0))
-"""Pitches in which room for a neck or a tail is looked for [rad]."""
+"""Pitches at which to look for room for a neck or a tail [rad]."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What is given and what is free in a fit.
+    """What the user gives of a fit; None leaves the choice to the fit.
 
     Attributes:
-        scale: factor on the surface; None to choose it within LONGEST.
-        template: a name of TEMPLATES, or None to choose it.
-        servo: a name of SERVOS, or None to choose it.
+        scale: factor on the surface; by default within the bounds LONGEST.
+        template: a name of TEMPLATES.
+        servo: a name of SERVOS.
 
     Raises:
-        InvalidInput, UnknownName: for a value out of range, or a name.
+        InvalidInput: for a scale that is not > 0.
+        UnknownName: for an unknown template or servo.
     """
 
     scale: float | None = None
@@ -123,9 +130,9 @@ class Fit:
         template: the fitted template.
         skeleton: its skeleton.
         scale: factor on the surface.
-        lacking: depth that each link lacks [m], by name; only those above SHORT.
-        torque: largest torque of a joint when standing [N m], estimated.
-        notes: what was chosen.
+        lacking: how far each link sticks out [m], by name; only those above SHORT.
+        torque: estimate of the largest torque of a joint when standing [N m].
+        notes: what was chosen, one line each.
     """
 
     template: Template
@@ -139,6 +146,11 @@ class Fit:
     def kind(self) -> str:
         """Name of its template in TEMPLATES."""
         return type(self.template).__name__.lower()
+
+    @property
+    def load(self) -> float:
+        """The torque of standing as a share of what the servo has."""
+        return self.torque / self.template.build.servo.effort
 
 
 def fit(
@@ -155,54 +167,42 @@ def fit(
         stance: the surface and its legs.
         phi: signed distance of the surface as it is, in the stance's frame.
         area: area of the surface [m^2].
-        settings: what is given.
-        skin, sole: thickness of the skin, and under the soles [m].
+        settings: what the user gives.
+        skin, sole: thickness of the skin, and of that under the soles [m].
 
     Raises:
         NoSolution: when no servo, or not the given one, holds the robot, or no
             template can be built.
     """
-    if settings.servo is None:
-        reserve, least = _RESERVE, _SKIN_TORQUE * (skin / 4e-3) ** 2
-        servos = sorted((s for s in SERVOS.values() if s.effort >= least), key=_bulk)
-        if not servos:
-            raise NoSolution(
-                f"a skin of {1e3 * skin:g} mm needs a servo of {least:.3g} N m, and "
-                "there is none; make it thinner, or choose a servo"
-            )
-    else:
-        reserve, servos = 1.0, [SERVOS[settings.servo]]
-    longest = float(stance.size.max())
-    if settings.scale is None:
-        low, high = (bound / longest for bound in LONGEST)
-        wished = float(np.clip(1.0, low, high))
-        scales = np.unique([_SMALLER * high, wished, high])
-    else:
-        scales, wished = np.array([settings.scale]), settings.scale
+    servos, reserve = _servos(settings, skin)
+    scales, wished = _scales(settings, stance)
     kinds = [settings.template] if settings.template else ["upright", "crouched"]
-    why, best = [], None
+    longest = float(stance.size.max())
+
+    def cost(limbs: _Limbs) -> float:
+        thicker = limbs.protrusion / (longest * limbs.scale)
+        change = _CHANGE * abs(np.log(limbs.scale / wished))
+        return (thicker + change) / (_FEWER if limbs.kind == "crouched" else 1.0)
+
+    reasons: list[str] = []
+    best = None
     for servo in servos:
-        build, rows = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole), []
-        for kind in kinds:
-            for scale in scales:
-                row = _tried(stance, phi, kind, build, float(scale), why)
-                if row is not None:
-                    cost = row[0] / (longest * scale)
-                    cost += _CHANGE * abs(np.log(scale / wished))
-                    cost /= _FEWER if kind == "crouched" else 1.0
-                    rows.append((cost, row[1], float(scale)))
-        if not rows:
+        build = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole)
+        tried = [
+            _fit_limbs(stance, phi, kind, build, float(scale), reasons)
+            for kind in kinds
+            for scale in scales
+        ]
+        tried = [limbs for limbs in tried if limbs is not None]
+        if not tried:
             continue
-        _, template, scale = min(rows, key=lambda r: r[0])
-        found = _finished(phi, area, template, scale, settings.template is None)
-        if best is None or found.torque / found.template.build.servo.effort < (
-            best.torque / best.template.build.servo.effort
-        ):
+        found = _finished(phi, area, min(tried, key=cost), settings.template is None)
+        if best is None or found.load < best.load:
             best = found
         if reserve * found.torque <= servo.effort:
             return _noted(found, stance)
     if best is None:
-        raise NoSolution(f"surface: no skeleton can be built in it: {why[-1]}")
+        raise NoSolution(f"surface: no skeleton can be built in it: {reasons[-1]}")
     servo = best.template.build.servo
     other = "" if settings.servo is None else ", or choose another servo"
     raise NoSolution(
@@ -213,23 +213,53 @@ def fit(
     )
 
 
+def _servos(settings: FitSettings, skin: float) -> tuple[list[Servo], float]:
+    """The servos to try, smallest first, and the reserve of torque that they need.
+
+    Raises:
+        NoSolution: when no servo is strong enough for the skin.
+    """
+    if settings.servo is not None:
+        return [SERVOS[settings.servo]], 1.0
+    least = _SKIN_TORQUE * (skin / 4e-3) ** 2
+    servos = [servo for servo in SERVOS.values() if servo.effort >= least]
+    if not servos:
+        raise NoSolution(
+            f"a skin of {1e3 * skin:g} mm needs a servo of {least:.3g} N m, and "
+            "there is none; make it thinner, or choose a servo"
+        )
+    return sorted(servos, key=lambda servo: float(np.prod(servo.size))), _RESERVE
+
+
+def _scales(settings: FitSettings, stance: Stance) -> tuple[np.ndarray, float]:
+    """The scales of the surface to try, and the one that is best if all fit."""
+    if settings.scale is not None:
+        return np.array([settings.scale]), settings.scale
+    low, high = (bound / float(stance.size.max()) for bound in LONGEST)
+    wished = float(np.clip(1.0, low, high))
+    return np.unique([_SMALLER * high, wished, high]), wished
+
+
 def enough_scale(stance, phi, area, found: Fit, settings: FitSettings) -> float | None:
-    """The least scale of a few, up to 4 times a fit's, at which nothing sticks out."""
+    """The smallest scale, of those tried, at which nothing sticks out; or None.
+
+    Args:
+        stance, phi, area, settings: as for :func:`fit`.
+        found: fit whose template and servo are kept. Scales of up to 4 times its own
+            are tried.
+    """
     build = found.template.build
     for scale in found.scale * np.geomspace(1.05, 4.0, 12):
-        row = _tried(stance, phi, found.kind, build, float(scale), [])
-        if row is None or row[0] > SHORT:
+        limbs = _fit_limbs(stance, phi, found.kind, build, float(scale), [])
+        if limbs is None or limbs.protrusion > SHORT:
             continue
-        if not _finished(phi, area, row[1], scale, settings.template is None).lacking:
-            return float(scale)
+        if not _finished(phi, area, limbs, settings.template is None).lacking:
+            return limbs.scale
     return None
 
 
-def _bulk(servo: Servo) -> float:
-    return float(np.prod(servo.size))
-
-
 def _noted(found: Fit, stance: Stance) -> Fit:
+    """The fit with a first note on what was chosen."""
     build, size = found.template.build, stance.size * found.scale
     line = (
         f"template {found.kind}, servo {build.servo.name}, surface scaled by "
@@ -242,8 +272,32 @@ def _noted(found: Fit, stance: Stance) -> Fit:
 # One template, servo and scale: the limbs.
 
 
-def _tried(stance, phi, kind, build, scale, why):
-    """Cost [m] and template of one choice; None when it cannot be built."""
+class _Limbs(NamedTuple):
+    """A template whose limbs were fitted at one scale of the surface.
+
+    Attributes:
+        kind: name of the template in TEMPLATES.
+        template: the template, with a torso that is not fitted yet.
+        scale: factor on the surface.
+        protrusion: root mean square of how far its links stick out [m].
+    """
+
+    kind: str
+    template: Template
+    scale: float
+    protrusion: float
+
+
+def _fit_limbs(stance, phi, kind, build, scale, reasons) -> _Limbs | None:
+    """A template with fitted limbs; None, and why in `reasons`, if none can be built.
+
+    Args:
+        stance, phi: as for :func:`fit`.
+        kind: name of the template in TEMPLATES.
+        build: servo and thicknesses.
+        scale: factor on the surface.
+        reasons: list to which the reason of a failure is added.
+    """
     here = _scaled(phi, scale)
     try:
         template = _start(stance, TEMPLATES[kind], build, scale)
@@ -252,12 +306,13 @@ def _tried(stance, phi, kind, build, scale, why):
             template, lack = _fit_pair(template, end, first, here)
             lacks += list(lack.values())
     except DrakebotsError as error:
-        why.append(str(error))
+        reasons.append(str(error))
         return None
-    return float(np.sqrt(np.mean(np.square(lacks)))), template
+    return _Limbs(kind, template, scale, float(np.sqrt(np.mean(np.square(lacks)))))
 
 
 def _scaled(phi: Field, scale: float) -> Field:
+    """The signed distance of the scaled surface."""
     return lambda p: scale * np.asarray(phi(np.asarray(p) / scale), float)
 
 
@@ -283,6 +338,13 @@ def _start(stance, kind, build, scale) -> Template:
 
 
 def _start_limb(stance, end, build, scale, abducts) -> Limb:
+    """A limb on the line of its legs; a pair's is the mean of left and mirrored right.
+
+    Args:
+        stance, build, scale: as for :func:`_fit_limbs`.
+        end: "front" or "hind".
+        abducts: whether the hip also turns about x, which takes a wider motor bay.
+    """
     letter = end[0].upper() if end == "front" else "R"
     left, right = (stance.legs[letter + side] for side in "LR")
     top = scale * min(left.top, right.top)
@@ -324,7 +386,14 @@ def _start_limb(stance, end, build, scale, abducts) -> Limb:
 
 
 def _bent(hip, knee, ankle, upper, lower) -> tuple[float, float]:
-    """Pitches of the links in x and z, the knee on the side where it is."""
+    """Pitches of the upper and the lower link [rad], 0 downwards, within 1.3 rad.
+
+    The knee bends to the side of the line from hip to ankle on which it is.
+
+    Args:
+        hip, knee, ankle: places in x and z (2,) [m].
+        upper, lower: lengths of the links [m].
+    """
     d = ankle - hip
     reach = float(np.linalg.norm(d))
     cross = d[0] * (knee - hip)[1] - d[1] * (knee - hip)[0]
@@ -347,7 +416,16 @@ def narrowest(build: Build, abducts: bool) -> float:
 
 
 def _fit_pair(template, end, first, phi):
-    """The limbs of one end in the field, from two bends; and what each link lacks."""
+    """A pair of limbs fitted into the field, with the knees bent to the better side.
+
+    Args:
+        template: template to start from.
+        end, first: "front" or "hind", and the name of the left limb of the pair.
+        phi: signed distance of the surface.
+
+    Returns:
+        The template, and how far each link sticks out at most (>= 0) [m], by name.
+    """
     both, best = _both_sides(phi), None
 
     def lack(t):
@@ -385,6 +463,7 @@ def _bends(template, end):
 
 
 def _limits(template, end) -> dict[str, tuple[float, float]]:
+    """Limits of a pair of limbs, by dotted name; wider than `embed`'s."""
     limb: Limb = getattr(template, end)
     build, foot = template.build, limb.foot
     low = narrowest(build, not isinstance(template, Crouched))
@@ -413,17 +492,23 @@ def _limits(template, end) -> dict[str, tuple[float, float]]:
 # The torso, the neck and the tail of the chosen template.
 
 
-def _finished(phi, area, template, scale, tail: bool) -> Fit:
-    """The fit of a template with fitted limbs; with a tail on a joint where it may."""
-    here = _scaled(phi, scale)
-    template = replace(template, torso=_torso(template, here))
+def _finished(phi: Field, area: float, limbs: _Limbs, tail: bool) -> Fit:
+    """The fit of a template with fitted limbs.
+
+    Args:
+        phi, area: as for :func:`fit`.
+        limbs: the template.
+        tail: whether it may get a tail on a joint, where there is room for one.
+    """
+    scale, here = limbs.scale, _scaled(phi, limbs.scale)
+    template = replace(limbs.template, torso=_torso(limbs.template, here))
     template = fitted_torso(template, here, {}, CLEARANCE)
     if tail and type(template) is Upright:
         template = _with_tail(template, here)
     template = replace(template, torso=_with_struts(template, here))
     skeleton = template.skeleton()
     lacks = _lacks(template, skeleton.links, here)
-    mass = skeleton.mass + _RHO_SKIN * template.build.skin * area * scale**2
+    mass = skeleton.mass + _SKIN_DENSITY * template.build.skin * area * scale**2
     struts = [name for name, *_ in template.torso.struts]
     notes = () if struts else ("no room for a strut in the neck or the tail",)
     return Fit(
@@ -437,13 +522,14 @@ def _finished(phi, area, template, scale, tail: bool) -> Fit:
 
 
 def _lacks(template, links, phi) -> dict[str, float]:
+    """How far each link sticks out at most [m], by name; < 0 inside."""
     points = {link.name: link_points(link, rings=False) for link in links}
     out = protrusions(template, points, phi, CLEARANCE)
     return {name: float(values.max()) for name, values in out.items()}
 
 
 def _with_tail(template: Upright, phi: Field) -> Template:
-    """The template with a moving tail where that fits as it is, else as it was."""
+    """The template with a tail on a joint, if that fits without a thicker surface."""
     shared = {f.name: getattr(template, f.name) for f in fields(template)}
     try:
         long = fitted_torso(Long(**shared), phi, {}, CLEARANCE)
@@ -452,7 +538,7 @@ def _with_tail(template: Upright, phi: Field) -> Template:
         worst = max(_lacks(long, (*torso, *tail), phi).values())
     except DrakebotsError:
         return template
-    # A tail on a joint is a tail that can be seen, not a rump.
+    # Where the surface is as wide as a rump, a moving tail would not be seen.
     middle = (tail[0].p_WA + 2 * tail[0].p_WB) / 3
     rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
     widest = max(_reach(phi, middle, ray) for ray in rays)
@@ -462,7 +548,7 @@ def _with_tail(template: Upright, phi: Field) -> Template:
 
 def _standing_torque(skeleton: Skeleton, mass: float) -> float:
     """Largest torque of a joint with a quarter of the weight on each foot [N m]."""
-    force = np.array([0.0, 0.0, mass * _G / 4])
+    force = np.array([0.0, 0.0, mass * _GRAVITY / 4])
     worst = 0.0
     for sole in skeleton.soles:
         p_WS = skeleton.link(sole.link).origin + sole.p_BP[4]
@@ -474,7 +560,11 @@ def _standing_torque(skeleton: Skeleton, mass: float) -> float:
 
 
 def _torso(template: Template, phi: Field) -> Torso:
-    """A box between the hips' motors, as deep inside as they allow, and its rings."""
+    """The torso: a box between the motors of the hips, and rings around it.
+
+    The box is as deep inside the surface as the motors allow; the rings are made from
+    the room around it.
+    """
     x, low, high = {}, [], []
     for name, (_, end, _) in template.limbs.items():
         corners = motor(template.build, *template.limb_parts(name).mount)[0].corners()
@@ -503,7 +593,14 @@ def _torso(template: Template, phi: Field) -> Torso:
 
 
 def _reach(phi: Callable, start, along, depth=0.0, free=0.0) -> float:
-    """How far a ray stays at a depth inside the field, beyond its free part [m]."""
+    """Length of the part of a ray that stays inside the surface [m], at most 1.5.
+
+    Args:
+        phi: signed distance of the surface.
+        start, along: start (3,) [m] and direction (3,) of the ray.
+        depth: depth at which the ray must stay [m].
+        free: length of its first part, which may be anywhere [m].
+    """
     s = np.arange(free, 1.5, 4e-3)
     outside = np.flatnonzero(phi(start + s[:, None] * along) > -depth)
     return float(s[outside[0]]) if len(outside) else float(s[-1])
@@ -512,8 +609,9 @@ def _reach(phi: Callable, start, along, depth=0.0, free=0.0) -> float:
 def _with_struts(template: Template, phi: Field) -> Torso:
     """The torso with a strut in the neck, one in the head and one in the tail.
 
-    Each is the longest of the rays from where it begins that keeps the ring's least
-    size inside the skin, but for its first part, which lies beside the box.
+    Each is the longest of the rays from its start along which the smallest ring fits
+    inside the skin. The first part of a ray does not count, as it lies beside the box.
+    A strut that would be too short is left out.
     """
     torso, p_WO = template.torso, template.torso_centre
     half = np.array(torso.size) / 2
