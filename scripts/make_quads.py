@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,7 +149,11 @@ def readme(name: str) -> str:
         if k < SOFT
     }
     low, high = min(moduli.values()), max(moduli.values())
-    notes = "".join(f"\n* {note}" for note in report["notes"])
+    notes = "".join(
+        "\n"
+        + textwrap.fill(f"* {note[0].upper()}{note[1:]}.", 88, subsequent_indent="  ")
+        for note in report["notes"]
+    )
     text = f"""# {name.capitalize()}
 
 <p float="left">
@@ -171,21 +176,21 @@ of the paper's robots is public.
 | skeleton + skin [kg] | {masses} | {printed_masses} |
 
 Servos: {servo["name"]}, {servo["effort"]:g} N m. Skin: {report["skin_tets"]} tets,
-wall {wall} mm (1/50/99 %), E = {material["youngs_modulus"]:.2g} Pa,
-nu = {material["poisson_ratio"]:g}.
+wall {wall} mm (percentiles 1/50/99), Young's modulus
+{material["youngs_modulus"] / 1e6:g} MPa, Poisson's ratio {material["poisson_ratio"]:g}.
 
-* One silicone for all robots, {material["density"]:g} kg/m^3, and a wall of
-  {1e3 * skin["wall"]:g} mm; the masses are what comes of it (docs/design.md).
+* All robots have the same silicone, {material["density"]:g} kg/m^3, and a wall of
+  {1e3 * skin["wall"]:g} mm; the masses follow from these (docs/design.md).
 * Folds (regions 1 to {max(moduli)}): {teeth["teeth"]} teeth,
-  {1e3 * teeth["depth"]:g} mm deep, at every joint; their P1 tets have {low:.2f} to
-  {high:.2f} of the modulus, as they lock: with that, joints are as stiff as with P2
-  tets and the modulus of the silicone (docs/design.md).{notes}
+  {1e3 * teeth["depth"]:g} mm deep, at every joint. P1 tets lock, so those of folds have
+  {low:.2f} to {high:.2f} of the silicone's modulus: that makes joints as stiff as they
+  are with P2 tets and the full modulus (docs/design.md).{notes}
 
 ## Contents
 
 | file | what |
 |---|---|
-| `{name}.sdf`, `{name}.drakebots.yaml` | the skeleton; five contact patches a foot |
+| `{name}.sdf`, `{name}.drakebots.yaml` | the skeleton; five contact patches per foot |
 | `meshes/` | the bracing plates of each link, for the pictures |
 | `skin.vtu`, `{name}.skin.yaml` | tets and regions; material, glue, servos, patches |
 | `params.yaml` | every number of the design |
@@ -197,10 +202,10 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
 
 ## Known limits
 
-* The shape is ours, not the paper's, and so are the masses.
+* Shape and masses are ours, not the paper's.
 * Bracing plates are flat, {1e3 * thick:.0f} mm thick; glue is within
   {1e3 * report["glue_to_plate_m"]:.1f} mm of them.
-* No reflected inertia of the servos' gears: no data sheet gives it.
+* The reflected inertia of the servos' gears is left out: no data sheet gives it.
 
 ## Licence
 
