@@ -1,23 +1,29 @@
 """The shape of a reduced skin: a blend of its links, and modes learnt from simulations.
 
-With Q_l, s_l the motion of link l from the skin's rest pose to q, and weights w of the
-links at each node that add to 1 (linear blend skinning), the nodes are at
+Link l turns by Q_l and moves by s_l from the skin's rest pose to the pose q. The nodes
+follow by linear blend skinning, with weights w_il of the links that add to 1 at each
+node i:
 
     x_i(q, y) = sum_l w_il (Q_l (X_i + Phi_i y) + s_l)
 
-with X the rest positions and Phi the modes. Phi vanishes at the glue, where w is 1 for
-the vertex's own link, so the glue stays on the links for any y.
+with X the rest positions, Phi the modes and y their coordinates. Phi vanishes at the
+glue, where w is 1 for the link that the node is glued to, so the glue stays on its
+links for any y.
 
-The modes are learnt from simulations of the full skin, pulled back to the rest pose by
-the blend. The remaining displacement is the strain around bent joints and depends
-mostly on the nearby joints. It is therefore split, by windows of the weights, into
-domains, one for the base and one for each limb, with modes of their own: proper
-orthogonal decomposition in the inner product of the tangent K at rest,
+The modes are learnt from shapes x of the full skin in simulations ("snapshots"). The
+inverse of the blend pulls them back to the rest pose, which leaves a displacement
+
+    d_i = (sum_l w_il Q_l)^-1 (x_i - sum_l w_il s_l) - X_i
+
+It is largest around bent joints and depends mostly on the joints nearby. It is
+therefore split into domains, one for the base and one for each limb, by windows that
+add to 1 at each node. Every domain has modes of its own, by proper orthogonal
+decomposition in the inner product of the tangent K at rest:
 
     Phi' K Phi = 1 in a domain,  minimal sum over snapshots |d - Phi y|_K^2
 
-so that the error of energy is minimal, and y is in sqrt(J). Local modes after Kim and
-James, "Physics-based character skinning using multi-domain subspaces" (2012).
+so that the error of the energy is minimal, and y is in sqrt(J). Local modes are due to
+Kim and James, "Physics-based character skinning using multi-domain subspaces" (2012).
 """
 
 from __future__ import annotations
@@ -42,14 +48,15 @@ SMALL_WEIGHT = 1e-3
 """Weights below this are set to zero."""
 
 WINDOW = (0.05, 0.6)
-"""A limb's weights below the first belong to the base, above the second to the limb."""
+"""Where the weights of a limb's links add to less than the first, a node belongs to the
+base; where they add to more than the second, to the limb; to both in between."""
 
 # The blend of the links.
 
 
 @dataclass(frozen=True)
 class LinkMotion:
-    """Motion of the links from the skin's rest pose, and its Jacobian.
+    """Motion of L links from the skin's rest pose, x = Q X + s, and its Jacobian.
 
     Attributes:
         turn: rotations Q_l (L, 3, 3).
@@ -100,11 +107,16 @@ class Links:
 
 
 def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
-    """Weights of the links at each node (N, L), rows adding to 1.
+    """Weights of the links at each node (N, L); each row adds to 1.
 
-    They solve Laplace's equation in the skin, with the materials' moduli as
-    conductivities, 1 at the link's glue and 0 at that of others; weights below
-    SMALL_WEIGHT are set to zero.
+    Those of a link solve Laplace's equation in the skin, with the materials' Young's
+    moduli as conductivities, 1 at its own glue and 0 at that of all others. Weights
+    below SMALL_WEIGHT are set to zero.
+
+    Args:
+        model: the skin.
+        glue: its glue.
+        links: names of all links with glue.
 
     Raises:
         InvalidInput: when a part of the skin carries no glue.
@@ -149,7 +161,7 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SparseWeights:
-    """Nonzero weights by node: links (n, k) and shares (n, k), padded with 0."""
+    """Nonzero weights of n nodes: links and shares (n, k), padded with shares of 0."""
 
     links: np.ndarray
     shares: np.ndarray
@@ -172,14 +184,14 @@ class SparseWeights:
 def blended(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion
 ) -> np.ndarray:
-    """sum_l w_l (Q_l points + s_l) (n, 3) [m] of points X + Phi y."""
+    """Positions sum_l w_l (Q_l p + s_l) (n, 3) [m] of points p = X + Phi y (n, 3)."""
     out = np.empty_like(points)
     _blend(points, weights.links, weights.shares, motion.turn, motion.shift, out)
     return out
 
 
 def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
-    """The points (n, 3) whose :func:`blended` is x [m]."""
+    """The points (n, 3) [m] that :func:`blended` moves to x (n, 3) [m]."""
     turn = np.einsum("nk,nkij->nij", weights.shares, motion.turn[weights.links])
     shift = np.einsum("nk,nki->ni", weights.shares, motion.shift[weights.links])
     return np.linalg.solve(turn, (x - shift)[..., None])[..., 0]
@@ -188,7 +200,17 @@ def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
 def blended_columns(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion, modes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x (n, 3) and dx/d(v dt, y) (n, 3, nv + r) for modes (n, 3, r)."""
+    """Positions as of :func:`blended`, and their Jacobian.
+
+    Args:
+        points: X + Phi y (n, 3) [m].
+        weights: weights of the links at the n points.
+        motion: motion of the links.
+        modes: Phi at the points (n, 3, r).
+
+    Returns:
+        x (n, 3) [m] and dx/d(dq, dy) (n, 3, nv + r), dq in velocity coordinates.
+    """
     nv = motion.spin.shape[2]
     x = np.empty_like(points)
     J = np.empty((len(points), 3, nv + modes.shape[2]))
@@ -275,7 +297,7 @@ class SkinRun:
 def snapshots(
     stepper: CoupledStepper, states: Iterable[CoupledState], links: Links, B: np.ndarray
 ) -> SkinRun:
-    """A run from states of the full skin.
+    """The shapes of the full skin and motions of its links in some states.
 
     Args:
         stepper: stepper of the robot.
@@ -323,7 +345,14 @@ def limb_of(plant: MultibodyPlant, links: Sequence[str]) -> np.ndarray:
 
 
 def windows(weights: np.ndarray, limb: np.ndarray) -> np.ndarray:
-    """Shares of the domains at each node (N, D), rows adding to 1."""
+    """Shares of the D domains at each node (N, D); each row adds to 1.
+
+    A limb's share rises smoothly from 0 to 1 between the bounds of WINDOW.
+
+    Args:
+        weights: weights of the links (N, L).
+        limb: domain of each link (L,).
+    """
     own = np.stack(
         [weights[:, limb == k].sum(axis=1) for k in range(limb.max() + 1)], axis=1
     )
@@ -365,7 +394,7 @@ def learn_basis(
     limb_modes: int = 20,
     base_modes: int = 12,
 ) -> SkinBasis:
-    """The modes of runs.
+    """Learns the modes of a skin from shapes that it took.
 
     Args:
         model: the skin.
@@ -378,18 +407,7 @@ def learn_basis(
     Raises:
         InvalidInput: for runs without shapes, or of another skin.
     """
-    if not runs or not sum(map(len, runs)):
-        raise InvalidInput("reduced skin: no shapes to learn from")
-    sparse, d = SparseWeights.of(weights), []
-    for run in runs:
-        if run.positions.shape[1:] != model.rest.shape:
-            raise InvalidInput(
-                f"reduced skin: runs of {run.positions.shape[1]} nodes, the skin has "
-                f"{len(model.rest)}"
-            )
-        for x, motion in zip(run.positions, run.motions):
-            d.append(pulled_back(x, sparse, motion) - model.rest)
-    d = np.array(d)
+    d = _displacements(model, weights, runs)
     _, K = force_and_tangent(model, model.rest)
     K = model.pattern.full(K)
     window = windows(weights, limb)
@@ -399,6 +417,8 @@ def learn_basis(
         if not inside.any():
             left.append(0.0)
             continue
+        # The snapshots X (S, 3 n) in the domain. An eigenvector e of X K X' with the
+        # eigenvalue s gives the mode X' e / sqrt(s), and s is the energy in it.
         X = (d[:, inside] * window[inside, k][:, None]).reshape(len(d), -1)
         dofs = np.flatnonzero(np.repeat(inside, 3))
         KX = K[dofs][:, dofs] @ X.T
@@ -420,3 +440,25 @@ def learn_basis(
         np.concatenate(coordinates, axis=1),
         np.array(left),
     )
+
+
+def _displacements(
+    model: FemModel, weights: np.ndarray, runs: Sequence[SkinRun]
+) -> np.ndarray:
+    """Pulled-back displacements d of all shapes of the runs (S, N, 3) [m].
+
+    Raises:
+        InvalidInput: for runs without shapes, or of another skin.
+    """
+    if not runs or not sum(map(len, runs)):
+        raise InvalidInput("reduced skin: no shapes to learn from")
+    sparse, d = SparseWeights.of(weights), []
+    for run in runs:
+        if run.positions.shape[1:] != model.rest.shape:
+            raise InvalidInput(
+                f"reduced skin: runs of {run.positions.shape[1]} nodes, the skin has "
+                f"{len(model.rest)}"
+            )
+        for x, motion in zip(run.positions, run.motions):
+            d.append(pulled_back(x, sparse, motion) - model.rest)
+    return np.array(d)

@@ -1,17 +1,22 @@
-"""Simulates a skeleton with a reduced skin, in place of a CoupledStepper.
+"""Simulates a skeleton with a reduced skin, in place of a `CoupledStepper`.
 
-stepper = reduced_stepper(robot, read_reduced("beetle.reduced.npz"), 5e-3)
-state = stepper.start()
-result = stepper.step(state, servo=robot.servo(targets))
-shape = stepper.lift(result.state).skin.positions      # all nodes, to draw or store
+    stepper = reduced_stepper(robot, read_reduced("beetle.reduced.npz"), 5e-3)
+    state = stepper.start()
+    result = stepper.step(state, servo=robot.servo(targets))
+    shape = stepper.lift(result.state).skin.positions     # all nodes, to draw or store
 
-The equations are those of :mod:`drakebots.skin.frame.coupled`, projected on the motions
-of links and modes (Galerkin): with J_x = dx/d(dq, dy) of the shape,
+The unknowns of a step are dq of the skeleton (nv,) and dy of the skin's r modes. A step
+solves the equations of :mod:`drakebots.skin.frame.coupled`, with the matrix A_r and the
+right-hand side b_r of the skeleton and A_d, b_d of the skin, projected on the motions
+of links and modes (Galerkin). With x(q, y) the shape of
+:mod:`drakebots.skin.reduced.basis` and J_x = dx/d(dq, dy),
 
-    [A_r 0; 0 0] + J_x' A_d J_x,  right-hand side [b_r + B tau; 0] + J_x' b_d
+    ([A_r 0; 0 0] + J_x' A_d J_x) [dq; dy] = [b_r + B tau; 0] + J_x' b_d
+    A_d = M (1/dt^2 + alpha/dt) + K (1 + beta/dt),   b_d = f + M (gravity + velocity/dt)
 
-K and f are summed over the points of the cubature, M over the mass points. No servo or
-contact acts on y, so y is condensed out, and laws see a system of the skeleton's size.
+The stiffness K and the elastic forces f are sums over the points of the cubature, the
+mass M over the mass points, which carry its damping alpha. No servo and no contact acts
+on y, so dy is condensed out, and servos and contacts see a system in dq alone.
 """
 
 from __future__ import annotations
@@ -43,7 +48,13 @@ from drakebots.skin.reduced.skin import ReducedSkin
 
 
 class _Group:
-    """Points of one domain, their nodes, and the modes that move these."""
+    """Cubature points of one domain, their nodes, and the modes that move these.
+
+    Args:
+        skin: the reduced skin.
+        mine: numbers of the points.
+        weights: weights of the links at all nodes.
+    """
 
     def __init__(self, skin: ReducedSkin, mine: np.ndarray, weights: SparseWeights):
         part = skin.points.chosen(mine)
@@ -59,7 +70,12 @@ class _Group:
         self.links = np.unique(self.weights.links[self.weights.shares > 0])
 
     def own(self, motion: LinkMotion) -> tuple[LinkMotion, np.ndarray]:
-        """The motion with the velocities that move any of the points, and these."""
+        """The motion in only those velocities v that move any of the points.
+
+        Returns:
+            The motion, with c of the nv columns of its Jacobians, and their numbers
+            (c,).
+        """
         spin, drift = motion.spin[self.links], motion.drift[self.links]
         at = np.flatnonzero(spin.any(axis=(0, 1)) | drift.any(axis=(0, 1)))
         some = (np.ascontiguousarray(J[:, :, at]) for J in (motion.spin, motion.drift))
@@ -67,7 +83,9 @@ class _Group:
 
 
 class ReducedForces:
-    """Elastic forces, tangents and masses of a reduced skin.
+    """Elastic forces, tangents and masses of a reduced skin with r modes.
+
+    Generalized forces have the entries of v (nv,), then those of y (r,).
 
     Args:
         model: model of the full skin, for its materials.
@@ -107,7 +125,21 @@ class ReducedForces:
         return out
 
     def elastic(self, motion: LinkMotion, y: np.ndarray, dt: float, project: bool):
-        """-f (nv + r,), its tangent with K (1 + beta/dt), and the smallest det F."""
+        """Elastic forces and stiffness, projected.
+
+        Args:
+            motion: motion of the links.
+            y: coordinates of the modes (r,) [sqrt(J)].
+            dt: time step [s]; infinite for statics.
+            project: whether each point's tangent is made positive semidefinite.
+
+        Returns:
+            J' (-f) (nv + r,), J' K (1 + beta/dt) J (nv + r, nv + r), and the smallest
+            det F of the points.
+
+        Raises:
+            NoSolution: when a point is inverted.
+        """
         model, nv = self.model, motion.spin.shape[2]
         n = nv + self.skin.size
         scale = 1 + stiffness_shares(model) / dt
@@ -143,7 +175,17 @@ class ReducedForces:
         return g, 0.5 * (K + K.T), low
 
     def inertia(self, motion: LinkMotion, y, velocity, dt: float):
-        """J' M J (1/dt^2 + alpha/dt), J' M (gravity + velocity/dt), and J (3 p, n)."""
+        """Inertia, mass damping and weight, projected.
+
+        Args:
+            motion, y, dt: as for :meth:`elastic`.
+            velocity: velocities of the p mass points (p, 3) [m/s].
+
+        Returns:
+            J' M J (1/dt^2 + alpha/dt) (nv + r, nv + r),
+            J' M (gravity + velocity/dt) (nv + r,), and the Jacobian J of the mass
+            points (3 p, nv + r).
+        """
         skin = self.skin
         points = self._rest + self._modes @ y
         _, J = blended_columns(points, self._weights, motion, self._modes)
@@ -168,13 +210,16 @@ class ReducedForces:
 
 @dataclass(frozen=True)
 class SmallSystem:
-    """R dq = r of a time step with y condensed out.
+    """The equations R dq = r of a time step, with dy condensed out.
 
     Attributes:
         nv: number of velocities of the skeleton.
         matrix: R (nv, nv).
         constant: r without torques (nv,).
         B: map of torques to generalized forces (nv, m).
+
+    R is factored with its rows and columns scaled (`_factor`, `_scale`), and dy is
+    _y0 - _Y dq.
     """
 
     nv: int
@@ -196,12 +241,19 @@ class SmallSystem:
         return self._scale * cho_solve(self._factor, self._scale * r)
 
     def modes(self, dq: np.ndarray) -> np.ndarray:
-        """dy (r,) for dq."""
+        """dy (r,) that goes with dq (nv,)."""
         return self._y0 - self._Y @ dq
 
 
 def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
-    """Condenses [A_qq A_qy; . A_yy] [dq; dy] = b.
+    """Condenses dy out of [A_qq A_qy; A_yq A_yy] [dq; dy] = [b_q; b_y].
+
+    With the Schur complement, R = A_qq - A_qy A_yy^-1 A_yq and
+    r = b_q - A_qy A_yy^-1 b_y. Rows and columns are scaled to a unit diagonal first.
+
+    Args:
+        A, b: matrix (nv + r, nv + r) and right-hand side without torques (nv + r,).
+        B: map of torques to generalized forces (nv, m).
 
     Raises:
         NoSolution: when the matrix is not positive definite or not finite.
@@ -235,7 +287,11 @@ def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
 
 
 def _scale(A):
-    """1/sqrt of the diagonal, which must be positive."""
+    """1/sqrt of the diagonal.
+
+    Raises:
+        LinAlgError: unless it is positive.
+    """
     diagonal = np.diag(A)
     if diagonal.min() <= 0:
         raise np.linalg.LinAlgError
@@ -278,7 +334,7 @@ class ReducedResult:
         converged: whether the step succeeded.
         message: one line.
         smallest_ratio: smallest det F of the cubature's points before the step.
-        torques: applied torques of servos and given ones (m,) [N m].
+        torques: applied torques, those of servos included (m,) [N m].
         patch_forces: forces of the ground on the contact points (k, 3) [N].
     """
 
@@ -328,10 +384,11 @@ class ReducedStepper(DrivenSkeleton):
     def start(
         self, q: np.ndarray | None = None, v: np.ndarray | None = None
     ) -> ReducedState:
-        """The state with the skeleton at q, v, by default those of the context.
+        """The state with the skeleton at q and v, by default those of the context.
 
-        At the default q the skin has its rest shape; at others it is in static
-        equilibrium with fixed links (:meth:`settled`). It moves with the links.
+        At the default q the skin has its rest shape; at others it is in the static
+        equilibrium that it takes with fixed links (:meth:`settled`). Its velocities
+        are those of the links' motion, with dy = 0.
 
         Raises:
             InvalidInput: for q or v of another size.
@@ -346,7 +403,7 @@ class ReducedStepper(DrivenSkeleton):
         return self.state(0.0, q, v, y)
 
     def state(self, time, q, v, y, dy=None) -> ReducedState:
-        """A state whose mass points have the velocities of v and dy."""
+        """A state whose mass points have the velocities of v and dy (0 by default)."""
         self.pose(q, v)
         motion = self.links.motion(self.context)
         dy = np.zeros(self.skin.size) if dy is None else dy
@@ -398,10 +455,21 @@ class ReducedStepper(DrivenSkeleton):
         skin_forces: np.ndarray | None = None,
         project: bool = False,
     ):
-        """The small system of a step, J of the mass points, and the smallest det F.
+        """The condensed equations of a step.
+
+        Args:
+            state: state before the step.
+            servo: implicit servos that are part of the matrix.
+            skin_forces: forces on all nodes of the full skin (N, 3) [N].
+            project: whether the tangents of the skin are projected; see
+                :meth:`ReducedForces.elastic`.
+
+        Returns:
+            The equations, the Jacobian of the mass points (3 p, nv + r), and the
+            smallest det F.
 
         Raises:
-            NoSolution: when it cannot be solved.
+            NoSolution: when a point is inverted or the matrix is not positive definite.
         """
         self.pose(state.q, state.v)
         skeleton = skeleton_frame(
@@ -487,22 +555,25 @@ class ReducedStepper(DrivenSkeleton):
         )
 
     def lift(self, state: ReducedState) -> CoupledState:
-        """The state with all nodes of the full skin."""
+        """The state of the full skin: positions and velocities of all nodes.
+
+        The velocities are the difference quotient over a microsecond.
+        """
+        short = 1e-6
         self.pose(state.q, state.v)
-        motion = self.links.motion(self.context)
+        motion = self.links.motion(self.context, jacobian=False)
         x = self.skin.positions(state.y, motion)
-        ahead = moved_positions(self.plant, self.context, 1e-6 * state.v)
+        ahead = moved_positions(self.plant, self.context, short * state.v)
         self.pose(ahead, state.v)
-        later = self.skin.positions(
-            state.y + 1e-6 * state.dy, self.links.motion(self.context, jacobian=False)
-        )
+        motion = self.links.motion(self.context, jacobian=False)
+        later = self.skin.positions(state.y + short * state.dy, motion)
         return CoupledState(
-            state.q, state.v, SkinState(state.time, x, (later - x) / 1e-6)
+            state.q, state.v, SkinState(state.time, x, (later - x) / short)
         )
 
 
 def _solve(system, drive, state):
-    """dq and the ground, with the last step's friction as initial guess."""
+    """dq (nv,) and the solved contact; friction starts from the last step's forces."""
     patch, start = drive.patch, None
     if patch is not None:
         start = drive.dt * state.v
@@ -514,6 +585,13 @@ def _solve(system, drive, state):
 def reduced_stepper(
     robot: SkinnedRobot, skin: ReducedSkin, dt: float, **options
 ) -> ReducedStepper:
-    """A stepper with a context of its own, in the rest pose, and the file's limits."""
+    """A stepper of a robot, with the torque limits of its file.
+
+    Args:
+        robot: the robot with its full skin.
+        skin: trained reduced skin of this robot.
+        dt: time step [s].
+        options: further arguments of :class:`ReducedStepper`.
+    """
     options = robot.stepper_options(options)
     return ReducedStepper(robot.plant, robot.fem, skin, dt, **options)
