@@ -1,12 +1,14 @@
-"""Simulate the gecko on a course: the gait pattern generator in a closed loop.
+"""Simulates the gecko on a course: the gait pattern generator in a closed loop.
 
     result = simulate(GeckoSimulation(epsilon=0.10))
     result.metrics["half_cycles"], result.metrics["targets_reached"]
 
-Once per half cycle the generator reads position and heading and chooses (q1, q2); then
-the engine walks that half cycle, "pose" by one pose step, "drake" with the robot of
-many joints and switched suction feet. Source: Schiller, Seibel, Schlattmann, Front.
-Robot. AI 7:87 (2020), Algorithm 1, Fig. 12.
+A course is a list of targets, which may lie behind obstacles; the last one may have a
+heading. Once per half cycle the generator reads the position and the heading of the
+robot and chooses the gait's parameters (q1, q2). Then the engine walks that half cycle:
+"pose" by one pose step, "drake" with the robot of many joints and switched suction
+feet. Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), Algorithm 1
+and Fig. 12.
 """
 
 from __future__ import annotations
@@ -75,11 +77,13 @@ START_ANGLES = tuple(np.radians([30.0, 0.0, -30.0, 30.0, 0.0]).tolist())
 """Angles of the limbs at the start of Fig. 12 [rad]."""
 
 RESOLUTION = 0.2
-"""Least epsilon by the length of a leg: 1.8 cm for the small robot, whose front end
-swings by as much to either side of a straight gait; below, targets are passed by."""
+"""Smallest epsilon, in lengths of a leg. It is 1.8 cm for the small robot, whose front
+end swings by as much to either side of a straight gait. With a smaller one the robot
+would pass targets by."""
 
 VIA_SPACING, VIA_ARRIVAL = 0.05, 0.10
-"""Spacing of the points along a path around obstacles, and their arrival [m]."""
+"""Spacing of the points along a path around obstacles, and the distance at which they
+count as reached [m]."""
 
 
 # --- the problem ---------------------------------------------------------------
@@ -98,14 +102,14 @@ class GeckoSimulation:
         targets: targets of the torso's front end, in their order (k, 2) [m].
         obstacles: polygons to walk around, each (m, 2) [m].
         epsilon: distance below which a target counts as reached [m].
-        final_heading: desired heading at the target, which must be the only one; None
-            for any [rad].
+        final_heading: desired heading at the target [rad], None for any. With a
+            heading there must be only one target.
         start: position of the torso's front end at the start (2,) [m].
         heading: heading at the start [rad].
         motion: motion model of the generator; see MOTIONS.
         rule: how the generator chooses, "least time" or "published" (Algorithm 1);
-            the motion model "pose step" always goes with the latter.
-        sum: reading of eq. (19), "corrected" or "paper", of the published rule.
+            with the motion model "pose step" it is always the latter.
+        sum: how the published rule reads eq. (19), "corrected" or "paper".
         horizon: largest number of cycles that the published rule looks ahead.
         patience: number of half cycles without progress after which the robot leaves
             its circle; 0 for never, as published.
@@ -113,12 +117,13 @@ class GeckoSimulation:
         weights: name of the pose step's weights, "velocity_space" or "single_cycle".
         engine: engine of the simulation, "pose" or "drake".
         half_cycles: largest number of half cycles.
-        pressure: whether references saturate at 1.1 bar (pose), or the whole
-            low-level control of Fig. 11B is simulated (drake); None for the latter
-            only.
-        reproduction: whether the Drake robot follows the pose step, by limbs that stay
-            arcs and cups with its weights, and without pressure control.
-        time_limit: limit of the wall time; what was reached is kept [s].
+        pressure: whether the pressure limits the limbs. With the engine "pose" the
+            references then saturate at 1.1 bar; with "drake" the whole low-level
+            control of Fig. 11B is simulated. None: with "drake" only.
+        reproduction: whether the Drake robot follows the pose step: its limbs stay
+            arcs, its cups have the weights of the pose step, and there is no pressure
+            control.
+        time_limit: limit of the wall time [s]; what was reached is kept.
     """
 
     targets: tuple[tuple[float, float], ...] = field(default_factory=paper_course)
@@ -210,8 +215,8 @@ class Course:
 
     Attributes:
         generator: chooses the gaits.
-        waypoints: points to which it walks: the targets, and points of the path
-            around obstacles (k, 2) [m].
+        waypoints: points to walk to (k, 2) [m]: the targets, and points of the path
+            around obstacles.
         target: index of the target to which each waypoint leads (k,).
         motion: motion model that must observe every pose, if it is the pose step.
         path: points of the path to a final heading (n, 2) [m], if there is one.
@@ -297,21 +302,26 @@ def _to_a_heading(problem: GeckoSimulation, options: GeneratorOptions) -> Course
 
 
 def _around_obstacles(problem: GeckoSimulation):
-    """Points along the shortest path, their targets, and which are no targets.
+    """Points along the shortest path around the obstacles.
 
-    With the corners alone, the robot would cut them, and circle about missed ones.
+    They are close together: if there were points at the corners only, the robot would
+    cut them, and circle about those it missed.
+
+    Returns:
+        The points (k, 2) [m], the index of the target to which each leads (k,), and
+        which of them are no targets (k,).
     """
     clearance = half_width(problem.robot)
     route = plan_route(
         problem.start, problem.targets, problem.obstacles, clearance=clearance
     )
     points = route.targets(VIA_SPACING)
-    target, at = np.empty(len(points), int), 0
+    target, corner = np.empty(len(points), int), 0
     via = np.ones(len(points), bool)
     for k, point in enumerate(points):
-        target[k] = route.target[at]
-        if np.allclose(point, route.waypoints[at]):
-            at = min(at + 1, len(route.waypoints) - 1)
+        target[k] = route.target[corner]
+        if np.allclose(point, route.waypoints[corner]):
+            corner = min(corner + 1, len(route.waypoints) - 1)
             via[k] = not np.allclose(point, problem.targets[target[k]])
     return points, target, via
 
@@ -361,6 +371,7 @@ def simulate(
 
 
 def _in_drake(problem: GeckoSimulation, course: Course, progress) -> Result:
+    """The walk of the engine "drake"; see :func:`simulate_walk`."""
     walk = DrakeWalk(
         robot=problem.robot,
         targets=tuple(map(tuple, course.waypoints.tolist())),
@@ -377,6 +388,7 @@ def _in_drake(problem: GeckoSimulation, course: Course, progress) -> Result:
 
 
 def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
+    """The walk of the engine "pose": one pose step per half cycle."""
     robot, most = problem.robot, problem.half_cycles
     start = problem.start_pose()
     decisions: list[Decision] = []
@@ -434,9 +446,9 @@ def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
 
 
 def _pose_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
-    """Poses by half cycles; row k is the pose after half cycle k.
+    """Poses after each half cycle; row 0 is the pose at the start.
 
-    The time is nominal: the duration of all phases of the half cycles before.
+    The time is nominal: half cycles times their duration.
     """
     poses = [start, *(step.pose for step in steps)]
     count = len(poses)
@@ -493,7 +505,7 @@ def _add_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
 
 
 def _metrics(problem, course: Course, data: xr.Dataset) -> dict:
-    """What the course adds to the metrics, in cm and deg."""
+    """Metrics of the course, in cm and deg, as their names say."""
     front = data.marker_position.sel(marker="front").values
     left = float(np.linalg.norm(front[-1] - np.array(problem.targets[-1])))
     length = float(np.linalg.norm(np.diff(front, axis=0), axis=1).sum())

@@ -1,9 +1,12 @@
-"""Synthesis of gaits and foot lifts for any quad-robot.
+"""Synthesis of gaits and foot lifts for any quad-robot: requested motions for a plan.
 
-A gait is given by its footfall pattern, speed and turning rate: feet stand and swing
-along the path of the body, and the COM follows by a convex program that keeps the ZMP
-in the support polygons (:func:`com_path`). Swings are smooth, or those of a trotting
-horse.
+    gait = Gait({"FL": 0, "FR": 0.5, "RL": 0.5, "RR": 0}, duty=0.6, period=1, lift=0.03)
+    motion = synthesize(load_quad("beetle"), gait, speed=0.1)
+
+A gait is given by its footfall pattern, and its speed and turning rate. The feet stand
+and swing along the path of the body; the COM follows by a convex program that keeps the
+ZMP in the support polygons (:func:`com_path`). Swings are smooth, or those of a
+trotting horse.
 """
 
 from __future__ import annotations
@@ -38,13 +41,19 @@ from drakebots.robots.quads.robot import LinkSkin, Quad, half_planes
 # --- path of the COM --------------------------------------------------------
 #
 # At constant height h the ZMP is linear in the path c of the COM, so the path is the
-# solution of a convex program over knots at constant time steps:
+# solution of a convex program over K knots at constant time steps:
 #
-#     min  sum |c - c_n|^2 + w_a sum |cdd|^2 + w_j sum |cddd|^2 + w_s sum slack
+#     min  sum |c - c_n|^2 + w_a sum |cdd|^2 + w_j sum |cddd|^2 + w_s/K sum slack
 #     s.t. n (c - h/g cdd) <= b - m + slack        for every side of every polygon
 #
 # with the nominal path c_n and a margin m, at most half of what the polygon allows.
+# cdd and cddd are differences over the knots.
 
+ACCELERATION, JERK = 1e-3, 1e-5
+"""Weights w_a [s^4] and w_j [s^6]."""
+
+SLACK = 1e3
+"""Weight w_s [m]."""
 
 KNOT_SPACING = 5
 """Number of time steps between the knots of a path of the COM."""
@@ -59,10 +68,8 @@ def com_path(
     clearance: float = 0.015,
     periodic: bool = False,
     turn: float = 0.0,
-    acceleration: float = 1e-3,
-    jerk: float = 1e-5,
 ) -> np.ndarray:
-    """Path of the COM at the knots (K, 2) [m].
+    """Path of the COM at the knots (K, 2) [m], which keeps the ZMP in the polygons.
 
     Args:
         nominal: nominal path (K, 2) [m].
@@ -75,7 +82,6 @@ def com_path(
             both ends.
         turn: angle by which velocity and acceleration are turned at the last knot
             [rad], if periodic.
-        acceleration, jerk: weights w_a [s^4], w_j [s^6].
 
     Raises:
         NoSolution: when the solver finds no path.
@@ -83,17 +89,17 @@ def com_path(
     nominal = np.asarray(nominal, float)
     K = len(nominal)
     R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    # Unknowns x = [c_0x, c_0y, c_1x, ...].
+    # Unknowns x = [c_0x, c_0y, c_1x, ...]. D2 also has the accelerations at the first
+    # ghost knot on either side; they do not count.
     wide = _widened(K, R, periodic)
     D2, D3 = (sp.kron(D, sp.eye(2)) @ wide for D in _differences(K, step))
     prog = MathematicalProgram()
     x = prog.NewContinuousVariables(2 * K, "c")
     slack = prog.NewContinuousVariables(K, "slack")
     prog.AddBoundingBoxConstraint(0, np.inf, slack)
-    prog.AddLinearCost(np.full(K, 1e3 / K), 0.0, slack)
-    D2 = D2.tocsr()
-    inner = D2[2:-2]
-    bend = acceleration * inner.T @ inner + jerk * D3.T @ D3
+    prog.AddLinearCost(np.full(K, SLACK / K), 0.0, slack)
+    cdd = D2.tocsr()[2:-2]
+    bend = ACCELERATION * cdd.T @ cdd + JERK * D3.T @ D3
     target = nominal.ravel()
     Q = 2 * (sp.eye(2 * K) + bend).toarray()
     prog.AddQuadraticCost(Q, -2 * target, x, True)
@@ -102,17 +108,15 @@ def com_path(
         A = np.hstack([-R, np.eye(2)])
         gap = nominal[-1] - R @ nominal[0]
         prog.AddLinearEqualityConstraint(A, gap, np.concatenate([x[:2], x[-2:]]))
-    tip = height / GRAVITY
     for k, corners in enumerate(polygons):
-        bending = D2[2 * (k + 1) : 2 * (k + 1) + 2]
-        used = np.unique(np.concatenate([bending.indices, [2 * k, 2 * k + 1]]))
-        dense = bending[:, used].toarray()
+        here = np.arange(2 * k, 2 * k + 2)
+        used = np.unique(np.concatenate([cdd[here].indices, here]))
+        acceleration = cdd[here][:, used].toarray()
         if corners is None:
-            prog.AddLinearEqualityConstraint(dense, np.zeros(2), x[used])
+            prog.AddLinearEqualityConstraint(acceleration, np.zeros(2), x[used])
             continue
-        point = -tip * dense
-        point[0, np.searchsorted(used, 2 * k)] += 1.0
-        point[1, np.searchsorted(used, 2 * k + 1)] += 1.0
+        point = -height / GRAVITY * acceleration  # the ZMP is point @ x[used]
+        point[[0, 1], np.searchsorted(used, here)] += 1.0
         n, b = half_planes(corners)
         room = max(margin(corners, corners.mean(axis=0)), 0.0)
         keep = min(clearance, 0.5 * room)
@@ -149,7 +153,7 @@ def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
 
 
 def _differences(K: int, step: float):
-    """Matrices of second and third differences over K + 4 knots."""
+    """Matrices of second and third derivatives by differences over K + 4 knots."""
     n = K + 4
     D2 = sp.diags([1.0, -2.0, 1.0], [0, 1, 2], (n - 2, n)) / step**2
     D3 = sp.diags([-1.0, 3.0, -3.0, 1.0], [0, 1, 2, 3], (n - 3, n)) / step**3
@@ -157,7 +161,7 @@ def _differences(K: int, step: float):
 
 
 def _at_steps(values: np.ndarray, steps: int, *, rest: bool) -> np.ndarray:
-    """Cubic spline through the knots (K, ...), at all steps."""
+    """Cubic spline through the knots (K, ...), at all steps; `rest` at both ends."""
     at = KNOT_SPACING * np.arange(len(values))
     ends = "clamped" if rest else "not-a-knot"
     return CubicSpline(at, values, axis=0, bc_type=ends)(np.arange(steps))
@@ -266,19 +270,15 @@ def synthesize(
     t = footfall.times
     body = _Path(speed, turning_rate)
     centre = quad.rest_com(skin)
+    # The path begins at the origin; the COM at rest is added to all at the end.
     places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
-    feet = np.zeros((N, len(quad.feet), 3))
-    for j, foot in enumerate(quad.feet):
-        # As in gait_footfall, a step on a boundary belongs to what begins there.
-        u = t / period - gait.phases[foot] + 1e-9
-        k = np.floor(u)
-        s = np.clip((u - k - gait.duty) / max(1 - gait.duty, 1e-9), 0, 1)
-        advance, rise = gait.swing(s)
-        middle = (k + gait.phases[foot] + gait.duty / 2) * period
-        here = body.place(middle, places[j])
-        there = body.place(middle + period, places[j])
-        feet[:, j, :2] = here + advance[:, None] * (there - here)
-        feet[:, j, 2] = gait.lift * rise
+    feet = np.stack(
+        [
+            _foot_path(gait, gait.phases[foot], t / period, period, body, place)
+            for foot, place in zip(quad.feet, places)
+        ],
+        axis=1,
+    )
     heading = turning_rate * t
     at = KNOT_SPACING * np.arange(K)
     contact = footfall.at(at)
@@ -310,15 +310,49 @@ def synthesize(
     )
 
 
+def _foot_path(
+    gait: Gait,
+    phase: float,
+    cycles: np.ndarray,
+    period: float,
+    body: _Path,
+    place: np.ndarray,
+) -> np.ndarray:
+    """Positions of a foot over time (N, 3) [m].
+
+    Args:
+        gait: the gait.
+        phase: phase of the foot's touch-down [periods].
+        cycles: times (N,) [periods].
+        period: the period [s].
+        body: path of the body.
+        place: nominal place of the foot from the COM (2,) [m].
+    """
+    # As in gait_footfall, a step on a boundary belongs to what begins there.
+    since = cycles - phase + 1e-9
+    landing = np.floor(since)
+    progress = (since - landing - gait.duty) / max(1 - gait.duty, 1e-9)
+    advance, rise = gait.swing(np.clip(progress, 0, 1))
+    middle = (landing + phase + gait.duty / 2) * period
+    here, there = body.place(middle, place), body.place(middle + period, place)
+    ground = here + advance[:, None] * (there - here)
+    return np.column_stack([ground, gait.lift * rise])
+
+
 @dataclass(frozen=True)
 class _Path:
-    """Path of the body: an arc through the origin."""
+    """Path of the body: an arc through the origin, or a straight line.
+
+    Attributes:
+        speed: speed v [m/s].
+        turning_rate: turning rate w [rad/s], to the left.
+    """
 
     speed: float
     turning_rate: float
 
     def place(self, t: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """P(t) + R(psi(t)) r (T, 2)."""
+        """P(t) + R(psi(t)) r (T, 2) [m] at times t (T,) [s], for r (2,) [m]."""
         t = np.asarray(t, float)
         psi = self.turning_rate * t
         # With sinc the formula includes the straight path.
@@ -409,7 +443,7 @@ def horse_swing(duty: float) -> Swing:
 
 
 def roles(quad: Quad) -> dict[str, str]:
-    """Names of the feet by place: fl, fr, rl, rr (front or rear, left or right).
+    """Name of the foot at each place: fl, fr, rl, rr (front or rear, left or right).
 
     Raises:
         InvalidInput: unless there is one foot in each quarter.
