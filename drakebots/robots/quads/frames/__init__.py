@@ -1,14 +1,20 @@
-"""Plans a motion step by step with the skin (the paper: frame-by-frame, section 5.2).
-
-Each step of 5 ms is an optimization of its own: torques and contact forces that follow
-the requested poses and keep the centre of pressure (COP) inside the support polygon,
-with contacts that break, stick or slide. That is a quadratic program with
-complementarity constraints (QPCC); it is solved by flipping the states of contacts.
+"""Plans a motion step by step, with the skin.
 
     planner = make_planner(robot.skinned, dt=5e-3)
     result = plan_frames(planner, FrameProblem(q_ref, contact))
 
-What the paper calls a frame is a *step* of the plan here, in all texts; names in the
+Source: "Computational Design of Skinned Quad-Robots", section 5.2; equation numbers in
+these files are those of the paper. Each step of 5 ms is an optimization of its own. It
+finds torques and contact forces that follow the requested poses and keep the centre of
+pressure (COP) inside the support polygon, with contacts that break, stick or slide.
+That is a quadratic program with complementarity constraints (QPCC); it is solved by
+flipping the states of contacts.
+
+Where to start reading: `objective` has the equations of a step and what is minimised,
+`contact_state` the states of a contact, `labelled_qp` the QP for given states, `qpcc`
+the search over the states, `planner` one step and `plan` the whole motion.
+
+What the paper calls a frame is a *step* of the plan in all texts here; names in the
 code (`FramePlanner`, kind "quads.frames") keep the paper's word. A frame in the sense
 of Drake is a coordinate frame.
 """

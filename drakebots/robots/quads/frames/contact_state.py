@@ -1,17 +1,20 @@
 """Contacts of the patches with the ground, as linear rows of a step's QP.
 
-1. States of a patch: it is free, sticks or slides, eqs. (15)-(17). For the force
-   f = [f_x, f_y, f_n] and displacement y of a patch and the four directions
-   D_k = +x, +y, -x, -y of the friction pyramid, the complementarity of eq. (12) has
-   ten linear pieces. Each has as many free forces s (f = T s) as equations R y = 0, so
-   torques determine the forces:
+1. States of a patch: it is free, sticks or slides, eqs. (15)-(17). Let
+   f = [f_x, f_y, f_n] be the force on a patch, y its displacement from its anchor on
+   the ground, D_k = +x, +y, -x, -y the four directions of the friction pyramid, F_k
+   the friction along them and n the normal. The complementarity of eq. (12) between f
+   and y has ten linear pieces. Each has as many free forces s (f = T s) as equations
+   R y = 0, so that the torques determine the forces:
 
        free      f = 0;                                        y_n >= 0
        stick     y = 0;                                        mu f_n >= sum F
        slide k   f = s (n + mu D_k), y_n = 0;                  s >= 0, l + D_j y >= 0
        edge k    f along D_k and D_k+1, y_n = 0, D_k y = D_k+1 y;   F >= 0, l >= 0
 
-   with l = -D_k y. Each inequality refers to the piece on its other side.
+   with the slip l = -D_k y >= 0. "slide k" has its friction along D_k and moves against
+   it; "edge k" has friction between D_k and D_k+1. Beyond each inequality lies another
+   piece.
 
 2. The centre of pressure (COP) stays inside the support polygon, eq. (5).
 """
@@ -67,9 +70,9 @@ def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndar
 
     Args:
         p: positions of all contacts (P, 3) [m].
-        bearing: contacts that span the support polygon (P,).
-        margin: smallest distance from its edges [m]; limited to 0.9 of the largest
-            margin that leaves a point between all opposite edges.
+        bearing: which contacts span the support polygon (P,), of bool.
+        margin: smallest distance from its edges [m]; limited to 0.45 of the polygon's
+            least width, so that some room is left.
 
     Raises:
         InvalidInput: for a margin < 0, or a polygon without area.
@@ -85,7 +88,7 @@ def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndar
 
 
 def centre_of_pressure(p: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """COP (2,) [m]; NaN without normal force."""
+    """COP (2,) [m] of forces (P, 3) [N] at p (P, 3) [m]; NaN without normal force."""
     total = force[:, 2].sum()
     if total <= 0:
         return np.full(2, np.nan)
@@ -95,7 +98,8 @@ def centre_of_pressure(p: np.ndarray, force: np.ndarray) -> np.ndarray:
 def cop_margin(p: np.ndarray, bearing: np.ndarray, force: np.ndarray) -> float:
     """Distance of the COP from the nearest edge of the polygon, negative outside [m].
 
-    NaN without normal force or without a polygon.
+    NaN without normal force or without a polygon. Arguments as of :func:`cop_rows` and
+    :func:`centre_of_pressure`.
     """
     cop = centre_of_pressure(p, force)
     try:
@@ -109,12 +113,18 @@ def cop_margin(p: np.ndarray, bearing: np.ndarray, force: np.ndarray) -> float:
 
 FREE, STICK = 0, 1
 SLIDE, EDGE = 2, 6
-"""Sliding along direction k is SLIDE + k, between k and k + 1 it is EDGE + k."""
+"""Numbers of the pieces: SLIDE + k has friction along direction k, EDGE + k between k
+and k + 1."""
+
 NAMES = (
     *("free", "stick", "slide +x", "slide +y", "slide -x", "slide -y"),
     *("slide +x+y", "slide -x+y", "slide -x-y", "slide +x-y"),
 )
+"""Names of the pieces, in the order of their numbers."""
+
 DIRECTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
+"""The directions D_k (4, 3) of the friction pyramid."""
+
 NORMAL = np.array([0.0, 0, 1])
 
 
@@ -127,7 +137,8 @@ class Piece:
         R: R y = 0 (r, 3).
         on_f: inequalities of the force, on_f f >= 0 (i, 3).
         on_y: inequalities of the displacement, on_y y >= 0 (j, 3).
-        beyond: piece on the other side of each inequality, on_f's first (i + j,).
+        beyond: piece on the other side of each inequality (i + j,), those of on_f
+            first.
     """
 
     T: np.ndarray
@@ -170,13 +181,15 @@ def pieces(friction: float) -> tuple[Piece, ...]:
 
 
 def behind(here: int, other: int, y: np.ndarray) -> int:
-    """The piece that a patch with displacement y (3,) enters across an inequality.
+    """The piece that a patch enters when it crosses an inequality.
+
+    It is `other`, except that a patch slides if it touches down while it moves along
+    the ground.
 
     Args:
         here: present piece.
         other: piece on the other side of the inequality.
-        y: displacement of the patch; a patch that touches down while it moves along
-            the ground slides.
+        y: displacement of the patch (3,) [m].
     """
     if here == FREE and other == STICK:
         along = DIRECTIONS @ y
@@ -187,7 +200,7 @@ def behind(here: int, other: int, y: np.ndarray) -> int:
 
 
 def label(force: np.ndarray, friction: float) -> np.ndarray:
-    """Eq. (19): piece of each patch from the force that holds it (P, 3) -> (P,)."""
+    """Eq. (19): piece (P,) of patches from the forces that hold them (P, 3) [N]."""
     normal, side = force[:, 2], np.linalg.norm(force[:, :2], axis=1)
     k = np.argmax(force @ DIRECTIONS.T, axis=1)
     out = np.where(friction * normal > side, STICK, SLIDE + k)
@@ -195,7 +208,7 @@ def label(force: np.ndarray, friction: float) -> np.ndarray:
 
 
 def piece_of(force: np.ndarray, y: np.ndarray, friction: float) -> np.ndarray:
-    """Piece of each pair of complementary force and displacement (k, 3) -> (k,)."""
+    """Pieces (k,) of contacts, from complementary forces and displacements (k, 3)."""
     small = 1e-9 * (1 + np.abs(force).max(initial=0.0))
     out = np.full(len(force), FREE)
     for i, (f, move) in enumerate(zip(force, y)):

@@ -1,13 +1,14 @@
 """The QPs of a step once every contact has a label, eqs. (15)-(18).
 
-Given the piece of every patch
-(:mod:`~drakebots.robots.quads.frames.contact_state`), the contact forces follow from
-the torques through a small linear system,
+A label is the piece of a patch's complementarity, "free", "stick" and so on
+(:mod:`~drakebots.robots.quads.frames.contact_state`). Given all labels, the contact
+forces follow from the torques through a small linear system,
 
     f = T s,  R (y_0 + Y_tau tau + Y_f T s) = 0
 
-and a dense QP in the torques alone remains. Only this changes from flip to flip. The
-contacts under given torques, without labels, come from projected Gauss-Seidel sweeps.
+and a dense QP in the torques alone remains. Only this system changes when a label
+flips. Where no labels are known, :func:`contact_forces` simulates the contacts under
+given torques by projected Gauss-Seidel sweeps, and labels follow from them.
 """
 
 from __future__ import annotations
@@ -107,32 +108,27 @@ def solve_qp(
 # the patches makes Y positive definite for any number of patches on a link.
 
 SWEEPS = 20_000
+"""Largest number of sweeps."""
+
+SETTLED = 1e-11
+"""Change of a force in a sweep, over the largest force, at which the sweeps end."""
 
 
-def contact_forces(
-    Y: np.ndarray,
-    y0: np.ndarray,
-    friction: float,
-    start: np.ndarray | None = None,
-    tolerance: float = 1e-11,
-) -> np.ndarray:
+def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray:
     """Forces f (k, 3) of the contacts of a step [N].
 
     Args:
-        Y, y0: displacement divided by the compliance (3 k, 3 k), (3 k,) [N].
+        Y, y0: displacements over the compliance, y = Y f + y0 (3 k, 3 k), (3 k,) [N].
         friction: mu.
-        start: forces to start from (k, 3) [N].
-        tolerance: largest change of a force in a sweep, relative to the largest
-            force.
 
     Raises:
         NoSolution: when the sweeps do not converge.
     """
-    f = np.zeros(len(y0)) if start is None else np.array(start, float).ravel()
+    f = np.zeros(len(y0))
     change = _sweep(
-        np.ascontiguousarray(Y), np.ascontiguousarray(y0), friction, f, tolerance
+        np.ascontiguousarray(Y), np.ascontiguousarray(y0), friction, f, SETTLED
     )
-    if not np.isfinite(change) or change > 100 * tolerance:
+    if not np.isfinite(change) or change > 100 * SETTLED:
         raise NoSolution(
             f"contacts: {SWEEPS} sweeps did not converge; take a larger compliance",
             {"change of a force [N]": float(change)},
@@ -142,6 +138,7 @@ def contact_forces(
 
 @numba.njit(cache=True)
 def _sweep(Y, y0, friction, f, tolerance):
+    """Sweeps over f in place; returns the last change over the largest force."""
     n = len(y0)
     worst = 0.0
     for _ in range(SWEEPS):
@@ -190,8 +187,8 @@ class FrameQpcc:
         compliance: compliance of a patch [m/N].
         friction: mu.
         near: patches that can meet the ground within the step (P,).
-        scheduled: patches that are held at first: they are on the ground, and their
-            feet are so by the footfall pattern (P,).
+        scheduled: patches that are held at first (P,): those on the ground whose feet
+            the footfall pattern puts there.
         cop: rows C with C f >= 0 (h, 3 P).
 
     Raises:
@@ -228,8 +225,8 @@ class QpPoint:
 
     Attributes:
         torques, forces, y, energy: as in :class:`QpccSolution`.
-        flips: flips that lower the energy by the multipliers, largest first:
-            multiplier, patch, new piece.
+        flips: flips that should lower the energy, as (multiplier, patch, new piece),
+            largest multiplier first.
     """
 
     torques: np.ndarray
@@ -337,7 +334,18 @@ class LabelledQp:
 
 
 def requested_flips(pull, beyond, labels, y, least: float = 0.0):
-    """Flips that lower the energy: (multiplier, patch, new piece), largest first."""
+    """Flips that should lower the energy, largest multiplier first.
+
+    Args:
+        pull: multiplier of each inequality, positive if crossing it lowers the energy.
+        beyond: patch of each inequality, and piece on the other side.
+        labels: piece of each patch (P,).
+        y: displacements of the patches (P, 3) [m].
+        least: multipliers up to this do not count.
+
+    Returns:
+        List of (multiplier, patch, new piece).
+    """
     return sorted(
         (
             (float(s), i, behind(labels[i], other, y[i]))

@@ -1,17 +1,22 @@
-"""The objective of a step, eqs. (13)-(14), quadratic in torques and patch forces.
+"""The equations of a step, eq. (11), and its objective, eqs. (13)-(14).
+
+Both are in the torques and the forces on the patches, w = [tau, f]. The change dq of
+the coordinates in the step is affine in them, dq = dq_0 + Q w (:class:`FrameMaps`), and
+so the objective is quadratic:
 
     E = a_S |dq - dq-|^2 + a_F |dq - e|^2 + a_O sum_feet |psi+ - n|^2
         + a_tau |tau - tau-|^2 + a_C sum_standing |J_tip dq|^2
 
-e is q_ref - q in velocity coordinates (a rotation vector for a floating base), or the
-part of it that `settling_step` removes in this step; psi+ = psi + J_psi dq is the
-normal of the sole after the step. Each term is |A w + b|^2 with dq = dq_0 + Q w.
+dq- and tau- are those of the previous step. e is q_ref - q in velocity coordinates (a
+rotation vector for a floating base), or the part of it that :func:`settling_step`
+removes in this step. psi+ = psi + J_psi dq is the normal of a sole after the step, n
+that of the ground, and J_tip the Jacobian of a foot. Each term is |A w + b|^2.
 
 The paper gives weights without units. In SI they would hardly let torques change: an
 error of 1e-3 rad costs 1e-5, the 0.4 N m that correct it in 5 ms cost 0.08. Here angles
-are measured in `angle`, lengths in `length` and torques in `torque_unit`. The latter is
-large: penalised changes delay the torques, and a trot on two feet then falls behind.
-`settling_step` is what keeps torques from jumping.
+are measured in `angle`, lengths in `length` and torques in `torque_unit`. The unit of
+torque is large, because a penalty on their changes delays the torques, and a trot on
+two feet then falls behind; it is `settling_step` that keeps torques from jumping.
 """
 
 from __future__ import annotations
@@ -42,8 +47,8 @@ from drakebots.skin.frame import FrameSolution, ReducedSystem
 #
 # A sticking patch has y = 0, a sliding one moves its anchor by the tangential y, one
 # in the air has f = 0 and y_n > 0. c > 0 makes the forces of five patches on one rigid
-# link unique and prevents drift. Contacts at vertices of the skin (kept by the solver)
-# follow those of the links in f.
+# link unique and prevents drift. If the skin has contacts of its own, at vertices that
+# the solver keeps, they follow those of the links in f.
 
 COMPLIANCE = 1e-6
 """Compliance of a patch [m/N]: 20 patches under 40 N sink by 2 um."""
@@ -186,12 +191,12 @@ class FrameTargets:
     """Targets of one step's objective.
 
     Attributes:
-        error: desired dq, e in eq. (14) (nv,) [rad, m].
+        error: desired dq (nv,) [rad, m], e in eq. (14).
         before: dq of the previous step (nv,) [rad, m].
         torques: torques of the previous step (m,) [N m]; None leaves them free except
             for a tiny weight that keeps them bounded.
-        flat: feet whose soles shall be parallel to the ground (F,).
-        standing: feet that stand during the step (F,).
+        flat: which feet should have their soles parallel to the ground (F,), of bool.
+        standing: which feet stand during the step (F,), of bool.
     """
 
     error: np.ndarray
@@ -288,13 +293,14 @@ def settling_step(
 ) -> np.ndarray:
     """The dq (nv,) with which a deviation from the motion decays, critically damped.
 
-    With d the deviation from the motion now and d- one step earlier, it shall be
+    Let d be the deviation from the motion now, d- that of one step earlier and d+ the
+    desired one after the step:
 
         d+ = 2 p d - p^2 d-,  p = exp(-dt/settling),  dq = e - d+
 
-    after the step, which has a double root at p. p = 0 is eq. (14), which removes all
-    of e in one step: at 5 ms a deviation of 1 mm causes 0.2 m/s, and torques jump
-    between their limits.
+    This recurrence has a double root at p. p = 0 is eq. (14), which removes all of e in
+    one step: at 5 ms a deviation of 1 mm then causes 0.2 m/s, and torques jump between
+    their limits.
 
     Args:
         error: e, from q to the motion after the step (nv,) [rad, m].
@@ -310,7 +316,8 @@ def settling_step(
     return error - 2 * p * deviation + p**2 * before
 
 
-def _rotation(joint, q):
+def _rotation(joint, q) -> RotationMatrix:
+    """Orientation of a floating base from the joint's part of q."""
     if joint.type_name() == "quaternion_floating":
         return RotationMatrix(Quaternion(q[:4] / np.linalg.norm(q[:4])))
     return RotationMatrix(RollPitchYaw(q[:3]))

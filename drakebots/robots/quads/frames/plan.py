@@ -2,9 +2,9 @@
 
     result = plan_frames(planner, FrameProblem(q_ref, contact))
 
-Row i of q_ref is where the robot shall be at time i dt; step i leads from row i to
-row i + 1. When a step fails, the robot falls or Ctrl-C comes, the result holds the
-steps so far.
+Row i of q_ref is where the robot should be at time i dt; step i leads from row i to
+row i + 1. If a step fails, the robot falls or the user stops it by Ctrl-C, the result
+holds the steps so far.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.frame import CoupledState, glue_points, glue_wrenches, torque_map
 
 FLAT_FRAMES = 5
-"""Steps before touch-down and after lift-off in which soles face the ground."""
+"""Number of steps before touch-down and after lift-off in which soles are level."""
 
 SAVED_EVERY = 100
 """Steps between two saves of an unfinished plan."""
@@ -59,10 +59,10 @@ class FrameProblem:
 
     Attributes:
         q_ref: reference positions of the plant (N, nq), N >= 2 [m, rad].
-        contact: feet on the ground by the footfall pattern (N, F); none in flight,
-            where torques turn the joints and nothing holds the base.
-        fall: deviation of a coordinate from q_ref that counts as a fall
-            [rad or m].
+        contact: which feet the footfall pattern puts on the ground (N, F), of bool. In
+            flight there are none; torques then turn the joints, and nothing holds the
+            base.
+        fall: deviation of a coordinate from q_ref that counts as a fall [rad or m].
         skin_every: number of steps between two stored shapes of the skin; 0 for
             none.
         time_limit: limit of the wall time [s].
@@ -97,7 +97,7 @@ class FrameProblem:
 
     @property
     def flat(self) -> np.ndarray:
-        """Feet whose soles shall face the ground (N, F): in contact, or near it."""
+        """Which soles should be level (N, F): those in contact, or near it in time."""
         return near_contact(self.contact, FLAT_FRAMES)
 
     def goal(self, step: int) -> FrameGoal:
@@ -241,21 +241,26 @@ _VARIABLES = {
     "follow_error": ("m or rad",),
     "frame_seconds": ("s",),
 }
-"""Units and dimensions after time."""
+"""Unit of each variable, and its dimensions after time."""
 
 
 class _Log:
     """Collects steps and makes the result.
 
-    Variables over time (row i at i dt): position, velocity, torque, com, cop,
-    cop_margin, patch_position, contact_force (on the feet), contact_state (numbers
-    of contact_state.NAMES), coupling_force (generalized, of the skin on the
-    skeleton), skin_force and skin_moment (of the skin on each link, about its
-    origin, world), skin_com (of the skin that goes with each link, in its frame),
-    energies of the QPCC by iteration (NaN after the last; infinite without a
-    solution), and more; see _VARIABLES. Forces in row i act during the step that
-    ends there; row 0 repeats row 1. Further variables: skin_mass and skin_com_rest
-    by link, and the skin's shapes as in simulations of skins.
+    Row i of a variable over time is at time i dt. Forces in row i act during the step
+    that ends there, and row 0 repeats row 1. The variables are those of _VARIABLES;
+    those whose names do not say it are
+
+    * contact_force: on the patches of the feet, world;
+    * contact_state: number of the piece in contact_state.NAMES;
+    * coupling_force: generalized force of the skin on the skeleton;
+    * skin_force, skin_moment: of the skin on each link, about its origin, world;
+    * skin_com: centre of the skin that moves with each link, in the link's frame;
+    * qpcc_energy: objective by iteration of the QPCC, infinite where a QP had no
+      solution, and NaN after the last iteration.
+
+    Besides, there are skin_mass and skin_com_rest by link, and the skin's shapes as in
+    simulations of skins.
     """
 
     def __init__(self, planner, plan, model: str, provenance: dict):

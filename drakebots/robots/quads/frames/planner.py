@@ -62,8 +62,8 @@ class FrameOptions:
         friction: coefficient of friction of the feet on the ground.
         compliance: compliance of a patch [m/N].
         reach: height below which a patch can meet the ground within a step [m].
-        touch: patches of scheduled feet are held at first, eq. (18), if they would
-            come below this height by moving on as in the previous step [m].
+        touch: height [m]. The patches of scheduled feet are held at first, eq. (18),
+            if they would come below it by moving on as in the previous step.
         cop: "drop" the COP rows where they have no solution, "require" them or
             "ignore" them everywhere.
         cop_margin: smallest distance of the COP from the polygon's edges [m].
@@ -109,8 +109,8 @@ class FrameMemory:
         dq: change of the coordinates in the previous step (nv,) [rad, m].
         torques: torques of the previous step (m,) [N m]; None before the first.
         anchors: points of the ground that the patches stick to (P, 3) [m].
-        deviation: from the motion before the previous step (nv,) [rad, m]; None
-            before the first.
+        deviation: deviation from the motion before the previous step (nv,) [rad, m];
+            None before the first.
     """
 
     dq: np.ndarray
@@ -125,11 +125,11 @@ class FrameGoal:
 
     Attributes:
         q: positions to reach (nq,).
-        contact: feet on the ground at the end of the step (F,).
-        standing: feet on the ground both before and after the step (F,).
-        flat: feet whose soles shall be parallel to the ground (F,).
-        q_now: positions that the motion has before the step (nq,); if None, q is
-            to be reached within the step, eq. (14).
+        contact: which feet are on the ground at the end of the step (F,), of bool.
+        standing: which are on the ground both before and after the step (F,).
+        flat: which should have their soles parallel to the ground (F,).
+        q_now: positions that the motion has before the step (nq,). If None, q is to be
+            reached within the step, eq. (14).
     """
 
     q: np.ndarray
@@ -146,8 +146,8 @@ class PreparedFrame:
     Attributes:
         maps: dq and patch displacements as affine maps of torques and forces.
         qpcc: the program to solve.
-        deviation: from the motion before the step (nv,) [rad, m]; None without
-            `q_now`.
+        deviation: deviation from the motion before the step (nv,) [rad, m]; None if
+            the goal has no `q_now`.
     """
 
     maps: FrameMaps
@@ -160,13 +160,13 @@ class FrameStep:
     """Outcome of one step.
 
     Attributes:
-        state, memory: after the step; those before it if it failed.
+        state, memory: those after the step, or before it if it failed.
         qpcc: solution of the QPCC; None if the skin's matrix could not be factored.
         solution: dq, du and forces of the glue; None if the step failed.
         p: positions of the patches before the step (P, 3) [m].
         seconds: wall time by part [s].
         ok: whether the step can be used.
-        message: why not.
+        message: how the search ended, or why the step cannot be used.
     """
 
     state: CoupledState
@@ -344,9 +344,12 @@ class FramePlanner:
         qpcc: QpccSolution,
         solution: FrameSolution,
     ) -> FrameMemory:
-        """Memory for the next step. The anchors of sticking patches stay, those of
-        sliding patches are dragged along, and below a patch in the air follow it."""
-        # y = 0 where a patch sticks, to rounding; f = 0 in the air.
+        """Memory for the next step, with new anchors on the ground.
+
+        Those of sticking patches stay, those of sliding patches are dragged along, and
+        those of patches in the air stay below them.
+        """
+        # Where a patch sticks, y is 0 but for rounding errors.
         moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
         anchors = memory.anchors + moved
         rise = RISE * self.stepper.dt

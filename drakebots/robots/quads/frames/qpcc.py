@@ -1,8 +1,8 @@
 """The quadratic program with complementarity constraints (QPCC) of a step, eq. (12).
 
-It is solved by the contact flips of section 5.3. Every label (the piece of a patch's
-complementarity) leaves a QP in the torques alone
-(:mod:`~drakebots.robots.quads.frames.labelled_qp`):
+It is solved by the contact flips of section 5.3. If every patch has a label, the piece
+of its complementarity, a QP in the torques alone remains
+(:mod:`~drakebots.robots.quads.frames.labelled_qp`). The labels are found as follows:
 
 1. All scheduled contacts are held (18); their forces are labelled by (19).
 2. The QP of these labels is solved. Where a multiplier shows that crossing an active
@@ -11,15 +11,15 @@ complementarity) leaves a QP in the torques alone
 3. Then patches flip one at a time, largest multiplier first. When no flip lowers the
    energy, the best point is a local optimum over neighbouring pieces.
 
-If the QP of the first labels has no solution, the labels of a simulation replace them:
-contacts under the torques of (18), for which the QP is feasible. If flips remain that
-do not lower the energy, the search restarts once from there.
+If the QP of the first labels has no solution, they are replaced by those of a
+simulation of the contacts under the torques of (18), for which the QP is feasible. If
+flips remain that do not lower the energy, the search restarts once from those labels.
 
-That the search finds no point with the COP inside does not mean that there is none:
-(18) holds all scheduled contacts at once, also those that hover, which may take more
-torque than there is. So the search is repeated without the rows of the COP, and they
-return for the labels that it ends with. Only if they have no solution there either are
-they dropped.
+If the search finds no point with the COP inside, there may still be one: (18) holds all
+scheduled contacts at once, also those that hover, which may take more torque than there
+is. So the search is repeated without the rows of the COP, which then return for the
+labels that it ends with. They are dropped only if there is no solution with them there
+either.
 """
 
 from __future__ import annotations
@@ -132,10 +132,24 @@ def solve_qpcc(
         search.run(start)
         search.iterates = kept + search.iterates
         search.return_cop()
-    return search.report(cop)
+    return search.report()
 
 
 class _Search:
+    """One search over the labels of a step.
+
+    Args:
+        qp: solver of the QP of given labels.
+        budget: largest number of QPs.
+        cop: whether the QPs have the rows of the COP.
+
+    Attributes:
+        iterates: all QPs so far.
+        best: the consistent point of lowest energy, and its labels.
+        seen: labels that were tried.
+        end: why the search ended.
+    """
+
     def __init__(self, qp: LabelledQp, budget: int, cop: bool):
         self.qp, self.budget, self.cop = qp, budget, cop and len(qp.frame.cop) > 0
         self.iterates: list[QpccIterate] = []
@@ -145,6 +159,7 @@ class _Search:
         self.end, self.dropped = "iteration limit reached", ()
 
     def _try(self, what, labels, start=None, rows=True) -> QpPoint | None:
+        """Solves the QP of labels and notes it; None if it has no solution."""
         if rows:
             self.seen.add(labels.tobytes())
         point = self.qp.solve(labels, rows=rows, cop=self.cop, start=start)
@@ -155,7 +170,8 @@ class _Search:
             self.last = point
         return point
 
-    def run(self, start):
+    def run(self, start: np.ndarray | None) -> None:
+        """Searches; `start` are torques to start the first QP from (m,) [N m]."""
         frame = self.qp.frame
         labels = np.where(frame.near & frame.scheduled, STICK, FREE)
         held = self._try("held", labels, start, rows=False)
@@ -191,7 +207,8 @@ class _Search:
                 self.end = str(error)
         return None
 
-    def _again(self, held):
+    def _again(self, held: QpPoint) -> None:
+        """Searches once more, from the labels of a simulation."""
         if not self._left():
             return
         try:
@@ -204,13 +221,13 @@ class _Search:
                 self._all_at_once(point)
                 self._one_at_a_time()
 
-    def _all_at_once(self, point):
+    def _all_at_once(self, point: QpPoint | None) -> None:
+        """Flips all patches that the multipliers name, while the energy falls."""
         while point is not None and point.flips and self._left():
-            # All flips that the multipliers request, one per patch.
             labels = self.best[1].copy()
             done = set()
             for _, i, other in point.flips:
-                if i not in done:
+                if i not in done:  # the largest multiplier of a patch counts
                     labels[i] = other
                     done.add(i)
             if labels.tobytes() in self.seen:
@@ -218,7 +235,8 @@ class _Search:
             what = "flips" if len(done) > 1 else "one flip"
             point = self._better(what, labels, self.best[0].torques)
 
-    def _one_at_a_time(self):
+    def _one_at_a_time(self) -> None:
+        """Flips one patch at a time, until no flip lowers the energy."""
         while self.best is not None:
             point, labels = self.best
             for _, i, other in point.flips:
@@ -245,7 +263,10 @@ class _Search:
         return None
 
     def return_cop(self) -> None:
-        """The rows of the COP with the labels found without them, if that can be."""
+        """Solves the best labels, found without the rows of the COP, with them.
+
+        If that has no solution, the rows are dropped.
+        """
         self.dropped = ("cop",)
         if self.best is None:
             return
@@ -259,7 +280,8 @@ class _Search:
     def _left(self) -> bool:
         return len(self.iterates) < self.budget
 
-    def report(self, cop) -> QpccSolution:
+    def report(self) -> QpccSolution:
+        """The best point, or the last one of a failed search, with a message."""
         frame = self.qp.frame
         point, labels = self.best or (self.last, self.iterates[-1].labels)
         if point is None:

@@ -1,10 +1,16 @@
-"""Space-time optimization of the skeleton over knots (paper, section 5.1).
+"""Space-time optimization: the motion of the skeleton over all knots at once.
 
     plan = plan_space_time(SpaceTime(quad, motion, skin=robot.link_skin))
 
-The program knows the skin as mass on the links and, from the second iteration of the
-alternation on, by its forces at the last motion. A motion that the robot cannot perform
-is refused before solving, naming what is out of reach.
+Source: "Computational Design of Skinned Quad-Robots", section 5.1; equation numbers in
+these files are those of the paper. The program does not simulate the skin. It has the
+skin's mass on the links and, from the second iteration of the alternation
+(:mod:`drakebots.robots.quads.alternation`) on, the forces of the skin at the last
+motion. A motion that the robot cannot perform is refused before solving, by an error
+that names what is out of reach.
+
+Where to start reading: `problem` states the optimization, `program` has its equations,
+`check` finds out beforehand whether a motion is possible, and `solve` puts it together.
 """
 
 from typing import TYPE_CHECKING

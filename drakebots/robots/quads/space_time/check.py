@@ -180,10 +180,10 @@ and a trot never stands on two feet for long."""
 
 @dataclass(frozen=True)
 class MotionReport:
-    """Findings of the check of a motion.
+    """What the check of a motion found.
 
     Attributes:
-        poses: poses of inverse kinematics at the knots.
+        poses: poses at the knots, from inverse kinematics.
         zmp_margin: margin of the requested COM's ZMP in the support polygon (K,) [m];
             NaN in flight.
         notes: unusual findings that are no errors, one line each.
@@ -217,6 +217,7 @@ def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
 
 
 def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
+    """Raises InvalidInput if a foot is out of reach."""
     k, j = np.unravel_index(poses.miss.argmax(), poses.miss.shape)
     if poses.miss[k, j] > reach:
         frame = int(poses.frames[k])
@@ -230,6 +231,13 @@ def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
 
 
 def _support(problem: SpaceTime, notes: list) -> np.ndarray:
+    """Margins of the ZMP in the support polygons at the knots (K,) [m].
+
+    NaN in flight. A ZMP outside a polygon is noted.
+
+    Raises:
+        InvalidInput: if it is far outside.
+    """
     motion, K = problem.motion, len(problem.frames)
     step = problem.step
     com = motion.com[problem.frames]
@@ -265,7 +273,11 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
 
 
 def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:
-    """Checks one pose of each set of standing feet."""
+    """Checks the torques of standing in one pose of each set of standing feet.
+
+    Raises:
+        InvalidInput: if they are far beyond the limits; a small excess is noted.
+    """
     seen, stable = {}, False
     for k, contact in enumerate(problem.contact):
         seen.setdefault(tuple(contact), []).append(k)

@@ -1,4 +1,4 @@
-"""The space-time problem of a skinned quad-robot: paper, section 5.1, eq. (9).
+"""The space-time problem of a skinned quad-robot, eq. (9) of the paper.
 
 The knots are `knot_spacing` steps apart (5 of 5 ms: 25 ms), v and a are central
 differences over three knots. The program is
@@ -173,7 +173,7 @@ class SpaceTime:
 
     @cached_property
     def order(self) -> list[int]:
-        """Indices of the motion's feet in the robot's order."""
+        """Index in the motion of each of the robot's feet."""
         return [self.motion.footfall.feet.index(name) for name in self.quad.feet]
 
     @cached_property
@@ -183,13 +183,13 @@ class SpaceTime:
 
     @cached_property
     def loaded(self) -> np.ndarray:
-        """Feet that may bear load at the knots (K, feet).
+        """Which feet may bear load at the knots (K, feet).
 
-        Loads are linear between knots: a foot that lands or leaves at a knot would
-        bear load at steps at which it is in the air, and the COP would leave the
-        standing feet. Hence only feet bear load that are on the ground from half an
-        interval before a knot to half an interval after it; if there are none, all
-        feet on the ground do.
+        Loads are linear between knots. If a foot bore load at the knot at which it
+        lands or leaves, it would do so at steps at which it is in the air, and the COP
+        would leave the standing feet. So a foot bears load only if it is on the ground
+        from half an interval before the knot to half an interval after it. If no foot
+        is, all feet on the ground bear load.
         """
         half = self.knot_spacing // 2
         mode = "wrap" if self.motion.period == "cycle" else "edge"
