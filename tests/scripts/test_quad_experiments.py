@@ -9,6 +9,7 @@ import pytest
 from quad_experiments import EXPERIMENTS, main, show_table
 from quad_figures import draw_cop
 from quad_setting import Outcome, Trial, row, trial_facts
+from quad_walks import QPS, cut_short
 
 from drakebots.results import load_result
 from tests.helpers.scripts import is_picture
@@ -44,6 +45,18 @@ def test_qpcc_from_a_stored_plan(tmp_path, capsys):
     assert is_picture(tmp_path / "quad_qpcc.png")
     assert "complementarity" in out and "lands" in out
     assert facts["walk"]["frames"] == 200
+
+
+def test_searches_that_end_at_the_limit():
+    """The QP with the contacts held is no point that the others must beat."""
+    held, none = 0.1, np.inf
+    early = np.r_[held, 4.0, np.full(QPS - 2, none)]
+    late = np.r_[none, held, np.full(QPS - 4, 8.0), 6.0, 2.0]
+    level = np.r_[held, np.full(QPS - 1, 3.0)]
+    energies, counts = np.array([early, late, level]), np.array([2, QPS, QPS])
+    assert cut_short(energies[:2], counts[:2]) == (1, 0.75)
+    assert cut_short(energies, counts) == (2, 0.375)
+    assert cut_short(energies[:1], counts[:1]) == (0, 0.0)
 
 
 @pytest.mark.slow

@@ -114,12 +114,15 @@ def torque_figure(outcome: Outcome) -> Figure:
 
 
 def qpcc_figure(outcome: Outcome) -> Figure:
-    """Energy over the QPs of a step."""
+    """Energy over the QPs of a step; the first, hollow, only holds the contacts."""
     energies = outcome.more["energies"]
     figure = Figure(figsize=(3.6 * max(1, len(energies)), 3.2), layout="constrained")
     grid = figure.subplots(1, max(1, len(energies)), squeeze=False)[0]
     for axes, (name, (frame, values)) in zip(grid, energies.items()):
-        axes.plot(np.arange(1, len(values) + 1), values, "o-", color=COLOURS[0], ms=3)
+        axes.plot(
+            np.arange(2, len(values) + 1), values[1:], "o-", color=COLOURS[0], ms=3
+        )
+        axes.plot([1], values[:1], "o", color=COLOURS[0], ms=4, fillstyle="none")
         axes.set_title(f"foot {name}, step {frame}", fontsize=9)
         axes.set_ylabel("energy")
         tidy(axes, "QP")

@@ -20,6 +20,13 @@ from quad_setting import (
 )
 
 from drakebots.results import Result
+from drakebots.robots.quads.frames import FrameOptions
+
+QPS = FrameOptions().max_iterations
+"""Largest number of QPs of a step."""
+
+LAST = 3
+"""Number of QPs whose gain is told where a search ends at :data:`QPS`."""
 
 
 def foot_lift(setting: Setting) -> Outcome:
@@ -89,14 +96,7 @@ def qpcc_frames(setting: Setting) -> Outcome:
         energies[name] = (k, values[np.isfinite(values)].tolist())
     counts = data.qpcc_iterations.values[1:]
     rows = [
-        row(
-            f"step {k}, foot {name}",
-            "converges within 10",
-            f"{len(values)} QPs with a solution, energy {values[0]:.4g} to "
-            f"{min(values):.4g}"
-            if values
-            else "no QP had a solution",
-        )
+        row(f"step {k}, foot {name}", "converges within 10", _energies(values))
         for name, (k, values) in energies.items()
     ]
     rows.append(
@@ -104,6 +104,15 @@ def qpcc_frames(setting: Setting) -> Outcome:
             "QPs per step",
             "10",
             f"mean {counts.mean():.1f}, at most {int(counts.max())}",
+        )
+    )
+    cut, gain = cut_short(data.qpcc_energy.values[1:], counts)
+    rows.append(
+        row(
+            f"steps that use all of {QPS} QPs",
+            "-",
+            f"{cut} of {len(counts)}; the last {LAST} QPs lower the energy there by "
+            f"{100 * gain:.0f} % in the median",
         )
     )
     rows.append(
@@ -114,8 +123,45 @@ def qpcc_frames(setting: Setting) -> Outcome:
         )
     )
     return outcome_of(
-        "Fig. 4: QPCC", rows, {"walk": found}, more={"energies": energies}
+        "Fig. 4: QPCC",
+        rows,
+        {"walk": found},
+        facts={"steps_with_all_qps": cut, "energy_share_of_last_qps": gain},
+        more={"energies": energies},
     )
+
+
+def _energies(values: list[float]) -> str:
+    """In words; the first QP holds the contacts and keeps no complementarity."""
+    if len(values) < 2:
+        return "no QP had a solution that keeps the complementarity"
+    return (
+        f"{len(values)} QPs with a solution, energy {values[1]:.4g} to "
+        f"{min(values[1:]):.4g}; with contacts held {values[0]:.4g}"
+    )
+
+
+def cut_short(energies: np.ndarray, counts: np.ndarray) -> tuple[int, float]:
+    """How many steps use all QPs, and by how much the last ones lower the energy.
+
+    Args:
+        energies: of the QPs of each step (n, QPs), not finite without a solution; the
+            first that is finite is of the contacts held.
+        counts: number of QPs of each step (n,).
+
+    Returns:
+        Number of steps; the median over them of the share by which the last
+        :data:`LAST` QPs lower the least energy so far, 0 without such a step.
+    """
+    gains = []
+    for values in energies[counts >= QPS, :QPS]:
+        held = np.argmax(np.isfinite(values))
+        later = np.where(np.isfinite(values), values, np.inf)
+        later[: held + 1] = np.inf
+        best = np.minimum.accumulate(later)
+        before = best[-1 - LAST]
+        gains.append(1 - best[-1] / before if np.isfinite(before) else 1.0)
+    return len(gains), float(np.median(gains)) if gains else 0.0
 
 
 def _front_left(plan: Result) -> str:
