@@ -61,11 +61,11 @@ def walk_figure(outcome: Outcome) -> Figure:
     for column, (name, trial) in zip(grid.T, trials.items()):
         draw_bars(column[0], trial.plan)
         column[0].set_title(name.replace("_", " "), fontsize=9)
-        _path(column[1], trial)
-        _roll(column[2], trial)
         draw_torques(column[3], trial.plan)
         for axes in column:
             tidy(axes)
+        _path(column[1], trial)
+        _roll(column[2], trial)
     return figure
 
 
@@ -158,8 +158,8 @@ def kinematic_figure(outcome: Outcome) -> Figure:
         (knee, "[deg]"),
     ):
         axes.set_ylabel(text)
-        legend_below(axes)
         tidy(axes)
+        legend_below(axes)
     return figure
 
 
@@ -184,8 +184,8 @@ def trot_figure(outcome: Outcome) -> Figure:
     margin.set_ylabel("COP margin [mm]")
     height.set_ylabel("height of the COM [m]")
     for axes in (margin, height):
-        legend_below(axes)
         tidy(axes)
+        legend_below(axes)
     return figure
 
 
@@ -226,8 +226,8 @@ def cop_figure(outcome: Outcome) -> Figure:
     grid[2, 1].set_ylabel("COM to the side [mm]")
     twin.set_ylabel(f"{name} [deg]", color="#2a9d6f")
     for axes in grid[2]:
-        legend_below(axes)
         tidy(axes)
+        legend_below(axes)
     return figure
 
 
@@ -248,9 +248,9 @@ def failure_figure(outcome: Outcome) -> Figure:
             axes.plot(data.time, 1e3 * data.cop_margin, color=colour, label=name)
     axes.axhline(0, color="#888", lw=0.8)
     axes.set_ylabel("COP margin [mm]")
+    tidy(axes)
     if outcome.trials:
         legend_below(axes)
-    tidy(axes)
     return figure
 
 
