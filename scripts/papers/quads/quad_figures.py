@@ -239,7 +239,7 @@ def _sole_points(quad, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def failure_figure(outcome: Outcome) -> Figure:
-    """COP margins with doubled mass, and with the footfall that repairs it."""
+    """COP margins with doubled mass, and with the best other footfall."""
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
     for (name, trial), colour in zip(outcome.trials.items(), COLOURS):
