@@ -259,6 +259,7 @@ def model_table(model: Model) -> dict[str, Any]:
         "actuators": report["actuators"],
         "springs and dampers": report["springs_and_dampers"],
         "loops": report["loops"] or None,
+        "joints that follow others": report["couplers"] or None,
         "loop rows": (
             f"{report['loop_rows']}, {report['independent_loop_rows']} independent, "
             f"largest gap {report['loop_gap_m']:.2g} m"

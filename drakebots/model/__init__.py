@@ -18,6 +18,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.model.contents import model_contents
+    from drakebots.model.couplers import Coupler, add_couplers, coupled_joints
     from drakebots.model.description import Point
     from drakebots.model.feet.soles import shape_points
     from drakebots.model.find import (

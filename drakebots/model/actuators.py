@@ -9,7 +9,7 @@ limits gets motors without a limit, by :func:`unlimited_actuators`.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -91,6 +91,7 @@ def choose_actuators(
     *,
     actuate: str | Sequence[str] | None = None,
     effort: float | None = None,
+    followers: Collection[str] = (),
 ) -> Choice:
     """Which joints get a motor.
 
@@ -102,6 +103,8 @@ def choose_actuators(
             motors; "all" for every joint with a limit, or with `effort` every joint;
             or names or patterns ("*_knee") of joints.
         effort: of every motor added, in place of the file's [N m, N].
+        followers: those of the joints that follow others; they get a motor only where
+            `actuate` names them, not by a pattern.
 
     Raises:
         UnknownName: for a name or a pattern of no joint.
@@ -110,8 +113,9 @@ def choose_actuators(
     """
     if effort is not None:
         check_value("effort", effort, positive("N m"))
-    free = [name for name in joints if name not in driven]
     patterns = [actuate] if isinstance(actuate, str) else list(actuate or ())
+    kept = [n for n in joints if n not in followers or n in patterns]
+    free = [name for name in kept if name not in driven]
     if patterns and patterns != ["all"]:
         chosen = _matching(patterns, joints)
         twice = [name for name in chosen if name in driven and name in patterns]

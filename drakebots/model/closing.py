@@ -7,7 +7,7 @@ planar mechanism's rows do when its joints are hinges in space.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import scipy.linalg
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
+from drakebots.model.couplers import Coupler
 from drakebots.model.loops import ROWS, Loop, LoopClosure
 
 TOLERANCE = 1e-12
@@ -142,8 +143,8 @@ def independent_rows(C: np.ndarray) -> np.ndarray:
 
 def drop_dependent_rows(
     closure: LoopClosure, context: Context, *, tries: int = 3
-) -> tuple[Loop, ...]:
-    """The loops with only the rows that do not depend on the others.
+) -> tuple[tuple[Loop, ...], tuple[Coupler, ...]]:
+    """The loops and couplers with only the rows that do not depend on the others.
 
     They are counted where most are independent, at the closed positions of the
     context and at some near them: a mechanism stretched out in its default pose has
@@ -159,7 +160,7 @@ def drop_dependent_rows(
     rng = np.random.default_rng(0)
     best = independent_rows(closure.jacobian(context))
     if len(best) == closure.num_rows:
-        return closure.loops
+        return closure.loops, closure.couplers
     in_loops = np.abs(closure.jacobian(context)).max(axis=0, initial=0.0) > 0
     for size in (0.05, 0.1, 0.2)[:tries]:
         plant.SetPositions(context, start)
@@ -170,21 +171,22 @@ def drop_dependent_rows(
             rows = independent_rows(closure.jacobian(context))
             best = rows if len(rows) > len(best) else best
     plant.SetPositions(context, start)
-    return _with_rows(closure.loops, best)
+    return _with_rows(closure, best)
 
 
 @dataclass(frozen=True)
 class Settled:
-    """The loops of a model, closed and with independent rows.
+    """The loops and couplers of a model, closed and with independent rows.
 
     Attributes:
-        loops: with the rows that do not depend on others.
+        loops, couplers: with the rows that do not depend on others.
         positions: of the joints that had to move to close them, by name [rad, m].
         gap: largest gap left [m].
         notes: what was done, one line each.
     """
 
     loops: tuple[Loop, ...]
+    couplers: tuple[Coupler, ...]
     positions: dict[str, tuple[float, ...]]
     gap: float
     notes: tuple[str, ...] = ()
@@ -195,6 +197,8 @@ def settle_loops(
 ) -> Settled:
     """Closes the loops of a model near a pose, and drops rows that say nothing new.
 
+    Joints that follow others go where their leaders have them; then the loops close.
+
     Args:
         closure: of all rows.
         context: of the plant (SI); its positions are moved where loops are open.
@@ -202,9 +206,18 @@ def settle_loops(
     """
     plant, notes = closure.plant, []
     start = plant.GetPositions(context).copy()
+    slips = closure.slips(context)
+    if slips.max(initial=0.0) > 1e-9:
+        closure.follow(context)
+        moved = [x.follower for x, s in zip(closure.couplers, slips) if s > 1e-9]
+        notes.append(
+            "joints that follow others are not where these have them at the default "
+            f"positions, and are put there: {', '.join(moved)}"
+        )
+    followed = plant.GetPositions(context).copy()
     error = float(np.abs(closure.errors(context, 1.0)[0]).max(initial=0.0))
     if error > 1e-9:
-        gap = float(closure.gaps(context).max())
+        gap = float(closure.gaps(context).max(initial=0.0))
         held = [
             k
             for joint in map(plant.get_joint, plant.GetJointIndices())
@@ -213,7 +226,7 @@ def settle_loops(
         ]
         left = close_loops(closure, context, held=held)
         if not left.closed:
-            plant.SetPositions(context, start)
+            plant.SetPositions(context, followed)
             closure, words = _with_balls(closure, context, held)
             notes += words
             left = close_loops(closure, context, held=held, tries=1)
@@ -222,15 +235,17 @@ def settle_loops(
             f"its loops are open by {gap:.3g} m, {error:.3g} rad at the default "
             f"positions: {end}"
         )
-    loops = drop_dependent_rows(closure, context)
-    dropped = closure.num_rows - sum(loop.num_rows for loop in loops)
+    loops, couplers = drop_dependent_rows(closure, context)
+    kept = sum(loop.num_rows for loop in loops) + sum(x.kept for x in couplers)
+    dropped = closure.num_rows - kept
     if dropped:
         notes.append(
             f"{dropped} of {closure.num_rows} rows of its loops depend on the others "
             "and are left out"
         )
     gap = float(closure.gaps(context).max(initial=0.0))
-    return Settled(loops, _moved(plant, context, start), gap, tuple(notes))
+    moved = _moved(plant, context, start)
+    return Settled(loops, couplers, moved, gap, tuple(notes))
 
 
 def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
@@ -254,12 +269,13 @@ def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
         replace(loop, rows="ball") if ROWS[loop.rows] > ROWS["ball"] else loop
         for loop in loops
     ]
-    if not close_loops(LoopClosure(plant, kept), context, held=held, tries=5).closed:
+    if not close_loops(closure.with_loops(kept), context, held=held, tries=5).closed:
         return closure, []
     for k in np.argsort(errors, kind="stable"):
         trial = [*kept[:k], loops[k], *kept[k + 1 :]]
         q = plant.GetPositions(context).copy()
-        if close_loops(LoopClosure(plant, trial), context, held=held, tries=1).closed:
+        trial_closure = closure.with_loops(trial)
+        if close_loops(trial_closure, context, held=held, tries=1).closed:
             kept = trial
         else:
             plant.SetPositions(context, q)
@@ -268,7 +284,7 @@ def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
         f"the dimensions of {len(loops)} loops disagree: {', '.join(balls)} close as "
         "ball joints only"
     )
-    return LoopClosure(plant, kept), [words]
+    return closure.with_loops(kept), [words]
 
 
 def _span(start: int, count: int) -> range:
@@ -285,12 +301,20 @@ def _moved(plant, context, start) -> dict[str, tuple[float, ...]]:
     return moved
 
 
-def _with_rows(loops: Sequence[Loop], rows: np.ndarray) -> tuple[Loop, ...]:
-    """Loops that keep rows, numbered over all loops."""
-    found, start = [], 0
-    for loop in loops:
+def _with_rows(
+    closure: LoopClosure, rows: np.ndarray
+) -> tuple[tuple[Loop, ...], tuple[Coupler, ...]]:
+    """Loops and couplers that keep rows, numbered over all of a closure."""
+    found, couplers, start = [], [], 0
+    for loop in closure.loops:
         mine = [n for k, n in enumerate(loop.row_numbers) if start + k in rows]
         start += loop.num_rows
         whole = len(mine) == loop.num_rows
         found.append(loop if whole else replace(loop, kept=tuple(mine)))
-    return tuple(found)
+    for coupler in closure.couplers:
+        if coupler.kept and start not in rows:
+            couplers.append(replace(coupler, kept=False))
+        else:
+            couplers.append(coupler)
+        start += coupler.kept
+    return tuple(found), tuple(couplers)

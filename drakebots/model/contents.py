@@ -16,7 +16,7 @@ from drakebots.model.poses import standing
 
 
 def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
-    """Bodies, joints, motors, frames, loops, poses and what could be feet, in SI.
+    """Bodies, joints, motors, frames, loops, couplers, poses and feet, in SI.
 
     Args:
         model: from :func:`drakebots.load`.
@@ -39,6 +39,7 @@ def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
         "motors": _motors(plant, model),
         "frames": _frames(plant),
         "loops": _loops(model),
+        "couplers": _couplers(model),
         "poses": _poses(model),
         "could be feet": _feet(model, links),
     }
@@ -118,6 +119,13 @@ def _loops(model: Model) -> list[dict[str, Any]]:
             "rows": loop.num_rows,
         }
         for loop in model.loops
+    ]
+
+
+def _couplers(model: Model) -> list[dict[str, Any]]:
+    return [
+        {"joint": x.follower, "follows": x.leader, "gear": x.gear, "offset": x.offset}
+        for x in model.couplers
     ]
 
 

@@ -17,6 +17,7 @@ from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName, one_l
 from drakebots.core.units import SI, Scaling
 from drakebots.model.actuators import choose_actuators, unlimited_actuators
 from drakebots.model.closing import settle_loops
+from drakebots.model.couplers import Coupler
 from drakebots.model.description import Point, read_sidecar
 from drakebots.model.feet import (
     FootCandidate,
@@ -123,15 +124,17 @@ def load(
     findings.check(path, strict=strict)
     if actuate is None:
         actuate = source.motors or None
+    followers = {coupler.follower for coupler in reading.couplers}
     motors = choose_actuators(
         summary.joints,
         summary.driven,
         reading.efforts,
         actuate=actuate,
         effort=effort,
+        followers=followers,
     )
     driven = (*summary.driven, *(motor.joint for motor in motors.actuators))
-    closure = LoopClosure(links.plant, source.loops)
+    closure = LoopClosure(links.plant, source.loops, couplers=reading.couplers)
     settled = settle_loops(closure, links.context, driven)
     named = _home_poses(path, reading, links, summary.joints)
     links.pose(standing(named.poses))
@@ -142,8 +145,10 @@ def load(
             return load(name_or_path, **given | {"up": axis})
     found, words_on_feet = _feet(source.feet, feet, candidates, links)
     if source.is_ros and found and not (summary.actuators or driven or actuate):
-        motors = unlimited_actuators(summary.joints)
+        leading = [name for name in summary.joints if name not in followers]
+        motors = unlimited_actuators(leading)
     notes = [*reading.notes, *findings.notes, *settled.notes, *named.notes]
+    notes += _on_couplers(reading.couplers)
     if up in ("x", "y"):
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
     notes += words_on_feet
@@ -162,8 +167,9 @@ def load(
         summary=replace(
             summary,
             actuators=summary.actuators + added,
-            loop_rows=sum(len(loop.row_numbers) for loop in source.loops),
-            independent_rows=sum(loop.num_rows for loop in settled.loops),
+            loop_rows=closure.num_rows,
+            independent_rows=sum(loop.num_rows for loop in settled.loops)
+            + sum(coupler.kept for coupler in settled.couplers),
             loop_gap=settled.gap,
         ),
         notes=tuple(notes),
@@ -173,11 +179,20 @@ def load(
         actuators=motors.actuators,
         poses=named.poses,
         closed=settled.positions,
-        followers=reading.followers,
+        couplers=settled.couplers,
         candidates=candidates,
         files=hashes,
         options=_recorded(given),
     )
+
+
+def _on_couplers(couplers: Sequence[Coupler]) -> list[str]:
+    """What to say of joints that follow others."""
+    if not couplers:
+        return []
+    shown = ", ".join(f"{x.follower} ({x.leader})" for x in couplers[:8])
+    more = " ..." if len(couplers) > 8 else ""
+    return [f"joints that follow others, and need no motor: {shown}{more}"]
 
 
 # --- what the files say -----------------------------------------------------

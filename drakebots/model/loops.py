@@ -3,6 +3,8 @@
 Every loop is cut at one joint, which is a :class:`Loop`. The same table closes the
 loops in three ways: in a Drake simulation by SAP constraints, in programs by
 `c(q) = 0`, and in time stepping with hard contact by the velocity rows `C(q) v = 0`.
+A joint that follows another closes a loop, too, whose linkage is not drawn: each
+:class:`~drakebots.model.couplers.Coupler` is one more row of c(q).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.checks import Refused, array, check, one_of, optional, text
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model.couplers import Coupled, Coupler, coupled_positions
 
 ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
@@ -148,7 +151,7 @@ def _frame(p, axis, side) -> RigidTransform:
 
 
 class LoopClosure:
-    """c(q) and C(q) of the loops of one plant.
+    """c(q) and C(q) of the loops and couplers of one plant.
 
     With X_BA the pose of A in B, the rows of a loop are
 
@@ -157,21 +160,28 @@ class LoopClosure:
         n' R_BA axis_A                  for the two n across axis_B (hinge, weld)
         y_B' R_BA side_A                for y_B = axis_B x side_B (weld)
 
-    those that are kept, and dc/dt = C v by Drake's Jacobians. All rows vanish when the
-    loop is closed. Source: the row convention of the authors' HAMR code.
+    those that are kept, and dc/dt = C v by Drake's Jacobians. After the rows of all
+    loops comes one row of every coupler that is kept,
+
+        q_follower - gear q_leader - offset
+
+    All rows vanish when the loop is closed. Source: the row convention of the authors'
+    HAMR code.
 
     Args:
         plant: a finalized plant.
         loops: with body names that the plant knows.
+        couplers: with joint names that the plant knows.
         length_unit: the plant's unit of length [m].
-        instance: the model instance of the bodies.
+        instance: the model instance of the bodies and joints.
 
     Attributes:
+        coupled: the couplers whose rows are kept, in the plant's coordinates.
         num_rows: number of rows of c and C.
-        row_names: their names, "<loop>.<k>".
+        row_names: their names, "<loop>.<k>" and "<follower>.<leader>".
 
     Raises:
-        UnknownName: for a body that the plant does not have.
+        UnknownName: for a body or a joint that the plant does not have.
     """
 
     def __init__(
@@ -179,11 +189,13 @@ class LoopClosure:
         plant: MultibodyPlant,
         loops: Sequence[Loop],
         *,
+        couplers: Sequence[Coupler] = (),
         length_unit: float = 1.0,
         instance: ModelInstanceIndex | None = None,
     ):
         self.plant, self.loops = plant, tuple(loops)
-        self.length_unit = length_unit
+        self.couplers, self.length_unit = tuple(couplers), length_unit
+        self._instance = instance
         self._frames = [
             (
                 find_body(plant, loop.body_A, instance).body_frame(),
@@ -191,15 +203,31 @@ class LoopClosure:
             )
             for loop in self.loops
         ]
-        self.num_rows = sum(loop.num_rows for loop in self.loops)
-        self.row_names = tuple(
-            f"{loop.name}.{k}" for loop in self.loops for k in loop.row_numbers
+        self._all_coupled = coupled_positions(
+            plant, self.couplers, length_unit=length_unit, instance=instance
+        )
+        kept = [coupler.kept for coupler in self.couplers]
+        self.coupled = tuple(x for x, keep in zip(self._all_coupled, kept) if keep)
+        self.num_rows = sum(loop.num_rows for loop in self.loops) + len(self.coupled)
+        self.row_names = (
+            *(f"{loop.name}.{k}" for loop in self.loops for k in loop.row_numbers),
+            *(coupler.name for coupler in self.couplers if coupler.kept),
+        )
+
+    def with_loops(self, loops: Sequence[Loop]) -> LoopClosure:
+        """The same plant and couplers with other loops."""
+        return LoopClosure(
+            self.plant,
+            loops,
+            couplers=self.couplers,
+            length_unit=self.length_unit,
+            instance=self._instance,
         )
 
     def residual(self, context: Context) -> np.ndarray:
         """c(q), (num_rows,); lengths in the plant's unit, directions in rad."""
         rows = [self._residual(context, *loop)[0] for loop in self._placed()]
-        return np.concatenate([np.zeros(0), *rows])
+        return np.concatenate([*rows, self._slips(context, self.coupled)])
 
     def jacobian(self, context: Context) -> np.ndarray:
         """C(q) with dc/dt = C v, (num_rows, nv)."""
@@ -212,6 +240,8 @@ class LoopClosure:
             value, turned = self._residual(context, *placed)
             c.append(value)
             C.append(self._gradient(context, *placed, turned))
+        c.append(self._slips(context, self.coupled))
+        C.append(self._slopes(self.coupled))
         return np.concatenate(c), np.vstack(C)
 
     def gaps(self, context: Context) -> np.ndarray:
@@ -219,11 +249,43 @@ class LoopClosure:
         offsets = [self._offset(context, *loop) for loop in self._placed()]
         return np.array([np.linalg.norm(offset) for offset in offsets])
 
+    def slips(self, context: Context) -> np.ndarray:
+        """|q_follower - gear q_leader - offset| of every coupler, (num_couplers,).
+
+        In rad, or in the plant's unit of length where the follower slides.
+        """
+        return np.abs(self._slips(context, self._all_coupled))
+
+    def follow(self, context: Context) -> None:
+        """Moves every joint that follows to where its leader has it."""
+        q = self.followed(self.plant.GetPositions(context))
+        self.plant.SetPositions(context, q)
+
+    def followed(self, q: np.ndarray) -> np.ndarray:
+        """Positions (nq,) with every joint that follows where its leader has it."""
+        q = np.array(q, float)
+        for _ in self._all_coupled:  # a leader may follow, too
+            for x in self._all_coupled:
+                q[x.follower] = x.gear * q[x.leader] + x.offset
+        return q
+
+    def leading(self) -> np.ndarray:
+        """T with v = T v_l, where v_l are the velocities that follow no other.
+
+        (nv, number of those); the identity without couplers.
+        """
+        T = np.eye(self.plant.num_velocities())
+        for _ in self._all_coupled:  # a leader may follow, too
+            for x in self._all_coupled:
+                T[x.follower_rate] = x.gear * T[x.leader_rate]
+        followers = [x.follower_rate for x in self._all_coupled]
+        return np.delete(T, followers, axis=1)
+
     def errors(self, context: Context, length: float) -> tuple[np.ndarray, np.ndarray]:
         """How far all loops are open, without the false zeros of c at half a turn.
 
         Positions over a length, and the rotation vector from one frame of a weld, or
-        one axis of a hinge, to the other.
+        one axis of a hinge, to the other; then the rows of all couplers.
 
         Args:
             context: of the plant.
@@ -254,7 +316,24 @@ class LoopClosure:
                         context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
                     )
                 )
+        unit = np.array([length if x.slides else 1.0 for x in self._all_coupled])
+        e.append(self._slips(context, self._all_coupled) / unit)
+        J.append(self._slopes(self._all_coupled) / unit[:, None])
         return np.concatenate(e), np.vstack(J)
+
+    def _slips(self, context: Context, coupled: Sequence[Coupled]) -> np.ndarray:
+        """q_follower - gear q_leader - offset of each (len(coupled),)."""
+        q = self.plant.GetPositions(context)
+        return np.array(
+            [q[x.follower] - x.gear * q[x.leader] - x.offset for x in coupled]
+        )
+
+    def _slopes(self, coupled: Sequence[Coupled]) -> np.ndarray:
+        """Their derivatives along v (len(coupled), nv)."""
+        rows = np.zeros((len(coupled), self.plant.num_velocities()))
+        for row, x in zip(rows, coupled):
+            row[x.follower_rate], row[x.leader_rate] = 1.0, -x.gear
+        return rows
 
     def _placed(self):
         return ((loop, *frames) for loop, frames in zip(self.loops, self._frames))

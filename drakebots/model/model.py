@@ -12,6 +12,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.model.actuators import Actuator, add_actuators
+from drakebots.model.couplers import Coupler
 from drakebots.model.description import Point
 from drakebots.model.feet import FootCandidate
 from drakebots.model.loops import Loop, add_ball_constraints, ball_points
@@ -29,7 +30,7 @@ class Summary:
         springs: number of force elements without gravity.
         constraints: number of constraints that the file declares for SAP.
         mass: total mass [kg].
-        loop_rows: number of rows of c(q).
+        loop_rows: number of rows of c(q), of loops and couplers.
         independent_rows: how many of them are independent.
         loop_gap: largest gap of a loop at the default positions [m].
         joints: names of the joints of one degree of freedom.
@@ -72,7 +73,7 @@ class Model:
             file leave them open, by joint [rad, m].
         candidates: what could be feet, best first; empty where feet are given by the
             file or the YAML beside it.
-        followers: joints that follow another (<mimic>), by name; the joint they follow.
+        couplers: joints that follow others, from the file; its text holds them in SAP.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
@@ -93,7 +94,7 @@ class Model:
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
-    followers: Mapping[str, str] = field(default_factory=dict)
+    couplers: tuple[Coupler, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -185,6 +186,7 @@ class Model:
             "springs_and_dampers": s.springs,
             "sap_constraints_in_file": s.constraints,
             "loops": [loop.name for loop in self.loops],
+            "couplers": [coupler.name for coupler in self.couplers],
             "loop_rows": s.loop_rows,
             "independent_loop_rows": s.independent_rows,
             "loop_gap_m": s.loop_gap,

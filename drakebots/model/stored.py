@@ -30,6 +30,7 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.model.actuators import Actuator
+from drakebots.model.couplers import Coupler
 from drakebots.model.description import Point
 from drakebots.model.find import (
     ENDINGS,
@@ -92,6 +93,7 @@ def _record(model: Model) -> dict[str, Any]:
         "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
         "ending": ending,
         "loops": [asdict(loop) for loop in model.loops],
+        "couplers": [asdict(coupler) for coupler in model.couplers],
         "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
         "feet": [asdict(foot) for foot in model.feet],
         "points": [asdict(point) for point in model.points],
@@ -220,6 +222,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             files=dict(record["files"]),
             summary=replace(model.summary, **record["summary"]),
             loops=tuple(Loop(**_arrays(x)) for x in record["loops"]),
+            couplers=_kept_couplers(record, model),
             feet=tuple(Point(**_arrays(x)) for x in record["feet"]),
             points=tuple(Point(**_arrays(x)) for x in record["points"]),
             actuators=tuple(Actuator(**x) for x in record["actuators"]),
@@ -232,6 +235,13 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             f"the model kept in the result cannot be used ({error}); make the result "
             "again"
         ) from error
+
+
+def _kept_couplers(record: Mapping[str, Any], model: Model) -> tuple[Coupler, ...]:
+    """The couplers that a result keeps; old results have them in the text alone."""
+    if "couplers" not in record:
+        return model.couplers
+    return tuple(Coupler(**fields) for fields in record["couplers"])
 
 
 def _kept_text(record: Mapping[str, Any]) -> str:

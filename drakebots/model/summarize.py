@@ -64,7 +64,7 @@ def inspect_model(
         context = plant.CreateDefaultContext()
         _check_positions(path, plant)
         mass = plant.CalcTotalMass(context)
-        closure = LoopClosure(plant, loops)
+        closure = LoopClosure(plant, loops, couplers=reading.couplers)
         gaps, C = closure.gaps(context), closure.jacobian(context)
         M = plant.CalcMassMatrix(context)
     except DrakebotsError:

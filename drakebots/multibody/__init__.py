@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.plant import Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture
-    from drakebots.multibody.simulate import advance, trajectory_dataset
+    from drakebots.multibody.simulate import (
+        advance,
+        closure_residuals,
+        trajectory_dataset,
+    )
     from drakebots.multibody.soles import add_soles, soles_jacobian, touch_by_soles
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -34,6 +34,7 @@ from drakebots.model import (
     LoopClosure,
     Model,
     Point,
+    add_couplers,
     find_body,
 )
 from drakebots.multibody.base import attach_base, set_base_pose
@@ -111,7 +112,7 @@ class Robot:
         plant: finalized, in the units of `scaling`.
         scene_graph: the scene graph in the same builder, or None.
         scaling: the plant's units.
-        closure: c(q) and C(q) of the model's loops.
+        closure: c(q) and C(q) of the model's loops and couplers.
     """
 
     model: Model
@@ -235,9 +236,15 @@ def build_robot(
 
     Raises:
         InvalidInput: for a time step that is negative or not finite, a base
-            that does not fit, or a model that cannot be copied to other units.
+            that does not fit, a model that cannot be copied to other units, or joints
+            that follow others under TAMSI.
     """
     check_value("time step", time_step, non_negative("s"))
+    if model.couplers and contact == "tamsi" and time_step > 0:
+        raise InvalidInput(
+            f"{model.name}: joint {model.couplers[0].follower!r} follows another, "
+            "which TAMSI does not know; take contact 'lagged'"
+        )
     config = MultibodyPlantConfig(
         time_step=time_step / scaling.time,
         discrete_contact_approximation=contact,
@@ -258,7 +265,9 @@ def build_robot(
     if prepare is not None:
         prepare(plant)
     plant.Finalize()
-    closure = LoopClosure(plant, model.loops, length_unit=scaling.length)
+    closure = LoopClosure(
+        plant, model.loops, couplers=model.couplers, length_unit=scaling.length
+    )
     return Robot(model, plant, scene_graph, scaling, closure)
 
 
@@ -271,11 +280,13 @@ def _add_scaled(model, plant, scene_graph, scaling, close_loops) -> None:
     model.add_to(original, close_loops=False)
     original.Finalize()
     in_file = sum(loop.in_file for loop in model.loops)
-    if close_loops and original.num_constraints() and not in_file:
+    others = original.num_constraints() - len(model.couplers)
+    if close_loops and others and not in_file:
         raise InvalidInput(
-            f"{model.path}: declares {original.num_constraints()} constraints that "
-            "cannot be copied to other units; list them as loops in the YAML beside it"
+            f"{model.path}: declares {others} constraints that cannot be copied to "
+            "other units; list them as loops in the YAML beside it"
         )
     copy_scaled(original, geometry, plant, scaling, scene_graph)
     if close_loops:
         model.close_loops(plant, length_unit=scaling.length)
+        add_couplers(plant, model.couplers, length_unit=scaling.length)

@@ -64,7 +64,8 @@ def copy_scaled(
     and bushings, actuators with rotor inertia and gear ratio, gravity, and
     collision geometry with its filters are copied; visual geometry and multibody
     constraints are not (constraints cannot be read back from Drake: close loops with
-    :meth:`drakebots.model.Model.close_loops`).
+    :meth:`drakebots.model.Model.close_loops`, and couple joints with
+    :func:`drakebots.model.add_couplers`).
 
     Args:
         source: a finalized plant in SI.

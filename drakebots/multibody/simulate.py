@@ -12,6 +12,7 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.model import coupled_joints
 from drakebots.multibody.base import base_body
 from drakebots.multibody.plant import Robot
 
@@ -91,7 +92,8 @@ def trajectory_dataset(
     Returns:
         Variables position, velocity, base_position, base_rpy (unwrapped), and,
         where the robot has feet or loops, foot_position, foot_velocity, foot_force
-        (only with `contact_forces`) and loop_gap; all in the world frame.
+        (only with `contact_forces`) and loop_gap; all in the world frame. Where joints
+        follow others also coupler_slip, |q - gear q_leader - offset|.
     """
     plant, unit = robot.plant, robot.scaling
     context = plant.CreateDefaultContext()
@@ -100,6 +102,8 @@ def trajectory_dataset(
     base_position, base_rpy = np.zeros((count, 3)), np.zeros((count, 3))
     foot_position, foot_velocity, foot_force = np.zeros((3, count, feet, 3))
     loop_gap = np.zeros((count, len(robot.closure.loops)))
+    slip = np.zeros((count, len(robot.closure.couplers)))
+    slip_units = [unit.length if x else 1.0 for x in _sliding_followers(robot)]
     for k, state in enumerate(states):
         plant.SetPositionsAndVelocities(context, state)
         X_WB = plant.EvalBodyPoseInWorld(context, base)
@@ -113,6 +117,7 @@ def trajectory_dataset(
                 force = np.linalg.lstsq(J.T, contact_forces[k], rcond=None)[0]
                 foot_force[k] = force.reshape(-1, 3) * unit.force
         loop_gap[k] = robot.closure.gaps(context) * unit.length
+        slip[k] = robot.closure.slips(context) * slip_units
     by_foot = ("time", "foot", "axis")
     q = states[:, :nq] * robot.position_units()
     v = states[:, nq:] * robot.velocity_units()
@@ -128,6 +133,9 @@ def trajectory_dataset(
             variables["foot_force"] = ("N", by_foot, foot_force)
     if robot.closure.loops:
         variables["loop_gap"] = ("m", ("time", "loop"), loop_gap)
+    if robot.closure.couplers:
+        mixed = "m or rad: see coupler_unit"
+        variables["coupler_slip"] = (mixed, ("time", "coupler"), slip)
     mixed = "m or rad: see position_unit", "m/s or rad/s: see velocity_unit"
     variables["position"] = (mixed[0], ("time", "coordinate"), q)
     variables["velocity"] = (mixed[1], ("time", "rate"), v)
@@ -156,4 +164,33 @@ def _coordinates(robot: Robot, times: np.ndarray) -> dict:
         coordinates["foot"] = [foot.name for foot in robot.model.feet]
     if robot.closure.loops:
         coordinates["loop"] = [loop.name for loop in robot.closure.loops]
+    if robot.closure.couplers:
+        units = ["m" if slides else "rad" for slides in _sliding_followers(robot)]
+        coordinates["coupler"] = [x.follower for x in robot.closure.couplers]
+        coordinates["coupler_unit"] = ("coupler", units)
     return coordinates
+
+
+def _sliding_followers(robot: Robot) -> list[bool]:
+    """Of every coupler, whether its follower slides, so that its slip is a length."""
+    pairs = (coupled_joints(robot.plant, x) for x in robot.closure.couplers)
+    return [follower.type_name() == "prismatic" for follower, _ in pairs]
+
+
+def closure_residuals(data: xr.Dataset) -> dict[str, float]:
+    """How far loops and coupled joints came apart in a run, by unit.
+
+    Args:
+        data: of :func:`trajectory_dataset`.
+
+    Returns:
+        "loop gap [m]", and where joints follow others "coupler slip [rad]" and, of
+        joints that slide, "coupler slip [m]".
+    """
+    gap = float(data.loop_gap.max()) if "loop_gap" in data else 0.0
+    found = {"loop gap [m]": gap}
+    if "coupler_slip" in data:
+        for unit in dict.fromkeys(data.coupler_unit.values.tolist()):
+            slips = data.coupler_slip.values[:, data.coupler_unit.values == unit]
+            found[f"coupler slip [{unit}]"] = float(slips.max())
+    return found

@@ -22,6 +22,7 @@ _LAYOUT = {
     "time foot axis [m/s]": "foot_velocity sole_velocity",
     "time foot axis [N]": "foot_force foot_force_planned",
     "time loop [m]": "loop_gap",
+    "time coupler": "coupler_slip",
     "time coordinate, time position_name": "position",
     "time rate, time velocity_name": "velocity",
     "time actuator [V]": "voltage voltage_planned",
@@ -66,7 +67,7 @@ _SIZES = {"angle": 3, "wxyz": 4, "corner": 3}
 _LABELLED = (
     *("axis", "angle", "foot", "coordinate", "rate", "position_name", "velocity_name"),
     *("actuator", "leg", "marker", "limb", "input_name", "motor", "joint", "link"),
-    "patch",
+    *("patch", "coupler"),
 )
 """Dimensions whose items have names."""
 

@@ -113,3 +113,19 @@ def test_what_is_refused():
     for effort in (0.0, -1.0, np.nan):
         with pytest.raises(InvalidInput, match="effort"):
             choose_actuators(["hip"], [], {}, actuate="hip", effort=effort)
+
+
+def test_joints_that_follow_others_get_no_motor(tmp_path):
+    """Not by "all", nor by a pattern, nor in a file without limits: only by name."""
+    mimic = '<mimic joint="hip" multiplier="-2"/></joint>'
+    for efforts, effort in (((20, 30), None), ((None, None), 5.0)):
+        path = leg(tmp_path, efforts=efforts)
+        head, tail = path.read_text().rsplit("</joint>", 1)
+        path.write_text(head + mimic + tail)
+        for wanted in (None, "all", ["*"]):
+            model = load(path, actuate=wanted, effort=effort)
+            assert [motor.joint for motor in model.actuators] == ["hip"]
+        model = load(path, actuate=["hip", "knee"], effort=5.0)
+        assert len(model.actuators) == 2
+    model = load(path, feet="shank")
+    assert [motor.joint for motor in model.actuators] == ["hip"]

@@ -15,6 +15,7 @@ from drakebots.model.closing import (
     independent_rows,
     settle_loops,
 )
+from drakebots.model.couplers import Coupler
 from drakebots.model.loops import ROWS, LoopClosure
 from tests.model.test_loops import closing, four_bar_plant
 
@@ -62,7 +63,7 @@ def test_a_planar_mechanism_has_two_rows(four_bar, rows, kept):
     plant, context = four_bar
     plant.SetPositions(context, [0, 0, 0])  # all of it at right angles
     closure = LoopClosure(plant, [closing(rows)])
-    loops = drop_dependent_rows(closure, context)
+    loops, _ = drop_dependent_rows(closure, context)
     assert loops[0].num_rows == kept
     reduced = LoopClosure(plant, loops)
     for angle in (0.3, -0.8):
@@ -78,7 +79,7 @@ def test_a_mechanism_stretched_out_counts_where_it_is_not(four_bar):
     closure = LoopClosure(plant, [closing("hinge")])
     plant.SetPositions(context, [np.pi / 2, -np.pi / 2, np.pi / 2])
     assert len(independent_rows(closure.jacobian(context))) == 1
-    assert drop_dependent_rows(closure, context)[0].num_rows == 2
+    assert drop_dependent_rows(closure, context)[0][0].num_rows == 2
     np.testing.assert_allclose(plant.GetPositions(context)[0], np.pi / 2)
 
 
@@ -146,3 +147,46 @@ def test_errors_vanish_with_c_and_have_its_gradient(four_bar, rows):
 def test_kept_rows_survive_a_copy():
     loop = replace(closing("hinge"), kept=(0, 2))
     assert replace(loop, in_file=True).num_rows == 2
+
+
+def test_a_coupler_that_a_loop_implies_is_left_out(four_bar):
+    """The rocker of a parallelogram turns as its crank does: three rows, two of them
+    independent. With another gear the crank cannot turn, and all count."""
+    plant, context = four_bar
+    for gear, rows in ((1.0, 2), (0.5, 3)):
+        plant.SetPositions(context, [0, 0, 0])
+        same = Coupler("j3", "j1", gear)
+        closure = LoopClosure(plant, [closing("planar")], couplers=[same])
+        settled = settle_loops(closure, context)
+        kept = sum(loop.num_rows for loop in settled.loops)
+        assert kept + sum(x.kept for x in settled.couplers) == rows
+        again = LoopClosure(plant, settled.loops, couplers=settled.couplers)
+        assert again.num_rows == len(again.row_names) == rows
+        C = again.jacobian(context)
+        assert np.linalg.matrix_rank(C, tol=1e-9) == rows
+
+
+def test_loops_close_with_followers_in_place(four_bar):
+    """From a default pose in which neither is."""
+    plant, context = four_bar
+    plant.SetPositions(context, [0.2, 0, 0])
+    closure = LoopClosure(
+        plant, [closing("ball")], couplers=[Coupler("j3", "j1", 1.0, 0.0)]
+    )
+    settled = settle_loops(closure, context)
+    np.testing.assert_allclose(closure.slips(context), 0, atol=1e-11)
+    np.testing.assert_allclose(closure.gaps(context), 0, atol=1e-11)
+    assert "j3" in settled.notes[0] and "j3" in settled.positions
+
+
+def test_errors_of_couplers(four_bar):
+    """The derivative of e is J, as for loops."""
+    plant, context = four_bar
+    closure = LoopClosure(
+        plant, [closing("weld")], couplers=[Coupler("j2", "j3", -1.5, 0.2)]
+    )
+    q = np.array([0.1, -0.2, 0.3])
+    plant.SetPositions(context, q)
+    e, J = closure.errors(context, 0.5)
+    assert e[-1] == pytest.approx(-0.2 + 1.5 * 0.3 - 0.2)
+    np.testing.assert_array_equal(J[-1], [0, 1, 1.5])

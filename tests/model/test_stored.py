@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from drakebots.core.units import MM_G_MS
 from drakebots.model import Model, load, model_of, model_provenance
 from drakebots.model.stored import absolute_files
 from drakebots.results import Result, load_result, provenance
+from tests.helpers.coupled_robots import linkage
 from tests.helpers.model_files import write
 from tests.helpers.old_urdf_samples import TINY
 
@@ -250,3 +252,19 @@ def test_places_of_a_result_in_memory(arm):
     result = _result_of(load(arm))
     assert result.places(arm) == (arm,)
     assert np.array_equal(result.data.time, [0.0, 1.0])
+
+
+def test_a_model_that_is_gone_keeps_its_couplers(tmp_path):
+    """With the row that does not count, as its loops said; old results have none."""
+    model = linkage(tmp_path)
+    first, *others = model.couplers
+    model = replace(model, couplers=(replace(first, kept=False), *others))
+    result = _result_of(model)
+    model.path.unlink()
+    with pytest.warns(DrakebotsWarning, match="is gone"):
+        assert model_of(result).couplers == model.couplers
+    kept = {k: v for k, v in result.provenance["model"].items() if k != "couplers"}
+    old = replace(result, provenance={**result.provenance, "model": kept})
+    with pytest.warns(DrakebotsWarning, match="is gone"):
+        found = model_of(old).couplers
+    assert found == (first, *others)

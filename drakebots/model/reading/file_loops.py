@@ -1,4 +1,6 @@
-"""Loops that a URDF or an SDF closes itself, by Drake's tag for ball constraints.
+"""Loops that a URDF or an SDF closes itself, by ball constraints and by mimics.
+
+Drake's tag for ball constraints is
 
     <drake:ball_constraint>
       <drake:ball_constraint_body_A>rod</drake:ball_constraint_body_A>
@@ -8,16 +10,21 @@
     </drake:ball_constraint>
 
 in an SDF; in a URDF the values are attributes, `name` of bodies and `value` of points.
-Drake's parser makes SAP constraints of them; programs and time stepping need the table.
+A joint that follows another has a <mimic> in a URDF, a <drake:mimic> in an SDF. Drake's
+parser makes SAP constraints of them; programs and time stepping need the table.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
+from drakebots.model.couplers import Coupler
 from drakebots.model.loops import Loop
+from drakebots.model.reading.urdf.joints import mimic_of
 
 _DRAKE = "{http://drake.mit.edu}"
 _PART = "ball_constraint_"
@@ -44,6 +51,47 @@ def file_loops(root: ET.Element) -> tuple[Loop, ...]:
                 bodies = body_A, body_B
                 loops.append(Loop(name, *bodies, p_AP, p_BQ, rows="ball", in_file=True))
     return tuple(loops)
+
+
+def file_couplers(root: ET.Element) -> tuple[Coupler, ...]:
+    """The joints of a file that follow others.
+
+    Where models of an SDF share the name of a joint it is "model::joint".
+
+    Args:
+        root: the <robot> or <sdf>, from
+            :func:`drakebots.model.reading.tree.read_tree`, repaired.
+    """
+    scopes = [("", root)] if root.tag == "robot" else list(_models(root, ""))
+    counts = Counter(
+        j.get("name") for _, model in scopes for j in model.findall("joint")
+    )
+
+    def name(joint: str, scope: str) -> str:
+        return f"{scope}::{joint}" if scope and counts[joint] > 1 else joint
+
+    return tuple(
+        Coupler(
+            name(joint.get("name", ""), scope),
+            name(mimic.get("joint", ""), scope),
+            float(mimic.get("multiplier", "1")),
+            float(mimic.get("offset", "0")),
+        )
+        for scope, model in scopes
+        for joint in model.findall("joint")
+        if (mimic := mimic_of(joint)) is not None
+    )
+
+
+def _models(parent: ET.Element, scope: str) -> Iterator[tuple[str, ET.Element]]:
+    """The models of an SDF by their name in Drake, "outer::inner"."""
+    for element in parent:
+        if element.tag == "world":
+            yield from _models(element, scope)
+        elif element.tag == "model":
+            name = f"{scope}::{element.get('name')}".removeprefix("::")
+            yield name, element
+            yield from _models(element, name)
 
 
 def _name(element: ET.Element) -> str:

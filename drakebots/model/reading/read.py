@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model.actuators import effort_limits
+from drakebots.model.couplers import Coupler
 from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
 from drakebots.model.reading import mjcf
+from drakebots.model.reading.file_loops import file_couplers
 from drakebots.model.reading.findings import Findings
 from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
@@ -35,7 +36,7 @@ class Reading:
             without making motors of it.
         loops: closed by the file, not by the text.
         poses: joint positions that the file names, by joint [rad, m].
-        followers: joints that follow another (<mimic>), by name; the joint they follow.
+        couplers: joints that follow others, which Drake couples in SAP by the text.
     """
 
     text: str | None = field(default=None, repr=False)
@@ -45,7 +46,7 @@ class Reading:
     efforts: Mapping[str, float] = field(default_factory=dict)
     loops: tuple[Loop, ...] = ()
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    followers: Mapping[str, str] = field(default_factory=dict)
+    couplers: tuple[Coupler, ...] = ()
 
 
 def read_model_file(
@@ -113,28 +114,15 @@ def _repaired(
         loops = repair_sdf(root, places, findings)
     findings.check(path)
     efforts = effort_limits(root) if ending == "urdf" else {}
-    followers = _followers(root)
-    for name, leader in followers.items():
-        line = "a <mimic> acts in simulations, not in plans"
-        findings.note(line, f"{name} ({leader})")
+    couplers = file_couplers(root)
     if free_base:
         remove(root, fixed_to_world(root))
     # Drake reads any file as UTF-8, whatever it declares.
     is_utf8 = source.encode() in path.read_bytes()
     if write_tree(root) == before and is_utf8:
-        return Reading(ending=ending, efforts=efforts, followers=followers)
+        return Reading(ending=ending, efforts=efforts, couplers=couplers)
     make_absolute = make_urdf_absolute if ending == "urdf" else make_sdf_absolute
     make_absolute(root, places)
     return Reading(
-        write_tree(root), ending, efforts=efforts, loops=loops, followers=followers
+        write_tree(root), ending, efforts=efforts, loops=loops, couplers=couplers
     )
-
-
-def _followers(root: ET.Element) -> dict[str, str]:
-    """Joints with a <mimic> (in SDF inside their <axis>), and the joint they follow."""
-    found = {}
-    for joint in root.iter("joint"):
-        mimic = next(joint.iter("mimic"), None)
-        if mimic is not None:
-            found[joint.get("name", "")] = mimic.get("joint", "")
-    return found

@@ -21,7 +21,7 @@ from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.shapes import Shapes
 from drakebots.model.reading.tags import SDF_ATTRIBUTES, SDF_TAGS, note_ignored_tags
 from drakebots.model.reading.tree import remove, write_tree
-from drakebots.model.reading.urdf.joints import free_name
+from drakebots.model.reading.urdf.joints import free_name, mimic_of, repair_mimics
 from drakebots.model.reading.urdf.numbers import floats
 from drakebots.model.reading.weightless import WORLD, fix_weightless
 
@@ -45,6 +45,7 @@ def repair_sdf(
     for model in root.iter("model"):
         _fix_weightless(model, findings)
         _free_lifts(model, findings)
+        _couple(model, findings)
     _drop_unknown(root, findings)
     shapes = _shapes(packages, findings)
     for link in root.iter("link"):
@@ -102,6 +103,53 @@ def _free_lifts(model: ET.Element, findings: Findings) -> None:
         ET.SubElement(limit, "effort").text = "0"
         line = "a slide up from the world that states no effort gets no motor"
         findings.note(line, joint.get("name", ""))
+
+
+def _couple(model: ET.Element, findings: Findings) -> None:
+    """SDF's <mimic> of an axis in Drake's own tag: Drake passes over SDF's.
+
+    SDF has q = multiplier (q_leader - reference) + offset. A joint that follows, and
+    states no effort, gets no motor.
+    """
+    joints = model.findall("joint")
+    for joint in joints:
+        axis = joint.find("axis")
+        mimic = None if axis is None else axis.find("mimic")
+        if mimic is not None:
+            axis.remove(mimic)
+            if mimic_of(joint) is None:
+                joint.append(_drake_mimic(joint, mimic, findings))
+    repair_mimics(joints, findings)
+    for joint in joints:
+        axis = joint.find("axis")
+        if mimic_of(joint) is None or axis is None:
+            continue
+        if axis.find("limit/effort") is None:
+            limit = axis.find("limit")
+            limit = ET.SubElement(axis, "limit") if limit is None else limit
+            ET.SubElement(limit, "effort").text = "0"
+
+
+def _drake_mimic(
+    joint: ET.Element, mimic: ET.Element, findings: Findings
+) -> ET.Element:
+    """A <drake:mimic> that says what an SDF's <mimic> says."""
+    texts = [
+        mimic.findtext(key, default)
+        for key, default in (("multiplier", "1"), ("offset", "0"), ("reference", "0"))
+    ]
+    found = ET.Element("drake:mimic", {"joint": mimic.get("joint", "")})
+    values = floats(" ".join(texts))
+    if values is None or len(values) != 3:
+        findings.problem(
+            f"joint {joint.get('name')!r}: multiplier, offset and reference of its "
+            f"<mimic> are {', '.join(map(repr, texts))}; write numbers"
+        )
+        return found
+    gear, offset, reference = values
+    found.set("multiplier", repr(gear))
+    found.set("offset", repr(offset - gear * reference))
+    return found
 
 
 _UNKNOWN = re.compile(

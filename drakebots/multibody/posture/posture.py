@@ -26,7 +26,7 @@ LEVEL = 2e-3
 UNHELD = 1e-2
 """Largest force or torque at rest that no motor need hold, in weights (times size)."""
 
-_GRAVE = ("its loops", "the feet", "the centre")
+_GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
 """How grave faults begin."""
 
 
@@ -56,7 +56,7 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
     for posture in tried:
         if posture.stands:
             return posture
-    if not len(stance.moved) or not (stance.stands or stance.robot.closure.loops):
+    if not len(stance.moved) or not (stance.stands or stance.robot.closure.num_rows):
         return _within_limits(stance, tried[0])
     start = stance.joint_positions(tried[0].joints)
     found = [
@@ -139,7 +139,15 @@ def _faults(
     """What speaks against standing, a line each, the worst first."""
     positions, size = stance.positions(), stance.size
     if residuals["loop rows"] > 1e-6 * size:
-        yield "its loops are open"
+        slips = stance.robot.closure.slips(stance.context)
+        if slips.max(initial=0.0) > 1e-6 * size:
+            coupler = stance.robot.closure.couplers[slips.argmax()]
+            yield (
+                f"its coupled joints disagree: {coupler.follower} is not where "
+                f"{coupler.leader} has it"
+            )
+        else:
+            yield "its loops are open"
     if stance.stands:
         if residuals["foot height [m]"] > LEVEL * size:
             yield "the feet are not level"

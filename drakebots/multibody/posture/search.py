@@ -4,7 +4,7 @@ Over x, the height, roll and pitch of the base and the joints of the legs, withi
 limits, the sum of squares of these rows is made small:
 
     heavy   z_i / L                  every foot on the ground
-            c(q) / L                 loops closed
+            c(q) / L                 loops closed, joints where their leaders have them
             (p_C - mean p_i)_xy / L  centre of mass over the middle of the feet
     light   |p_HF| / reach - 0.92    every leg bent, neither stretched nor folded
             tau / (m g L)            small torques, the feet sharing the weight equally
@@ -69,8 +69,8 @@ def search(
     """Standing postures, the best first.
 
     Args:
-        stance: of a robot with feet on the ground, or with loops, which then are
-            closed near where the search starts.
+        stance: of a robot with feet on the ground, or with loops or couplers, which
+            then are closed near where the search starts.
         positions: of all joints, to start from (len(joints),) [rad, m].
         reaches: of the legs, by :func:`leg_reaches`.
     """
@@ -88,11 +88,10 @@ def leg_reaches(stance: Stance) -> list[float | None]:
 
     None for legs in loops, and for legs whose length hardly changes.
     """
-    C = stance.robot.closure.jacobian(stance.context)
-    in_loops = np.flatnonzero(np.abs(C).max(axis=0)) if len(C) else []
+    in_loops = stance.in_loops()
     return [
         None
-        if any(stance.joints[j].velocity_start() in in_loops for j in leg.joints)
+        if any(in_loops[stance.joints[j].velocity_start()] for j in leg.joints)
         else _reach(stance, k, leg)
         for k, leg in enumerate(stance.legs)
     ]
@@ -108,6 +107,7 @@ def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
     def length(angles: np.ndarray) -> float:
         q = before.copy()
         q[joints] = angles
+        q = stance.followed(q)
         stance.place(stance.start(q), q)
         return float(np.linalg.norm(stance.hips()[number]))
 
@@ -259,7 +259,7 @@ def _starts(stance: Stance, positions: np.ndarray) -> list[np.ndarray]:
             for rear in (-1, 1):
                 starts.append(_bent(stance, straight, front, rear))
     unique: list[np.ndarray] = []
-    for start in (np.clip(s, low, high) for s in starts):
+    for start in (np.clip(stance.followed(s), low, high) for s in starts):
         if all(np.abs(start - other).max(initial=0) > 0.05 for other in unique):
             unique.append(start)
     return unique

@@ -16,7 +16,7 @@ from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import Model
+from drakebots.model import LoopClosure, Model, coupled_joints
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
 
@@ -244,7 +244,7 @@ class Stance:
         return own
 
     def loop_rows(self) -> np.ndarray:
-        """c(q) of the loops, lengths [m]."""
+        """c(q) of the loops and couplers, lengths [m]."""
         return self.robot.closure.residual(self.context)
 
     def shape_heights(self) -> np.ndarray:
@@ -303,10 +303,14 @@ class Stance:
         return found
 
     def is_driven(self, leg: Leg) -> bool:
-        """Whether all joints of a leg that can move have motors."""
+        """Whether all joints of a leg that can move have motors, or leaders that do."""
         plant = self.robot.plant
         motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
         driven = {motor.joint().index() for motor in motors}
+        for _ in self.robot.closure.couplers:  # a leader may follow, too
+            for coupler in self.robot.closure.couplers:
+                follower, leader = coupled_joints(plant, coupler)
+                driven |= {follower.index()} if leader.index() in driven else set()
         return all(
             self.joints[j].index() in driven
             for j in leg.joints
@@ -315,6 +319,8 @@ class Stance:
 
     def joint_positions(self, pose: Mapping[str, float]) -> np.ndarray:
         """The defaults, replaced by those of a pose (len(joints),) [rad, m].
+
+        Joints that follow others, and are not in the pose, go where these have them.
 
         Raises:
             UnknownName: for a joint that the model does not have.
@@ -328,7 +334,17 @@ class Stance:
             if not np.isfinite(value):
                 raise InvalidInput(f"the pose of joint {name} is {value}; not a number")
             found[names.index(name)] = value
-        return found
+        return np.where(np.isin(names, list(pose)), found, self.followed(found))
+
+    def followed(self, positions: np.ndarray) -> np.ndarray:
+        """Positions of all joints with those that follow where their leaders have them.
+
+        Args:
+            positions: of all joints (len(joints),) [rad, m].
+        """
+        q = np.zeros(self.plant.num_positions())
+        q[self._at] = positions
+        return self.robot.closure.followed(q)[self._at]
 
     # --- how it is built ---
 
@@ -403,13 +419,24 @@ class Stance:
             others = set().union(*used[:k], *used[k + 1 :])
             own = [j for j in chain if j not in others and j not in roots]
             legs.append(Leg(tuple(feet), tuple(own)))
-        C = self.robot.closure.jacobian(self.context)
-        in_loops = np.abs(C).max(axis=0) > 0 if len(C) else np.zeros(C.shape[1], bool)
+        in_loops = self.in_loops()
         moved = set().union(*used) | {
             k for k, j in enumerate(self.joints) if in_loops[j.velocity_start()]
         }
+        pairs = [
+            {number[joint.index()] for joint in coupled_joints(self.plant, coupler)}
+            for coupler in self.robot.closure.couplers
+        ]
+        for _ in pairs:  # a leader may follow, too
+            moved = moved.union(*(pair for pair in pairs if pair & moved))
         room = self.upper - self.lower > 1e-9
         return tuple(legs), np.array(sorted(k for k in moved if room[k]), int)
+
+    def in_loops(self) -> np.ndarray:
+        """Which velocities move the links of closed loops, couplers aside (nv,)."""
+        alone = LoopClosure(self.plant, self.robot.closure.loops)
+        C = alone.jacobian(self.context)
+        return np.abs(C).max(axis=0, initial=0.0) > 0
 
     def _size(self) -> float:
         """Distance from the centre of mass to the furthest foot, else body [m]."""

@@ -14,7 +14,7 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Loop, find_body
+from drakebots.model import Loop, LoopClosure, find_body
 from drakebots.multibody.twin.joints import (
     JointMotion,
     joint_motion,
@@ -179,8 +179,16 @@ class TwinKinematics:
         """p_WP (3,) of a point fixed in a body."""
         return self.pose(q, body).point(p_BP)
 
+    def closure(self, q: ca.SX, closure: LoopClosure) -> ca.SX:
+        """c(q), all rows of a closure of this plant."""
+        couplers = [
+            q[x.follower] - x.gear * q[x.leader] - x.offset for x in closure.coupled
+        ]
+        loops = self.loops(q, closure.loops, closure.length_unit)
+        return ca.vertcat(loops, *couplers)
+
     def loops(self, q: ca.SX, loops: Sequence[Loop], length_unit: float = 1.0) -> ca.SX:
-        """c(q), the rows of :class:`drakebots.model.loops.LoopClosure`."""
+        """The rows of :class:`drakebots.model.loops.LoopClosure` of loops alone."""
         rows = []
         for loop in loops:
             A, B = (

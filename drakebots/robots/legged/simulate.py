@@ -34,6 +34,7 @@ from drakebots.multibody import (
     add_foot_contacts,
     advance,
     build_robot,
+    closure_residuals,
     trajectory_dataset,
 )
 from drakebots.multibody.posture import (
@@ -168,11 +169,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
             verdict=verdict,
             message="; ".join([message, *notes]),
             data=data,
-            residuals={
-                "loop gap [m]": float(data.loop_gap.max())
-                if "loop_gap" in data
-                else 0.0
-            },
+            residuals=closure_residuals(data),
             timings={"simulate": end.wall},
             metrics=_metrics(problem, posture, held, end, data, standing),
             provenance=model_provenance(model, options | {"model": str(model.path)}),

@@ -34,6 +34,7 @@ from drakebots.model import Model, model_of, model_provenance
 from drakebots.multibody import (
     Robot,
     build_robot,
+    closure_residuals,
     floats,
     soles_jacobian,
     trajectory_dataset,
@@ -158,11 +159,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
             verdict=end.verdict,
             message=run.message(data, end),
             data=data,
-            residuals={
-                "loop gap [m]": float(data.loop_gap.max())
-                if "loop_gap" in data
-                else 0.0
-            },
+            residuals=closure_residuals(data),
             timings={"simulate": end.wall},
             metrics=run.metrics(data),
             provenance=model_provenance(run.model, options),

@@ -127,7 +127,8 @@ def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:
         h eta beta over all contacts; del_residual_max: largest residual of the
         discrete Euler-Lagrange equations, wrap included; momentum_defect: p+ of
         the last interval minus p- of the first (periodic plans); loop_gap_max and
-        loop_gap_knots_max: largest loop gap at midpoints and at knots;
+        loop_gap_knots_max: largest row of c(q) at midpoints and at knots, of loops
+        (lengths and directions) and of joints that follow others (rad, lengths);
         penetration_max; slack_max; cone_max: largest excess of friction over mu gam.
     """
     return audit_parts(problem, solution.parts)

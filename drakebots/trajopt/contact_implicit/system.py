@@ -42,8 +42,7 @@ class ContactSystem:
         input_names: names of the inputs; None for those of the actuators.
 
     Raises:
-        InvalidInput: for a base of another kind, or a leg with a joint that follows
-            another (<mimic>), which no program here knows.
+        InvalidInput: for a base of another kind.
     """
 
     robot: Robot
@@ -58,29 +57,6 @@ class ContactSystem:
                 "planning needs velocities that are the rates of the positions; build "
                 "the robot with base 'euler' or 'fixed'"
             )
-        for name in self._followers():
-            model = self.robot.model
-            raise InvalidInput(
-                f"{model.name}: joint {name!r} of a leg follows "
-                f"{model.followers[name]!r} (<mimic>), which plans and control do not "
-                "know; remove the <mimic> to give the joint a motor, or write the "
-                "linkage that couples them as a closed loop"
-            )
-
-    def _followers(self) -> list[str]:
-        """Joints that follow another and move a foot."""
-        plant, model = self.robot.plant, self.robot.model
-        feet = {frame.body().index() for frame, _ in self.robot.frames(model.feet)}
-        return [
-            name
-            for name in model.followers
-            if plant.HasJointNamed(name)
-            and not feet.isdisjoint(
-                plant.GetBodiesKinematicallyAffectedBy(
-                    [plant.GetJointByName(name).index()]
-                )
-            )
-        ]
 
     @cached_property
     def twin(self) -> Twin:
@@ -148,8 +124,7 @@ class ContactSystem:
     @cached_property
     def _loops(self) -> ca.Function:
         q, lam = ca.SX.sym("q", self.nq), ca.SX.sym("lam", self.num_loop_rows)
-        closure = self.robot.closure
-        c = self.twin.loops(q, closure.loops, closure.length_unit)
+        c = self.twin.closure(q, self.robot.closure)
         force = (
             ca.jtimes(c, q, lam, True) if self.num_loop_rows else ca.SX.zeros(self.nq)
         )

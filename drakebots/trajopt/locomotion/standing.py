@@ -33,7 +33,8 @@ AXES = ("roll", "pitch", "yaw", "x", "y", "z")
 """Names of base coordinates, in the order of spatial velocities."""
 
 LOOP_GAP = 1e-6
-"""Largest gap of a closed loop, as a share of l."""
+"""Largest gap of a closed loop, as a share of l, and error of a joint that follows
+another [rad], or as a share of l."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,14 @@ def _natural_units(robot: Robot, posture: Posture) -> Scaling:
 
 
 def _check_loops(robot: Robot, context) -> None:
-    gaps = robot.closure.gaps(context)
+    gaps, slips = robot.closure.gaps(context), robot.closure.slips(context)
+    if len(slips) and slips.max() > LOOP_GAP:
+        coupler = robot.closure.couplers[int(np.argmax(slips))]
+        raise InvalidInput(
+            f"joint {coupler.follower} of {robot.model.name} is not where "
+            f"{coupler.leader}, which it follows, has it in the standing pose; leave "
+            "it out of the pose"
+        )
     if len(gaps) and gaps.max() > LOOP_GAP:
         loop = robot.closure.loops[int(np.argmax(gaps)) % len(robot.closure.loops)]
         raise InvalidInput(

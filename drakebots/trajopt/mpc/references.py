@@ -442,23 +442,30 @@ class Way:
         """Change of the joints by phase that lifts a foot by 1 m, to first order
         (phases, nc, nj)."""
         plant, q, table = robot.plant, self.q.copy(), []
-        up = np.array([0.0, 0.0, 1.0])
+        up, T = np.array([0.0, 0.0, 1.0]), _leading(robot, self._joints)
         for joints in self._table[0]:
             q[self._joints] = joints
             plant.SetPositions(context, q)
-            J = robot.feet_jacobian(context)[:, self._joints].reshape(
+            J = (robot.feet_jacobian(context)[:, self._joints] @ T).reshape(
                 len(self._arms), 3, -1
             )
             JJ = J @ J.swapaxes(1, 2)
             size = np.trace(JJ, axis1=1, axis2=2)[:, None, None]
             damped = JJ + DAMPING * size * np.eye(3)
-            table.append(np.einsum("cij,ci->cj", J, np.linalg.solve(damped, up)))
+            lifts = np.einsum("cij,ci->cj", J, np.linalg.solve(damped, up))
+            table.append(lifts @ T.T)
         return np.array(table)
 
 
 def _rates(values: np.ndarray, times: np.ndarray) -> np.ndarray | float:
     """Rates of values (n, ...) at times (n,); 0 at a single one."""
     return np.gradient(values, times, axis=0) if len(times) > 1 else 0.0
+
+
+def _leading(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """T (nj, n): changes of joints by those of the ones that follow no other."""
+    T = robot.closure.leading()[joints]
+    return T[:, np.abs(T).max(axis=0) > 0]
 
 
 def follow_feet(
@@ -469,11 +476,13 @@ def follow_feet(
     Args:
         robot: the robot.
         context: of its plant; is overwritten.
-        q: positions that the first target is sought from (nq,).
-        joints: indices of the joints that may move (nj,).
+        q: positions that the first target is sought from (nq,), with joints that
+            follow others where these have them.
+        joints: indices of the joints that may move (nj,), with those that follow them.
         targets: of the feet; they are missed where the joints do not reach [m].
     """
     plant, out, q = robot.plant, [], np.array(q, float)
+    T = _leading(robot, joints)
     for target in targets:
         for _ in range(20):
             plant.SetPositions(context, q)
@@ -484,7 +493,9 @@ def follow_feet(
                 miss.append(-c)
                 J.append(C[:, joints])
             # Damped: a leg without a joint sideways cannot follow all.
-            A, b = np.vstack(J), np.concatenate(miss)
-            q[joints] += np.linalg.solve(A.T @ A + 1e-6 * np.eye(len(joints)), A.T @ b)
+            A, b = np.vstack(J) @ T, np.concatenate(miss)
+            q[joints] += T @ np.linalg.solve(
+                A.T @ A + 1e-6 * np.eye(T.shape[1]), A.T @ b
+            )
         out.append(q[joints])
     return np.array(out)

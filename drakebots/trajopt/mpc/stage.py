@@ -90,7 +90,7 @@ class Stage:
         dynamics = self.twin.inverse_dynamics(q, v, s["a"])
         if s["f"].numel():
             dynamics -= ca.jtimes(motion, v, s["f"], True)
-        c = self.twin.loops(q, self.problem.robot.closure.loops)
+        c = self.twin.closure(q, self.problem.robot.closure)
         if s["l"].numel():
             pull = ca.jtimes(c, q, s["l"], True)
             dynamics -= ca.jtimes(self.twin.rates(q, v), v, pull, True)

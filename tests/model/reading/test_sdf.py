@@ -5,6 +5,7 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import load
 from drakebots.core.errors import ModelProblem
+from drakebots.model import Coupler
 from tests.helpers.model_files import write
 
 
@@ -141,3 +142,67 @@ def test_a_lift_without_an_effort_has_no_motor(tmp_path, axis, motors):
     model = load(write(tmp_path, text, "m.sdf"))
     assert model.summary.actuators == motors
     assert any("slide up" in note for note in model.notes) == (not motors)
+
+
+# --- joints that follow others ---
+
+
+def following(inside, *, in_axis=True, more=""):
+    """Three links; joint k follows j."""
+    hinges = joint("j", "a", "b") + joint("k", "b", "c")
+    head, tail = hinges.rsplit("</axis>", 1)
+    ends = (inside, "</axis>") if in_axis else ("</axis>", inside)
+    return sdf(link("a"), link("b"), link("c"), head, *ends, tail, more, version="1.11")
+
+
+def test_a_mimic_of_an_axis_acts_in_drake(read):
+    """SDF's own tag, which Drake passes over without a word: it is written in
+    Drake's. q = 3 (q_leader - 0.2) + 0.1."""
+    inside = (
+        "<mimic joint='j'><multiplier>3</multiplier><offset>0.1</offset>"
+        "<reference>0.2</reference></mimic>"
+    )
+    model, plant = read(following(inside))
+    assert plant.num_constraints() == 1
+    (coupler,) = model.couplers
+    assert (coupler.follower, coupler.leader, coupler.gear) == ("k", "j", 3)
+    assert coupler.offset == pytest.approx(-0.5)
+    assert told(model, "follow others", "k (j)")
+    # An SDF that states no effort has motors at its joints; a follower has none.
+    assert model.summary.actuators == ("j",)
+
+
+def test_drakes_own_mimic_is_known(read):
+    inside = '<drake:mimic joint="j" multiplier="-1" offset="0.3"/>'
+    model, plant = read(following(inside, in_axis=False))
+    assert plant.num_constraints() == 1
+    assert model.couplers == (Coupler("k", "j", -1.0, 0.3),)
+
+
+@pytest.mark.parametrize("leader", ["k", "gone", "weld"])
+def test_a_mimic_needs_two_joints_that_move(read, leader):
+    inside = f"<mimic joint='{leader}'><multiplier>3</multiplier></mimic>"
+    more = link("d") + joint("weld", "c", "d", "fixed")
+    model, plant = read(following(inside, more=more))
+    assert plant.num_constraints() == 0 and not model.couplers
+    assert told(model, "<mimic> of joints", f"k ({leader})")
+
+
+def test_a_mimic_without_numbers_is_a_problem(read):
+    with pytest.raises(ModelProblem, match=r"'k'.*'fast'.*write numbers"):
+        read(following("<mimic joint='j'><multiplier>fast</multiplier></mimic>"))
+    inside = '<drake:mimic joint="j" multiplier="fast" offset="0"/>'
+    with pytest.raises(ModelProblem, match=r"'k': the multiplier 'fast'"):
+        read(following(inside, in_axis=False))
+
+
+def test_models_that_share_names_of_joints(read):
+    """Two of one kind in a world: each follows its own."""
+    one = following("<mimic joint='j'><multiplier>3</multiplier></mimic>")
+    inner = one[one.index("<model") : one.index("</sdf>")]
+    worlds = inner.replace('name="m"', 'name="n"')
+    text = f'<sdf version="1.11"><world name="w">{inner}{worlds}</world></sdf>'
+    model, plant = read(text)
+    assert plant.num_constraints() == 2
+    assert [x.name for x in model.couplers] == ["m::k.m::j", "n::k.n::j"]
+    assert model.summary.independent_rows == 2

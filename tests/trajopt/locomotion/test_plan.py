@@ -361,9 +361,6 @@ def test_refused_models(hopper, quadruped, tmp_path):
     passive = replace(quadruped, summary=replace(quadruped.summary, actuators=()))
     with pytest.raises(InvalidInput, match="no motors"):
         plan_locomotion(WALK(passive))
-    following = replace(quadruped, followers={"fl_knee": "fl_hip"})
-    with pytest.raises(InvalidInput, match="'fl_knee' of a leg follows 'fl_hip'"):
-        plan_locomotion(WALK(following))
     with pytest.raises(UnknownName, match="exact"):
         plan_locomotion(HOP(hopper), solver="knitro")
     with pytest.raises(InvalidInput, match="time limit"):

@@ -66,17 +66,34 @@ def _repair_limits(joint: ET.Element, findings: Findings) -> None:
 
 
 def repair_mimics(joints: list[ET.Element], findings: Findings) -> None:
-    """Leaves out mimics that are not between two joints of one degree of freedom."""
-    single = ("revolute", "continuous", "prismatic")
+    """Leaves out mimics that are not between two joints of one degree of freedom.
+
+    Args:
+        joints: of one robot, or of one model of an SDF.
+        findings: to add to.
+    """
+    single = ("revolute", "continuous", "prismatic", "screw")
     names = {joint.get("name") for joint in joints if joint.get("type") in single}
     for joint in joints:
-        name, mimic = joint.get("name", ""), joint.find("mimic")
+        name, mimic = joint.get("name", ""), mimic_of(joint)
         if mimic is None:
             continue
         if name not in names or mimic.get("joint") not in names - {name}:
             joint.remove(mimic)
             line = "a <mimic> of joints that do not both exist and move is left out"
             findings.note(line, f"{name} ({mimic.get('joint')})")
+            continue
+        for key in ("multiplier", "offset"):
+            if key in mimic.attrib and number(mimic, key) is None:
+                findings.problem(
+                    f"joint {name!r}: the {key} {mimic.get(key)!r} of its <mimic> is "
+                    "no finite number; correct it"
+                )
+
+
+def mimic_of(joint: ET.Element) -> ET.Element | None:
+    """The <mimic> of a joint of a URDF, or Drake's <drake:mimic> of an SDF's."""
+    return next((e for e in joint if e.tag in ("mimic", "drake:mimic")), None)
 
 
 def repair_transmissions(

@@ -34,6 +34,7 @@ _NUMBERS = {
     "axis": {"xyz": 3},
     "limit": {"lower": 1, "upper": 1, "effort": 1, "velocity": 1},
     "dynamics": {"damping": 1, "friction": 1},
+    "mimic": {"multiplier": 1, "offset": 1},
     "mass": {"value": 1},
     "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), 1),
     "box": {"size": 3},

@@ -38,6 +38,7 @@ from drakebots.multibody import (
     advance,
     base_body,
     build_robot,
+    closure_residuals,
     floats,
     touch_by_soles,
     trajectory_dataset,
@@ -111,11 +112,7 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
             verdict=verdict,
             message=message,
             data=data,
-            residuals={
-                "loop gap [m]": float(data.loop_gap.max())
-                if "loop_gap" in data
-                else 0.0
-            },
+            residuals=closure_residuals(data),
             timings={
                 "simulate": end.wall,
                 "solve": float(np.sum(run.controller.log.seconds)),

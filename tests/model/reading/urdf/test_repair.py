@@ -8,6 +8,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
 from drakebots.core.errors import ModelProblem
+from drakebots.model import Coupler
 from tests.helpers.model_files import write
 from tests.helpers.stranger_urdf import BODY, collision, joint, link, robot, visual
 
@@ -167,7 +168,7 @@ def test_a_mimic_needs_two_joints_that_move(read):
     model, plant, _ = read(robot(link("a"), link("b"), link("c"), joints))
     assert plant.num_velocities() == 7
     assert told(model, "<mimic>", "k (j)")
-    assert not model.followers
+    assert not model.couplers
 
 
 def test_a_mimic_is_told_and_kept(read):
@@ -176,8 +177,22 @@ def test_a_mimic_is_told_and_kept(read):
     joints = joint("j", "a", "b") + joint("k", "b", "c", inside=inside)
     model, plant, _ = read(robot(link("a"), link("b"), link("c"), joints))
     assert plant.num_constraints() == 1
-    assert model.followers == {"k": "j"}
-    assert told(model, "acts in simulations", "k (j)")
+    assert model.couplers == (Coupler("k", "j", -2.0, 0.0),)
+    assert told(model, "follow others", "k (j)")
+    assert model.report()["couplers"] == ["k.j"]
+
+
+def test_numbers_of_a_mimic(read):
+    """Arithmetic is read as elsewhere; what is no number is a problem."""
+    inside = '<mimic joint="j" multiplier="{}" offset="pi/4"/>'
+    joints = joint("j", "a", "b") + joint("k", "b", "c", inside=inside)
+    text = robot(link("a"), link("b"), link("c"), joints)
+    model, _, _ = read(text.format("-1."))
+    assert model.couplers[0].gear == -1
+    assert model.couplers[0].offset == pytest.approx(np.pi / 4)
+    for wrong in ("fast", "nan", "inf"):
+        with pytest.raises(ModelProblem, match="multiplier"):
+            read(text.format(wrong))
 
 
 def test_transmissions(read):
