@@ -1,12 +1,12 @@
-"""HAMR-VI's nine gaits (2, 10, 30 Hz on Teflon, card, sandpaper): planned by
-contact-implicit optimization, then executed for 15 cycles under the leg
-estimator and controller, beside the figures of the RSS 2018 paper.
+"""HAMR-VI's nine gaits, planned and executed, beside the figures of the RSS 2018 paper.
+
+2, 10 and 30 Hz on Teflon, card and sandpaper: planned by contact-implicit optimization,
+then executed for 15 cycles under the leg estimator and controller.
 
     python scripts/papers/hamr/hamr_gaits.py -o out --json
     python scripts/papers/hamr/hamr_gaits.py --refined --json
 
-With --refined nothing is planned: the gaits that came with drakebots are executed,
-which `drakebots refine` made.
+With --refined nothing is planned: the gaits that come with drakebots are executed.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument("--cycles", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="rows as JSON on stdout")
     parser.add_argument(
-        "--refined", action="store_true", help="execute the gaits of drakebots as are"
+        "--refined", action="store_true", help="execute the stored gaits, plan nothing"
     )
     parser.add_argument(
         "--quick", action="store_true", help="one coarse gait, two cycles"

@@ -1,6 +1,7 @@
-"""HAMR-VI's jump: planned by contact-implicit optimization and executed under
-the leg estimator and controller, beside the RSS 2018 paper (goal 12 mm, executed
-9.65 +- 0.21 mm on average, 9.96 mm at best).
+"""HAMR-VI's jump, planned and executed, beside the RSS 2018 paper.
+
+Planned by contact-implicit optimization and executed under the leg estimator and
+controller. The paper: goal 12 mm, executed 9.65 +- 0.21 mm on average, 9.96 at best.
 
     python scripts/papers/hamr/hamr_jump.py -o out --json
 """

@@ -1,6 +1,7 @@
-"""HAMR-VI's planned gaits executed on a robot that is not the planned one:
-friction +-20 %, flexures +-10 %, noise of the motion capture, and a compliance in
-series with the legs. Without a folder of plans, those that came with drakebots.
+"""HAMR-VI's planned gaits executed on robots other than the planned one.
+
+Friction +-20 %, flexures +-10 %, noise of the motion capture, and a compliance in
+series with the legs. Without a folder of plans, the stored ones are executed.
 
     python scripts/papers/hamr/hamr_perturbed.py --json
     python scripts/papers/hamr/hamr_gaits.py -o out
