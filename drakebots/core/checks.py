@@ -82,9 +82,9 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
     """The value as its rule stores it.
 
     Args:
-        name: of the value, for the message.
-        value: to check.
-        rule: that it must meet.
+        name: name of the value, for the message.
+        value: value to check.
+        rule: rule that it must meet.
 
     Raises:
         InvalidInput: "name must be ..., got ...".
@@ -265,8 +265,8 @@ def array(
     """An array of finite floats, stored as a read-only copy.
 
     Args:
-        shape: of the array; None stands for any length.
-        unit: of its numbers.
+        shape: shape of the array; None stands for any length.
+        unit: unit of its numbers.
         entry: a rule for numbers that the smallest and the largest must also meet.
         integers: whether it must have, and keeps, whole numbers.
     """
@@ -340,7 +340,7 @@ def each(rule: Rule, what: str) -> Rule:
     """Some values that meet a rule, stored as a tuple.
 
     Args:
-        rule: of each.
+        rule: rule for each.
         what: they are, in the plural.
     """
 
@@ -381,7 +381,7 @@ def check_memory(
 
     Args:
         what: it is, e.g. "a log of 3e9 samples".
-        count: of its items.
+        count: number of its items.
         each: bytes of an item.
         remedy: what to do.
 
@@ -401,7 +401,7 @@ def check_log(duration: float, period: float, sample: float = 4e3) -> None:
     """Refuses a run whose log does not fit into memory, where it is kept to the end.
 
     Args:
-        duration, period: of the run, and of its samples [s].
+        duration, period: duration of the run, and period of its samples [s].
         sample: bytes of one.
 
     Raises:

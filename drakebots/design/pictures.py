@@ -42,8 +42,8 @@ def draw_surface(path: Path, surface: Surface, title: str = "") -> Path:
 
     Args:
         path: file of the picture; its suffix chooses the format.
-        surface: to draw.
-        title: of the picture.
+        surface: surface to draw.
+        title: title of the picture.
     """
     return _draw(path, [Solid(surface.vertices, surface.triangles, _SKIN)], title)
 

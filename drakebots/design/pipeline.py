@@ -337,7 +337,7 @@ def glue_by_link(
     Args:
         shell: the wall.
         skeleton: skeleton with plates.
-        skin: with the number of vertices to glue.
+        skin: settings of the skin, with the number of vertices to glue.
         fewer: whether fewer vertices than requested will do, where plates touch fewer.
 
     Returns:

@@ -26,7 +26,8 @@ class Thickened:
 
     Attributes:
         grid: signed distance of the body, exact in its band.
-        most: by link, how far the surface moved outward there [m].
+        most: largest distance by which the surface moved outward at each link [m], by
+            name.
         share: share of the surface that moved by more than a millimetre.
     """
 
@@ -127,7 +128,7 @@ def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
 
     Args:
         grid: signed distance of the body, of points (n, 3).
-        skeleton: at rest, inside it.
+        skeleton: skeleton at rest, inside it.
     """
     middles = {
         s.foot: skeleton.link(s.link).origin + s.p_BP[4] + np.array([0, 0, 0.01])

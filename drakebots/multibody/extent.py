@@ -30,7 +30,7 @@ class Cover:
     Attributes:
         body: index of the body in the plant.
         points: positions in the body (n, 3), in the plant's unit of length.
-        radius: of the ball around each point.
+        radius: radius of the ball around each point.
     """
 
     body: BodyIndex
@@ -45,7 +45,7 @@ def covers(
 
     Args:
         plant: finalized, registered with the scene graph.
-        scene_graph: of the plant.
+        scene_graph: scene graph of the plant.
         visual: whether a model without any collision shape is covered by what it
             draws. Meshes that cannot be read are left out.
     """

@@ -23,8 +23,8 @@ def add_foot_contacts(plant: MultibodyPlant, model: Model, friction: float) -> i
     """Adds a ball at every point of flat feet, and of feet without collision shapes.
 
     Args:
-        plant: in SI, with the model, registered with a scene graph, not finalized.
-        model: whose feet are used.
+        plant: plant in SI with the model, registered with a scene graph, not finalized.
+        model: model whose feet are used.
         friction: coefficient of the balls.
 
     Returns:

@@ -29,8 +29,8 @@ class ClosedChain:
     """Solves a robot's loops for given positions of some joints.
 
     Attributes:
-        robot: with a base that is "fixed" or "euler", so that velocities are
-            the rates of positions.
+        robot: robot on base "fixed" or "euler", so that its velocities are the rates
+            of its positions.
         joints: names of the independent joints (single-coordinate).
     """
 
@@ -69,7 +69,7 @@ class ClosedChain:
         """Closes the loops in `context` and returns its positions (nq,).
 
         Args:
-            context: of the plant; its positions are the first guess, and
+            context: context of the plant. Its positions are the first guess;
                 coordinates outside the loops stay as they are.
             values: position of each independent joint, in plant units.
 

@@ -1,4 +1,7 @@
-"""Build a Drake plant of a model, ready to simulate.
+"""Builds a Drake plant of a model, ready to simulate.
+
+    builder = DiagramBuilder()
+    robot = build_robot(load("hamr"), builder, ground=Ground(friction=0.6))
 
 The plant may be in other units than SI (`Robot.scaling`); :class:`Robot` converts what
 leaves it.
@@ -109,7 +112,7 @@ class Robot:
 
     Attributes:
         model: the model.
-        plant: finalized, in the units of `scaling`.
+        plant: its finalized plant, in the units of `scaling`.
         scene_graph: the scene graph in the same builder, or None.
         scaling: the plant's units.
         closure: c(q) and C(q) of the model's loops and couplers.
@@ -167,7 +170,7 @@ class Robot:
         return np.vstack([np.zeros((0, plant.num_velocities())), *rows])
 
     def frames(self, points: Sequence[Point]) -> list[tuple[Frame, np.ndarray]]:
-        """The body frame and the position in it (3,), in plant units, of points."""
+        """Body frame of each point, and its position in it (3,), plant units."""
         return [
             (_body_frame(self.plant, point.body), point.p_BF / self.scaling.length)
             for point in points
@@ -222,14 +225,14 @@ def build_robot(
     """Builds a plant for a model.
 
     Args:
-        model: from :func:`drakebots.load`.
-        builder: to add plant and scene graph to; None gives a plant alone,
+        model: model, as of :func:`drakebots.load`.
+        builder: builder to add plant and scene graph to; None gives a plant alone,
             without contact.
         time_step: time step of the discrete plant [s]; 0 gives a continuous plant,
             which cannot close loops.
         scaling: the units to compute in.
         base: see :mod:`drakebots.multibody.base`.
-        ground: None for no ground.
+        ground: the ground; None for none. It needs a builder.
         close_loops: whether SAP closes the model's loops.
         contact: Drake's `discrete_contact_approximation`.
         prepare: called with the plant before it is finalized, to add to it.

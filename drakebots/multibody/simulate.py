@@ -34,14 +34,14 @@ def advance(
     far stays in the simulator's context.
 
     Args:
-        simulator: of a diagram with the robot's plant, at time 0.
+        simulator: simulator of a diagram with the robot's plant, at time 0.
         robot: the plant whose state is checked for divergence, and its unit of time.
         duration: end time [s].
-        progress: called as progress("simulate", time, duration) after each chunk [s].
+        progress: called after each chunk as progress("simulate", time, duration) [s].
         time_limit: limit of the wall time [s].
         stop: called after each chunk; what it returns ends the run.
         poll_period: longest simulated time of a chunk [s]; there are at least 100.
-        reached: as in :func:`~drakebots.core.run.run_steps`.
+        reached: see :func:`~drakebots.core.run.run_steps`.
     """
     unit = robot.scaling.time
     context = simulator.get_mutable_context()
@@ -84,8 +84,8 @@ def trajectory_dataset(
 
     Args:
         robot: the plant and its units.
-        times: (T,) in the plant's unit of time.
-        states: (T, nq + nv) in the plant's units.
+        times: times (T,), in the plant's unit of time.
+        states: states [q, v] (T, nq + nv), in the plant's units.
         contact_forces: generalized contact forces (T, nv) in the plant's
             units; the forces on the feet are found from them by least squares.
 

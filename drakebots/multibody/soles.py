@@ -35,12 +35,12 @@ def add_soles(
     """Adds the spheres of feet to a plant, before Finalize.
 
     Args:
-        plant: with the feet's bodies, in SI.
+        plant: plant with the bodies of the feet, in SI.
         feet: the feet.
-        material: of the soles, that of the ground.
+        material: contact properties of the soles, those of the ground.
 
     Returns:
-        The geometries, one a foot.
+        The geometry of each foot.
     """
     return [
         plant.RegisterCollisionGeometry(
@@ -57,7 +57,7 @@ def add_soles(
 def touch_by_soles(
     plant: MultibodyPlant, scene_graph: SceneGraph, soles: Sequence[GeometryId]
 ) -> None:
-    """Leaves the contacts that this module describes; after Finalize."""
+    """Excludes all contacts but those that this module describes; after Finalize."""
     manager = scene_graph.collision_filter_manager()
     world = plant.GetCollisionGeometriesForBody(plant.world_body())
     kept, robot, of_feet = set(soles), [], []

@@ -140,8 +140,8 @@ def record(result: Result, *, model: Model | None = None, **playback: Any) -> St
     """Records a result's motion in a new Meshcat scene, in the way of its kind.
 
     Args:
-        result: with a motion.
-        model: that moved; by default found by the result's name. Robots that draw
+        result: result with a motion.
+        model: model that moved; by default found by the result's name. Robots that draw
             themselves need none.
         playback: `slow`, how many times slower than real; `frames_per_second` of the
             playback; `port` of the server; more where a kind has more.

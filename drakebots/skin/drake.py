@@ -178,8 +178,8 @@ class SkinDrawing(LeafSystem):
     Args:
         meshcat: the server.
         model: the skin.
-        stress: at which the colours end [Pa].
-        path: of the mesh in Meshcat's tree.
+        stress: stress at which the colours end [Pa].
+        path: path of the mesh in Meshcat's tree.
     """
 
     def __init__(self, meshcat: Meshcat, model: FemModel, stress: float, path: str):
@@ -218,15 +218,15 @@ def add_skin(
     poses the plant's shapes in the scene graph, for whatever draws or queries it.
 
     Args:
-        builder: of the diagram, with the scene graph.
+        builder: builder of the diagram, with the scene graph.
         plant: finalized, in SI; registered with the scene graph.
         skin: its `.skin.yaml`, with bodies and joints of the plant by name.
         meshcat: where to draw the skin, coloured by its stress.
-        time_step: of skeleton and skin [s].
-        friction: of a ground at z = 0, that the contact points of the skin's file and
-            the skin touch; None for no ground.
-        path: of the skin in Meshcat's tree.
-        options: of :class:`~drakebots.skin.frame.stepper.CoupledStepper`.
+        time_step: time step of skeleton and skin [s].
+        friction: friction of a ground at z = 0, which the skin and the contact points
+            of its file touch; None for no ground.
+        path: path of the skin in Meshcat's tree.
+        options: options of :class:`~drakebots.skin.frame.stepper.CoupledStepper`.
 
     Returns:
         The system; its servos have the gains of the skin's file.

@@ -24,9 +24,9 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
     the surface's triangles where that is gone or has changed.
 
     Args:
-        result: with a skin.
-        path: of the series (.pvd), in a folder that exists.
-        model: of the robot; found by the result's name if None.
+        result: result with a skin.
+        path: file of the series (.pvd), in a folder that exists.
+        model: model of the robot; found by the result's name if None.
 
     Raises:
         InvalidInput: for a result without a skin.

@@ -150,7 +150,7 @@ def refine_plan(
 
     Args:
         robot: executes, learns and plans.
-        plan: to start from.
+        plan: plan to start from.
         goal: the advance a cycle that executions are to make [m].
         options: how long to go on.
         progress: called as progress("refine", rounds done, rounds).

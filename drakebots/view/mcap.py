@@ -48,9 +48,9 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
     without /tf and /robot.
 
     Args:
-        result: of any kind.
-        path: of the file (.mcap).
-        model: that moved; found by the result's name if None.
+        result: result of any kind.
+        path: file to write (.mcap).
+        model: model that moved; found by the result's name if None.
 
     Raises:
         InvalidInput: without the package `mcap`, or for times that are no stamps: MCAP

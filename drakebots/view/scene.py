@@ -76,7 +76,7 @@ class Stage:
     Attributes:
         meshcat: the server.
         low, high: corners of what is shown at first (3,) [m].
-        scale: of the scene.
+        scale: scale of the scene.
         ground: the point that is drawn at the scene's origin (3,) [m].
     """
 
@@ -121,8 +121,8 @@ class Stage:
         """Places the camera as near as all points are in the picture, in its middle.
 
         Args:
-            points: in the world (n, 3) [m].
-            direction: from them to the camera (3,), not vertical.
+            points: points in the world (n, 3) [m].
+            direction: direction from them to the camera (3,), not vertical.
         """
         points = np.asarray(points, float)
         back = np.asarray(direction, float) / np.linalg.norm(direction)
@@ -177,8 +177,8 @@ class Scene(Stage):
     """A model shown in Meshcat.
 
     Attributes:
-        plant: in SI, base as in the file.
-        diagram, context: to publish with.
+        plant: plant in SI, with the base of the file.
+        diagram, context: diagram and context to publish with.
     """
 
     plant: MultibodyPlant
@@ -209,10 +209,10 @@ def make_scene(
     """Shows a model in a new Meshcat server.
 
     Args:
-        model: from :func:`drakebots.load`.
-        positions: to show (nq,) in SI; None for the defaults.
+        model: model, as of :func:`drakebots.load`.
+        positions: positions to show (nq,) in SI; None for the defaults.
         ground_height: z of the ground [m]; None for the model's lowest point.
-        port: of the server; None for the first one free.
+        port: port of the server; None for the first one free.
     """
     builder = DiagramBuilder()
     plant, scene_graph = AddMultibodyPlantSceneGraph(builder, 1e-3)

@@ -28,8 +28,8 @@ def add_sticks(plant: MultibodyPlant, model: Model) -> None:
     joints and feet that it carries; a link that carries none gets one to its COM.
 
     Args:
-        plant: with the model's bodies, registered with a SceneGraph.
-        model: that was added to it.
+        plant: plant with the model's bodies, registered with a SceneGraph.
+        model: model that was added to it.
     """
     starts, ends = _ends(plant, model)
     sticks = [

@@ -441,7 +441,7 @@ def to_manifold(surface: Surface, name: str = "surface"):
 
     Args:
         surface: closed, its triangles outward.
-        name: of the surface, for messages.
+        name: name of the surface, for messages.
 
     Raises:
         InvalidInput: unless the surface is closed, outward and not empty.
@@ -486,7 +486,7 @@ def face_on_plane(surface: Surface, p: np.ndarray, normal: np.ndarray) -> np.nda
     """Whether each triangle lies in a plane (m,), within 0.1 um.
 
     Args:
-        surface: with m triangles.
+        surface: surface with m triangles.
         p: a point of the plane (3,) [m].
         normal: its unit normal (3,).
     """

@@ -51,7 +51,7 @@ def motor(
 
     Args:
         build: sizes of printed parts.
-        name: of the joint.
+        name: name of the joint.
         p_BJ: middle of the servo's height, on the joint's axis (3,) [m].
         axis: unit vector of the joint's axis (3,).
         inward: direction from the joint to the servo's middle (3,); only its part

@@ -69,8 +69,8 @@ def write_mjcf(
 
     Args:
         model: as for :func:`drakebots.load`.
-        path: of the file (.xml), in a folder that exists.
-        time_step: of MuJoCo's simulation [s]; loops and contacts are as stiff as it
+        path: file to write (.xml), in a folder that exists.
+        time_step: time step of MuJoCo [s]; loops and contacts are as stiff as it
             allows.
         ground: friction coefficient of a plane at z = 0; None for no plane.
 
@@ -260,8 +260,8 @@ class _Writer:
         """Adds a body and what it carries.
 
         Args:
-            parent: of MuJoCo's tree.
-            part: to add.
+            parent: parent element in MuJoCo's tree.
+            part: the part to add.
             before: joints of massless parts between the two, in the frame of `part`'s
                 parent.
             X_GP: pose of the part's own parent in MuJoCo's at q = 0.

@@ -67,13 +67,13 @@ class Step:
     """A joint of one degree of freedom.
 
     Attributes:
-        name: of the joint, with the coordinate where there are several.
+        name: name of the joint, with the coordinate if it has several.
         slides: whether it is prismatic.
-        axis: in M (3,).
-        index: of its coordinate among those of Drake's joint.
-        limits: lower and upper [rad, m]; infinite for none.
-        damping: [N m s/rad, N s/m].
-        stiffness, rest: spring [N m/rad, N/m] about a position [rad, m].
+        axis: axis in M (3,).
+        index: index of its coordinate among those of Drake's joint.
+        limits: lower and upper limit [rad, m]; infinite for none.
+        damping: damping [N m s/rad, N s/m].
+        stiffness, rest: stiffness of a spring [N m/rad, N/m] about a position [rad, m].
         armature: reflected inertia of the rotor [kg m^2, kg].
         start: Drake's default position [rad, m].
     """
@@ -96,10 +96,10 @@ class Form:
 
     Attributes:
         name: unique among those of the plant.
-        shape: of Drake.
+        shape: Drake's shape.
         X_BG: pose in the body.
-        rgba: (4,) of a visual; None for a collision.
-        friction: of a collision.
+        rgba: colour of a visual (4,); None for a collision.
+        friction: friction coefficient of a collision.
         mesh: file that was written, relative to the model's; None for other shapes.
     """
 
@@ -116,9 +116,9 @@ class Part:
     """A body, and the joint that carries it.
 
     Attributes:
-        body: of Drake.
+        body: Drake's body.
         parent: None for the world itself.
-        steps: of the joint; none for a weld and for a free body.
+        steps: steps of its joint; none for a weld and for a free body.
         X_PF, X_BM: frames of the joint on parent and body.
         is_free: whether it moves freely in the world.
         forms: its shapes.
@@ -162,9 +162,9 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     """The world and all bodies, parents before children.
 
     Args:
-        robot: with a scene graph.
-        path: of the model file to come; meshes are copied to `meshes/` beside it. None
-            for no file.
+        robot: robot with a scene graph.
+        path: path of the model file that will refer to the parts; meshes are copied to
+            `meshes/` beside it. None if there will be no file.
 
     Raises:
         InvalidInput: for a joint that has no chain of steps.

@@ -52,7 +52,7 @@ def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
 
     Args:
         model: as for :func:`drakebots.load`.
-        path: of the file (.urdf), in a folder that exists.
+        path: file to write (.urdf), in a folder that exists.
 
     Returns:
         The path.

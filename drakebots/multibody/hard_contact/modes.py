@@ -42,7 +42,7 @@ def natural_modes(
     force.
 
     Args:
-        stepper: of a robot with base "fixed" or "euler".
+        stepper: stepper of a robot with base "fixed" or "euler".
         q: pose (nv,), plant units.
         extra_stiffness: added to K's diagonal (nv,), plant units.
         held: rows (m, nv) of further velocities held at zero.
@@ -99,7 +99,7 @@ def stand(stepper: TimeStepper, guess: np.ndarray, level: np.ndarray) -> Stance:
     the coordinates in `level` (those that nothing holds: x, y, yaw).
 
     Args:
-        stepper: with the robot's feet (its friction is not used).
+        stepper: stepper of the robot, with feet; its friction is not used.
         guess: positions to start from (nq,), base "euler".
         level: indices of the coordinates that stay.
 

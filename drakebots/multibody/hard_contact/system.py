@@ -22,7 +22,7 @@ class SteppedPlant(LeafSystem):
     system too. Two of that plant's queries are here as well, for monitors.
 
     Args:
-        robot: with base "euler" or "fixed"; its plant stays outside the diagram.
+        robot: robot with base "euler" or "fixed"; its plant stays outside the diagram.
         time_step: time step [s].
         friction: friction coefficient of the ground z = 0; None for no ground.
 

@@ -1,8 +1,8 @@
 """Time stepping with hard contact, closed loops and joint limits.
 
-One step of the scheme of Stewart and Trinkle (1996) as the HAMR authors' simulator used
-it, independent of Drake's contact solvers. With h the time step and q+ = q + h v+ (so
-for a plant whose velocities are the rates of its positions):
+The scheme is that of Stewart and Trinkle (1996), as in the simulator of HAMR's authors;
+it is independent of Drake's contact solvers. A step of length h solves the following
+equations, with q+ = q + h v+, so velocities must be the rates of the positions:
 
     M(q) (v+ - v) = h [ tau(q, v, u) + C'lam + N'gam + P'beta + L'zeta ]
     c(q) + h C v+ = 0                                 loops
@@ -73,8 +73,8 @@ class TimeStepper:
     All quantities are in the plant's units.
 
     Args:
-        robot: with a plant whose velocities are the rates of its positions
-            (base "euler" or "fixed").
+        robot: robot on base "euler" or "fixed", so that its velocities are the rates
+            of its positions.
         time_step: the time step h.
         friction: friction coefficient of the ground; None for no ground.
         limit_reach: joint limits closer than this are part of a step.

@@ -262,7 +262,7 @@ class LimbMap:
 
     Args:
         plant: finalized, with the limbs' joints and actuators in it.
-        limbs: of one model instance, in the order of the entries of alpha.
+        limbs: limbs of one model instance, in the order of the entries of alpha.
 
     Raises:
         UnknownName: for a limb that is not in the plant.

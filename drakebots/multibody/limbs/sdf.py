@@ -34,7 +34,7 @@ def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
     """Adds a limb's links and joints, with actuators and their gains, to an SDF model.
 
     Args:
-        model: to add to; where `on` is given, with that link in it.
+        model: model to add to; if `on` is given, one that has this link.
         limb: the limb.
         on: the link that carries its first joint; None for a flange of its own, to
             be welded to the link that carries the limb.
@@ -118,8 +118,8 @@ def add_limbs(
 
     Args:
         plant: a discrete plant, with its robots in it.
-        limbs: to add; a limb may grow from the tip of an earlier one.
-        name: of the model instance.
+        limbs: limbs to add; a limb may grow from the tip of an earlier one.
+        name: name of the model instance.
 
     Returns:
         The model instance.
@@ -164,9 +164,9 @@ def write_limbs(
 
     Args:
         robot: a URDF, SDF or MJCF of one robot.
-        limbs: to put on it.
+        limbs: limbs to put on it.
         output: "*.dmd.yaml", in a folder that exists.
-        name: of the limbs' model instance.
+        name: name of the limbs' model instance.
 
     Returns:
         `output`.

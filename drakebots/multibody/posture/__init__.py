@@ -1,7 +1,10 @@
-"""How a robot stands: a posture of the file, or one found by least squares, and what
-holds it there: torques and loads at rest, servos.
+"""How a robot stands, and what holds it there.
 
-Read `posture.py` first, then `search.py`; `stance.py` is the robot that both measure.
+    posture = find_posture(load("my_robot.urdf"))
+
+A posture is that of the robot's file, if it stands, or one found by least squares. The
+rest is what holds it: torques and loads at rest, and servos. Read `posture.py` first,
+then `search.py`; `stance.py` has the posed robot that both measure.
 """
 
 from typing import TYPE_CHECKING

@@ -4,9 +4,9 @@ At rest, with the feet pressed by vertical forces f_i >= 0 alone,
 
     B tau + sum_i J_zi' f_i + C' lambda + tau_g = 0,    |tau| <= effort limit
 
-with tau_g of gravity and springs and lambda the forces in the loops. Of all answers the
-one with the smallest torques and loads is taken, in units of the robot's weight and
-size; where there is none, what is left over is the residual.
+where tau_g are the forces of gravity and springs, and lambda those in the loops. Of all
+solutions, the one with the smallest torques and loads is taken, in units of the robot's
+weight and size. If there is none, the residual is what remains of the left side.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Equilibrium:
     """Torques and loads at rest.
 
     Attributes:
-        torques: of the actuators (nu,) [N m, N].
+        torques: torques or forces of the actuators (nu,) [N m, N].
         loads: vertical forces on the feet (nf,) [N].
         residual: largest force or torque that nothing holds, in units of the robot's
             weight, or weight times size.

@@ -1,7 +1,7 @@
-"""A standing posture of any robot: the file's where it stands, else one that is found.
+"""A standing posture of any robot: that of its file if it stands, or one that is found.
 
-posture = find_posture(load("my_robot.urdf"))
-posture.joints, posture.X_WB
+    posture = find_posture(load("my_robot.urdf"))
+    posture.joints, posture.X_WB
 
 A posture stands if its joints are within their limits, all feet are on the ground, the
 centre of mass is over them, nothing else reaches into the ground, and no leg is
@@ -34,10 +34,11 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
     """The posture in which a model stands on flat ground.
 
     Args:
-        model: to stand.
-        pose: joint positions by joint that replace the file's [rad, m]; they are kept
-            as they are. By default a pose of the file by its name, its default
-            positions, or else one found by :func:`~drakebots.multibody.posture.search`.
+        model: the robot's model.
+        pose: joint positions that replace those of the file [rad, m], by joint; the
+            posture keeps them. By default the posture is one of these: a pose of the
+            file whose name says that the robot stands, the default positions, or one
+            found by :func:`~drakebots.multibody.posture.search.search`.
 
     Raises:
         UnknownName: for an unknown joint of `pose`.

@@ -29,7 +29,7 @@ from scipy.optimize import least_squares, minimize
 from drakebots.multibody.posture.stance import Leg, Stance
 
 EXTENSION = 0.92
-"""Wanted distance from hip to foot, as a share of the leg's reach."""
+"""Desired distance from hip to foot, as a share of the leg's reach."""
 
 STRETCHED = 0.985
 """A leg beyond this share of its reach is straight: it can only fold."""
@@ -52,7 +52,7 @@ class Found:
 
     Attributes:
         x: coordinates of the stance.
-        positions: of all joints (len(joints),) [rad, m].
+        positions: positions of all joints (len(joints),) [rad, m].
         cost: sum of squares of the light rows.
         error: largest heavy row, as a share of the robot's size.
     """
@@ -69,10 +69,10 @@ def search(
     """Standing postures, the best first.
 
     Args:
-        stance: of a robot with feet on the ground, or with loops or couplers, which
-            then are closed near where the search starts.
-        positions: of all joints, to start from (len(joints),) [rad, m].
-        reaches: of the legs, by :func:`leg_reaches`.
+        stance: a robot with feet to stand on, or with loops or couplers; those are
+            then closed near where the search starts.
+        positions: positions of all joints to start from (len(joints),) [rad, m].
+        reaches: reach of each leg, by :func:`leg_reaches`.
     """
     inside = np.clip(positions, stance.lower, stance.upper)
     starts = _starts(stance, positions) if stance.stands else [inside]
@@ -232,7 +232,7 @@ def equal_share_torques(stance: Stance) -> np.ndarray:
 
         tau = -(tau_g + sum_i J_i' f_i),    f_i = m g / (number of legs) upward
 
-    Loops are left out of account. (len(moved),) [N m, N].
+    Forces in loops are left out. Returns (len(moved),) [N m, N].
     """
     tau = stance.plant.CalcGravityGeneralizedForces(stance.context)
     weight = stance.mass * stance.gravity / max(len(stance.legs), 1)

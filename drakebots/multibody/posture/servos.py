@@ -37,10 +37,10 @@ class Servos:
     """One servo for every actuator of a plant, in the order of their indices, in SI.
 
     Attributes:
-        positions: held (nu,) [rad, m].
-        stiffness: (nu,) [N m/rad, N/m].
-        damping: (nu,) [N m s/rad, N s/m].
-        rest: what holds the posture at rest.
+        positions: positions to hold (nu,) [rad, m].
+        stiffness: stiffness k (nu,) [N m/rad, N/m].
+        damping: damping d (nu,) [N m s/rad, N s/m].
+        rest: torques that hold the posture at rest.
     """
 
     positions: np.ndarray
@@ -77,7 +77,7 @@ def servos(stance: Stance, stiffness: float) -> Servos:
     """Servos that hold the robot as the stance's context has it.
 
     Args:
-        stance: of the robot.
+        stance: the robot, posed.
         stiffness: c of a leg's joint, in units of m g L / n per radian.
     """
     plant, context = stance.plant, stance.context

@@ -76,16 +76,16 @@ class Stance:
     """A model's plant, posed by a short vector of coordinates.
 
     Args:
-        model: to pose.
+        model: the model to pose.
 
     Attributes:
-        robot: in SI, on a free base where the model has one; loops open.
+        robot: the plant in SI, with open loops, on a free base if the model has one.
         joints: the joints of one degree of freedom, in the plant's order.
         legs: one for every body with feet.
         base: the free body, or None.
-        bodies: of the robot: the base and all that it carries.
+        bodies: the robot's bodies: the base and all that it carries.
         moved: indices in `joints` of the joints that x has.
-        drawn_overlaps: as :meth:`overlaps`, at the default positions.
+        drawn_overlaps: result of :meth:`overlaps` at the default positions.
         efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
     """
 
@@ -143,7 +143,7 @@ class Stance:
         """x with the base upright as in the file, the joints where given.
 
         Args:
-            positions: of all joints (len(joints),) [rad, m].
+            positions: positions of all joints (len(joints),) [rad, m].
         """
         if self.base is None:
             return positions[self.moved]

@@ -47,8 +47,8 @@ def slip(times: np.ndarray, foot_velocity_x: np.ndarray, distance: float) -> flo
     the body and v_i the forward world velocity of each of n feet.
 
     Args:
-        times: (T,) [s].
-        foot_velocity_x: (T, n) [m/s].
+        times: times (T,) [s].
+        foot_velocity_x: forward velocities of the feet (T, n) [m/s].
         distance: d [m]; the slip is NaN when it is <= 0.
     """
     if distance <= 0:
@@ -69,9 +69,9 @@ def loaded_slip(
     counts forward and sideways sliding, and only where a foot presses on the ground.
 
     Args:
-        foot_position: (T, n, 3) [m].
+        foot_position: positions of the feet (T, n, 3) [m].
         normal: normal forces (T, n) [N]; of a plan, those of the interval before.
-        weight: of the robot [N].
+        weight: weight of the robot [N].
         distance: d [m]; the slip is NaN when it is <= 0.
     """
     if distance <= 0:
@@ -96,10 +96,10 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
     """Metrics over the whole cycles after the ramp.
 
     Args:
-        data: with time, base_position, base_rpy, foot_position, foot_velocity,
+        data: dataset with time, base_position, base_rpy, foot_position, foot_velocity,
             foot_force, actuator_force, actuator_velocity, voltage, loop_gap.
-        rhythm: of the motion, or the waveform that was played.
-        mass: of the robot [kg].
+        rhythm: rhythm of the motion, or the waveform that was played.
+        mass: mass of the robot [kg].
 
     Returns:
         stride_mm_per_cycle (mean forward distance in the heading each cycle
@@ -200,7 +200,7 @@ def tracking_metrics(
         data: dataset of :func:`drakebots.robots.hamr.track.track`.
         plan: what was executed.
         start: when the plan, or its first counted cycle, begins [s].
-        mass: of the robot [kg].
+        mass: mass of the robot [kg].
     """
     rhythm = Rhythm(plan.periodic, 1.0 / plan.duration, round(start / plan.duration))
     out = gait_metrics(data, rhythm, mass)
@@ -239,7 +239,7 @@ def body_error(data: xr.Dataset, plan: Reference, start: float) -> dict[str, flo
     its heading; z, roll and pitch are absolute.
 
     Args:
-        data: with base_position and base_rpy.
+        data: dataset with base_position and base_rpy.
         plan: the plan.
         start: when the plan starts [s].
 

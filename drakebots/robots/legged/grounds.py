@@ -31,7 +31,7 @@ def stiff_ground(model: Model, height: float, friction: float, g: float) -> Grou
 
     Args:
         model: the robot's model.
-        height: of its centre of mass above the ground [m].
+        height: height of its centre of mass above the ground [m].
         friction: friction coefficient.
         g: magnitude of gravity [m/s^2].
     """

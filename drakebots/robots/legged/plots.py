@@ -28,7 +28,7 @@ def plot_track(run: Result, path: str | Path) -> Path:
 
     Args:
         run: an executed plan.
-        path: of the picture (.png, .pdf, .svg).
+        path: file of the picture (.png, .pdf, .svg).
 
     Raises:
         InvalidInput: for a result that is not an executed plan, or another ending.

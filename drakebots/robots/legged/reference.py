@@ -33,8 +33,9 @@ class Sample:
     Attributes:
         q, v, vdot: coordinates, their rates and accelerations (nq,).
         base: position of the base, world (3,).
-        com, com_velocity, com_acceleration: of the centre of mass, world (3,).
-        feet, feet_velocity, feet_acceleration: of the feet's centres, world (nc, 3).
+        com, com_velocity, com_acceleration: motion of the centre of mass, world (3,).
+        feet, feet_velocity, feet_acceleration: motion of the feet's centres, world
+            (nc, 3).
         input: inputs of the actuators (nu,).
         force: forces of the ground on the feet, world (nc, 3).
         loaded: whether a foot carries load (nc,).
@@ -64,10 +65,10 @@ class Reference:
     """A plan at its N knots, in the plant's units.
 
     Attributes:
-        time: from 0 on (N,).
+        time: times from 0 on (N,).
         q, v: coordinates and their rates, in the plant's order (N, nq).
         base: position of the base, world (N, 3).
-        com, com_velocity: of the centre of mass, world (N, 3).
+        com, com_velocity: motion of the centre of mass, world (N, 3).
         feet: centres of the feet, world (N, nc, 3).
         input: inputs (N, nu); each holds over the interval after its knot.
         force: forces of the ground on the feet, world (N, nc, 3).
@@ -209,7 +210,7 @@ def reference(plan: Result, robot: Robot) -> Reference:
 
     Args:
         plan: the result.
-        robot: of the plan's model, on the plan's base.
+        robot: robot of the plan's model, on the plan's base.
 
     Raises:
         InvalidInput: for a plan of another model.

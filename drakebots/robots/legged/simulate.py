@@ -219,9 +219,9 @@ class _Standing:
     """How it stood over time (T,).
 
     Attributes:
-        height: of its centre of mass [m].
-        drift: of its centre of mass, across the ground [m].
-        tilt: of its base [rad].
+        height: height of its centre of mass [m].
+        drift: distance of its centre of mass from the start, across the ground [m].
+        tilt: tilt of its base [rad].
         can_fall: whether its base is free, or slides along z.
         borne: share of the ground's push near its feet, in the end.
     """

@@ -30,9 +30,9 @@ def place(
     none, and of its feet.
 
     Args:
-        robot: in SI.
-        context: of its plant.
-        posture: of its model.
+        robot: robot in SI.
+        context: context of its plant.
+        posture: posture of its model.
         height: height of the base instead [m].
     """
     if robot.scaling != SI:
@@ -70,8 +70,8 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
     a body to its centre of mass.
 
     Args:
-        robot: whose links to change.
-        context: of its plant, placed; only here they change.
+        robot: robot whose links to change.
+        context: context of its plant, placed; the links change only in it.
 
     Returns:
         A note on how many; none where all links weigh enough.
@@ -130,8 +130,8 @@ def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
     Links that are drawn into one another would be thrown apart.
 
     Args:
-        robot: with a scene graph.
-        root_context: of the diagram, placed.
+        robot: robot with a scene graph.
+        root_context: context of the diagram, placed.
 
     Returns:
         A note on the pairs; none where nothing overlaps.

@@ -349,7 +349,7 @@ class ServoControl:
     The base is not measured: errors of its pose and velocity stay, or grow.
 
     Args:
-        robot: on the plan's base.
+        robot: robot on the plan's base.
         plan: the plan.
         limits: largest magnitude of every input (nu,).
     """
@@ -384,10 +384,10 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
     """Figures of a run in SI.
 
     Args:
-        data: of the run, with base_position, base_rpy, sole_velocity, foot_force,
-            input, input_limit and power.
+        data: dataset of the run, with base_position, base_rpy, sole_velocity,
+            foot_force, input, input_limit and power.
         plan: what was executed, in SI.
-        weight: of the robot [N].
+        weight: weight of the robot [N].
 
     Returns:
         tilt_max_deg, yaw_drift_deg (beyond a planned turn), slip_m (path that loaded

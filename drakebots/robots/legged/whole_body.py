@@ -52,12 +52,12 @@ class Gains:
         clearance: least height of feet above the ground halfway through their
             swings [l]; swings that a plan keeps lower are lifted.
         lead: largest error of the centre of mass along the ground that counts [l].
-        weight_body, weight_feet, weight_stance, weight_joints: of the accelerations
-            of tasks [1/g^2].
-        weight_height: of the vertical acceleration of the centre of mass, beside
-            weight_body: a robot that sinks cannot step any more.
-        weight_force: of forces about the plan's [1/(m g)^2].
-        weight_input: of inputs about the plan's [1/(m g l)^2].
+        weight_body, weight_feet, weight_stance, weight_joints: weights of the
+            accelerations of tasks [1/g^2].
+        weight_height: weight of the vertical acceleration of the centre of mass, in
+            addition to weight_body: a robot that sinks cannot step any more.
+        weight_force: weight of forces' deviations from the plan [1/(m g)^2].
+        weight_input: weight of inputs' deviations from the plan [1/(m g l)^2].
         friction: share of the friction coefficient that may be used.
     """
 
@@ -119,7 +119,7 @@ class WholeBodyControl:
     All quantities are in the plant's units.
 
     Args:
-        robot: on the plan's base; its plant is used for computing only.
+        robot: robot on the plan's base; its plant is used for computing only.
         plan: the plan.
         friction: friction coefficient of the ground.
         limits: largest magnitude of every input (nu,).
@@ -237,7 +237,7 @@ class WholeBodyControl:
         Args:
             ref: the plan now.
             time: until the foot lands.
-            places: of the feet (nc, 3).
+            places: places of the feet (nc, 3).
             down: which of them are on the ground (nc,).
         """
         gains, context, plant = self._gains, self._context, self._plant

@@ -71,8 +71,8 @@ class Actuators:
         built: the lattice they act on.
         controls: the nodes each of them connects.
         rods: their distance constraints in the plant.
-        stiffness: of each actuator [N/m].
-        damping: of each actuator [N s/m].
+        stiffness: stiffness of each actuator [N/m].
+        damping: damping of each actuator [N s/m].
     """
 
     built: OctahedraPlant
@@ -137,8 +137,8 @@ def add_actuators(
     Args:
         built: the lattice.
         controls: actuators, each between its node and the node one pitch further.
-        stiffness: of each actuator [N/m].
-        damping: of each actuator [N s/m].
+        stiffness: stiffness of each actuator [N/m].
+        damping: damping of each actuator [N s/m].
 
     Raises:
         InvalidInput: for a node that is not in the lattice, two nodes of one voxel,

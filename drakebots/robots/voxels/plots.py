@@ -28,7 +28,7 @@ def plot_actuator_plan(result: Result, path: str | Path) -> Path:
     """Bars of the actuators' displacements beside arrows of the nodes'.
 
     Args:
-        result: of kind "voxels.plan", with data.node_position (T, N, 3) and
+        result: result of kind "voxels.plan", with data.node_position (T, N, 3) and
             data.control (T, M); the last sample is drawn.
         path: file to write.
 
@@ -96,7 +96,7 @@ def plot_walk(result: Result, path: str | Path) -> Path:
     """The path of the body over the ground, the travel, and the markers' paths.
 
     Args:
-        result: of kind "voxels.simulation".
+        result: result of kind "voxels.simulation".
         path: file to write.
 
     Raises:
@@ -154,7 +154,7 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
     """The travel of each walk of a search, and the poses of the best gait.
 
     Args:
-        result: of kind "voxels.gait_search".
+        result: result of kind "voxels.gait_search".
         path: file to write.
 
     Raises:

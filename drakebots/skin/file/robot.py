@@ -198,8 +198,8 @@ def dress(
 
     Args:
         plant: finalized, in SI.
-        context: of the plant, whose geometry query is connected or fixed.
-        path: of the skin's file, for errors.
+        context: context of the plant, whose geometry query is connected or fixed.
+        path: file of the skin, for errors.
         skin: its contents.
         mesh: its mesh.
 

@@ -59,8 +59,8 @@ class Refined:
     """A refined solution.
 
     Attributes:
-        solution: of the whole step; the glue's forces are those of its own rows,
-            lambda = (A_d du - b_d - G' f)_c.
+        solution: solution of the whole step; the glue's forces are those of the glue's
+            rows, lambda = (A_d du - b_d - G' f)_c.
         ground: contact points with their friction, None without.
         passes: number of passes.
         left: estimated relative error of dq and du.

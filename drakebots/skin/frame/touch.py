@@ -94,7 +94,7 @@ def near_pairs(
     Args:
         skin, links, normal, depth: as in :class:`Pairs`.
         penalty: parameters of the contact.
-        velocities: of the skin's nodes (N, 3) and of the skeleton (nv,).
+        velocities: velocities of the skin's nodes (N, 3) and of the skeleton (nv,).
         dt: time step [s].
     """
     v, v_q = velocities

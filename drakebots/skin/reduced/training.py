@@ -215,7 +215,7 @@ def trained_once(
     Args:
         robot: the robot.
         training: options of :func:`train_on_random_motion`.
-        folder: of the files; by default in the user's cache.
+        folder: folder of the files; by default in the user's cache.
     """
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "drakebots" / "skins" if folder is None else folder

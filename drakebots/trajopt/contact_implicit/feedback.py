@@ -23,9 +23,9 @@ class Feedback:
     """u = u_plan + K_p (y_plan - y) + K_d d(y_plan - y)/dt, all in plant units.
 
     Attributes:
-        outputs: from twin and q to the outputs y (ny,).
+        outputs: function from the twin and q to the outputs y (ny,).
         position_gain, rate_gain: K_p and K_d (nu, ny).
-        delay, rate_delay: how late y and dy/dt are, a sample's hold included.
+        delay, rate_delay: how late y and dy/dt are, including the hold of a sample.
     """
 
     outputs: Callable[[Twin, ca.SX], ca.SX]
@@ -46,7 +46,18 @@ class Feedback:
 class LinearFeedback:
     """Feedback about a plan: gains on the ends of an interval and on past outputs.
 
-    The past holds (y, dy/dt) at the midpoints before, the newest first.
+    The past holds (y, dy/dt) at the midpoints of earlier intervals, the newest first.
+
+    Args:
+        system: the robot.
+        feedback: the law; None for no feedback.
+        h: time steps of the plan's intervals (N-1,).
+
+    Attributes:
+        past: number of past outputs that the law needs.
+
+    Raises:
+        InvalidInput: for gains that do not fit the inputs and outputs.
     """
 
     def __init__(self, system: ContactSystem, feedback: Feedback | None, h: np.ndarray):
@@ -109,7 +120,11 @@ class LinearFeedback:
         return np.vstack([now, old])
 
     def start(self, dq: np.ndarray, dv: np.ndarray) -> np.ndarray:
-        """A past that was as the first knot's deviation is now."""
+        """The past of a plan's start, as if its deviation had always been there.
+
+        Args:
+            dq, dv: deviations of positions and velocities at the first knot (nq, ...).
+        """
         if not self.past:
             return np.zeros((0, *dq.shape[1:]))
         now = self._first[0] @ dq + self._first[1] @ dv

@@ -402,14 +402,14 @@ class CycleMap:
         """How much farther than planned the plan advances in each cycle.
 
         Args:
-            size: of the random deviations it starts from [unit of length].
-            cycles, runs: number of cycles of every run, and of runs.
-            seed: of the deviations.
+            size: size of the random deviations to start from [unit of length].
+            cycles, runs: number of cycles of every run, and number of runs.
+            seed: seed of the deviations.
 
         Returns:
-            deviation of the advance of every periodic coordinate (runs, cycles,
-            number of periodic coordinates), plant units; NaN from where a run has no
-            solution any more.
+            The deviation of the advance of every periodic coordinate (runs, cycles,
+            number of periodic coordinates), plant units. It is NaN from the cycle on
+            in which a run has no solution any more.
         """
         check_value("size", size, positive())
         check_value("cycles", cycles, whole(1))

@@ -76,9 +76,9 @@ class Linearization:
         F, A, B: F(y, z), dF/dy, dF/dz.
         W, W_y, W_z: W(y, z), dW/dy, dW/dz.
         after: the momentum p+ (nq,).
-        F_size, W_size, z_size: magnitude that counts as zero, for each row.
+        F_size, W_size, z_size: magnitude of each row that counts as zero.
         names: names of the rows.
-        tolerance: that magnitude relative to the size of the row.
+        tolerance: this magnitude over the typical size of the row.
     """
 
     q1: np.ndarray

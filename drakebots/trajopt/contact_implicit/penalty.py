@@ -136,7 +136,7 @@ class PenaltyContinuation:
 
 
 LONG = 60.0
-"""Time of the solver that is not given up to come to the same bits [s]."""
+"""Time of a solver [s] beyond which resuming keeps its best iterate; see `Rung`."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Rung:
         weight: weight of the slack that was being solved with.
         start: x that its solver started from.
         stages: the outcomes with the weights before.
-        note: what the caller has to know of what came before `start`.
+        note: a note of the caller on where `start` came from.
         seconds: how long the solver had run with this weight [s].
     """
 
@@ -159,22 +159,23 @@ class Rung:
 
     @property
     def repeated(self) -> bool:
-        """Whether it is solved again from its start, and so to the same bits.
+        """Whether resuming solves this weight again from its start.
 
-        The first weight takes most of the time: after LONG it goes on from its best
-        iterate, which may lead to another optimum.
+        That gives the same bits as a run without a break. The first weight takes most
+        of the time, so after LONG it goes on from its best iterate instead, which may
+        lead to another optimum.
         """
         return bool(self.stages or self.note) or self.seconds < LONG
 
     def kept(self) -> dict[str, np.ndarray | str]:
-        """What a checkpoint keeps of it."""
+        """What a checkpoint keeps of this, by name."""
         facts = {"weight": self.weight, "note": self.note}
         stages = [asdict(stage) for stage in self.stages]
         return {"start": self.start, "rung": json.dumps(facts | {"stages": stages})}
 
     @classmethod
     def of(cls, resume: object) -> Rung | None:
-        """That of a checkpoint; None for one without, and for what is no file.
+        """The rung in a checkpoint; None if it has none, or `resume` is no file.
 
         Raises:
             FileProblem: for a file that is missing, damaged or not a checkpoint.
@@ -244,7 +245,7 @@ def solve_penalty_continuation(
     solver, or when `done` returns True.
 
     Args:
-        build: from a weight to the problem and its program.
+        build: function from a weight to the problem and its program.
         weights: the weights, in the order to use them.
         start: gives the first guess of the first program.
         solver: :func:`drakebots.trajopt.solvers.solve` with the arguments that all

@@ -204,7 +204,7 @@ class VariationalStepper:
 
     @property
     def num_contacts(self) -> int:
-        """Feet that may touch: none without friction."""
+        """Number of feet that may touch the ground; 0 if there is no friction given."""
         return 0 if self._contact is None else self.system.num_feet
 
     def _result(self, problem, at, iterations: int) -> StepResult:
@@ -237,9 +237,10 @@ class VariationalStepper:
         """Solves many intervals.
 
         Args:
-            q0: (nq,).
-            v0: their rates (nq,).
-            inputs: (nu,) or (steps, nu), constant over an interval; None for zeros.
+            q0: positions at the start (nq,).
+            v0: velocities at the start (nq,).
+            inputs: inputs (nu,) or (steps, nu), constant over an interval; None for
+                zeros.
             steps: number of intervals.
 
         Raises:

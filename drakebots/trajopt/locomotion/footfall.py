@@ -38,7 +38,7 @@ class Footfall:
     Attributes:
         gait: name of the gait, one of :data:`.problem.GAITS`; "" in a hop.
         schedule: the contacts, plant units.
-        swings: by foot, the first and the last interval in which it is not loaded,
+        swings: for each foot, the first and last interval in which it is not loaded,
             of each of its swings in time; they may run past the end of a cycle.
     """
 

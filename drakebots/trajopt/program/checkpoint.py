@@ -23,8 +23,8 @@ def save_checkpoint(
     """Writes an iterate atomically (NumPy .npz).
 
     Args:
-        path: of the file.
-        program: that x is an iterate of.
+        path: file to write.
+        program: program of which x is an iterate.
         x: the iterate (num_variables,).
         more: what else the file is to hold, by name; see :func:`read_arrays`.
 

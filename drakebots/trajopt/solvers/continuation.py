@@ -412,8 +412,8 @@ def multi_start(
     """Runs a continuation from every start; Ctrl-C returns those that have run.
 
     Args:
-        run: from a seed to its continuation. For several processes it must be a
-            function of a module, or another object that pickles; each process
+        run: function from a seed to its continuation. For several processes it must
+            be a function of a module, or another object that pickles; each process
             builds its own programs, since CasADi's functions do not pickle.
         seeds: seeds of the starts, all different.
         processes: number of parallel processes, each with its own threads.

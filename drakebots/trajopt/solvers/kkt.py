@@ -290,7 +290,7 @@ class SymmetricFactors:
         """Factorizes the matrix with these values in the pattern's order.
 
         Args:
-            values: (entries,).
+            values: values of the entries (entries,).
             threshold: bound of a pivot in terms of its column, 0 to 0.5.
         """
         values = np.ascontiguousarray(values, float)

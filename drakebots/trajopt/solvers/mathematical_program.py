@@ -259,7 +259,7 @@ class Key:
         origin: the lowered program it belongs to.
         rows: positions of its rows in the program; None for a cost.
         columns: positions of its variables.
-        cost: (cost term, use) of a cost.
+        cost: cost term and use, for a cost.
     """
 
     origin: Origin

@@ -52,7 +52,7 @@ def encode(positions: np.ndarray, fractions: np.ndarray) -> SkinStream:
     """Encodes a motion; good to half a step and to 1/510 of the scale.
 
     Args:
-        positions: (T, V, 3) [m].
+        positions: positions of the vertices (T, V, 3) [m].
         fractions: what to colour by (T, V), within 0..1.
 
     Raises:
@@ -353,11 +353,11 @@ def skin_page(
     """A Meshcat page with the skin's motion and colour scale in it.
 
     Args:
-        page: of Meshcat.StaticHtml, with a triangle mesh at `path`.
+        page: text of Meshcat.StaticHtml, with a triangle mesh at `path`.
         stream: the frames.
-        times: of the frames in the page's animation (T,), rising [s].
-        scale: of the colours.
-        path: of the mesh in the scene.
+        times: times of the frames in the page's animation (T,), rising [s].
+        scale: scale of the colours.
+        path: path of the mesh in the scene.
         start: the motion's time at the page's 0 [s].
         slow: how many times slower than real.
 

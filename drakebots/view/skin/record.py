@@ -163,11 +163,11 @@ def record_skin(
             skin_triangle and, for its colours, skin_stress.
         colour: "stress" (von Mises) or "displacement" (from the shape at rest);
             None for the stress if the result has it.
-        opacity: of the skin within 0..1.
+        opacity: opacity of the skin within 0..1.
         model: the skeleton; found by the result's name if None.
         slow: how many times slower than real; None for real time.
-        frames_per_second: of the skeleton, and at most of the skin.
-        port: of the server.
+        frames_per_second: frames per second of the skeleton, and at most of the skin.
+        port: port of the server.
 
     Raises:
         UnknownName: for a colour that is none.

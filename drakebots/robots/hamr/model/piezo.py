@@ -208,7 +208,7 @@ class PiezoDrive(LeafSystem):
     drive electronics do.
 
     Args:
-        plant: with HAMR's actuators, finalized.
+        plant: finalized plant with HAMR's actuators.
         scaling: the plant's units.
     """
 
@@ -314,7 +314,7 @@ class Encoder(LeafSystem):
     estimated velocity, is updated once per period of :func:`hamr_encoder`.
 
     Args:
-        plant: with HAMR's actuators, finalized.
+        plant: finalized plant with HAMR's actuators.
         scaling: the plant's units.
         noise: standard deviation of the measured current [A].
         seed: seed of the noise.

@@ -38,7 +38,7 @@ class MotionCapture(LeafSystem):
     appears. Until the first one appears the outputs are those of time 0.
 
     Args:
-        plant: with HAMR's chassis and legs, finalized.
+        plant: finalized plant with HAMR's chassis and legs.
         markers: points of the legs, of which the port `legs` holds the positions.
         scaling: the plant's units.
         period: time between two video frames [s].

@@ -166,7 +166,7 @@ def servo_targets(
         angles: planned angles q (N, m) [rad].
         torques: planned torques tau; row i acts during the step that ends there, so
             that the first row says nothing (N, m) [N m].
-        gains: of the servos.
+        gains: gains of the servos.
         dt: time between rows [s].
         periodic: whether the last row is the first of a next cycle.
     """

@@ -213,9 +213,9 @@ def servo_table(
         cycles: number of cycles of a periodic motion.
         units: "deg" or "us".
         pulse: pulse widths at both ends of the travel [us].
-        gains: of the servos, to move the angles by their sag under the plan's torques;
-            None for the angles as they are. The limits are those of the joint, so a
-            servo's shaft may go beyond them by its sag.
+        gains: gains of the servos, to move the angles by their sag under the plan's
+            torques; None for the angles as they are. The limits are those of the
+            joint, so a servo's shaft may go beyond them by its sag.
 
     Raises:
         InvalidInput: for a plan without motion, a joint without a channel, or a
