@@ -8,27 +8,28 @@ x = (dq0, dp), y = (dq1, dlam) and forces and slip speeds z = (gam, beta, psi):
     A y + B (z - z_plan) + X x = 0                       momentum, loops
     0 <= W_plan + W_x x + W_y y + W_z (z - z_plan)  _|_  z >= 0       contact
 
-Feedback of outputs y(q) adds du = -K_p dy - K_d d(dy/dt), taken at the interval's
-midpoint as the mechanics are, or a delay before it (linear between midpoints).
+Feedback of outputs y(q) adds du = -K_p dy - K_d d(dy/dt). Like the mechanics it is
+evaluated at the interval's midpoint, or a delay before it (linear between midpoints).
 Deviations that open loops are projected off after every interval, in the metric of
-the masses: the midpoint rule would carry them along as a sawtooth of modulus 1.
+the masses; the midpoint rule would carry them along as a sawtooth of modulus 1.
 
 Two answers differ, and both are multipliers:
 
-* With the contacts of the plan held (every foot that sticks, slides or swings goes on
-  to) the cycle is a matrix, the exact derivative of the discrete map. It says what
-  deviations do that are too small to change a contact. A foot lands in the plan's
-  interval however high it is, so the matrix does not know that a late touchdown
-  carries the foot on (no saltation).
-* With one-sided contacts the cycle is a piecewise linear map, and a deviation of a
-  given size is answered by central differences of that size. A body that falls off two
-  feet is caught by the third: its held multiplier is huge, and the plan may hold.
+* With the contacts of the plan held, every foot goes on sticking, sliding or swinging
+  as it does in the plan. The cycle is then a matrix, the exact derivative of the
+  discrete map. It says what becomes of deviations that are too small to change a
+  contact. A foot lands in the plan's interval however high it is, so the matrix does
+  not know that a late touchdown carries the foot on (no saltation).
+* With one-sided contacts the cycle is a piecewise linear map. What becomes of a
+  deviation of a given size is found by central differences of that size. A body that
+  falls off two feet may be caught by a third: its held multiplier is huge, but the
+  plan may hold.
 
-A plan may be fed other inputs than its own; then it is no orbit of what executes it,
-and deviations are followed about what the motion settles to.
+A plan may be executed with other inputs than its own. It is not an orbit of these, so
+deviations are then followed about the motion to which it settles.
 
-What is left out: forces are linear in large deviations, inputs do not clip, feedback
-is not sampled.
+Three things are left out: forces are linear even in large deviations, inputs do not
+clip, and feedback is not sampled.
 """
 
 from __future__ import annotations
@@ -96,8 +97,17 @@ class Floquet:
 
 @dataclass(frozen=True)
 class _Interval:
-    """One interval about the plan, y eliminated: W = W_0 + W_x x + Z (z - z_plan),
-    x' = S_0 + S_x x + S_z (z - z_plan)."""
+    """One interval about the plan, with y eliminated.
+
+        W = W_0 + W_x x + Z (z - z_plan)
+        x' = S_0 + S_x x + S_z (z - z_plan)
+
+    Attributes:
+        z: z_plan, the contact forces and slip speeds of the plan (6 nc,).
+        W, W_x, Z: W_0 (6 nc,) and its slopes (6 nc, size), (6 nc, 6 nc).
+        S_0, S_x, S_z: the deviation x' at the interval's end (size,), and its slopes.
+        active: which z are free in the plan, as opposed to 0 (6 nc,), of bool.
+    """
 
     z: np.ndarray
     W: np.ndarray
@@ -109,19 +119,24 @@ class _Interval:
     active: np.ndarray
 
     def free(self, x: np.ndarray) -> np.ndarray:
-        """The deviation at its end, contacts one-sided."""
+        """The deviation x' (size,) at the end, with one-sided contacts.
+
+        Raises:
+            NoSolution: when there is none that far from the plan.
+        """
         start = self.W - self.Z @ self.z + self.W_x @ x
         try:
             z = solve_lcp(self.Z, start)
         except NoSolution:
-            # The forces of feet that share a load are not unique: near the plan's.
+            # The forces of feet that share a load are not unique: take some near the
+            # plan's.
             small = 1e-5 * np.abs(np.diag(self.Z)).max()
             Z = self.Z + small * np.eye(len(start))
             z = solve_lcp(Z, start - small * self.z)
         return self.S_0 + self.S_x @ x + self.S_z @ (z - self.z)
 
     def held(self) -> np.ndarray:
-        """d(x')/dx, the active contacts held."""
+        """dx'/dx (size, size), with the plan's contacts held."""
         on = self.active
         inverse = np.linalg.pinv(self.Z[np.ix_(on, on)], rcond=DEPENDENT)
         return self.S_x - self.S_z[:, on] @ (inverse @ self.W_x[on])
@@ -130,15 +145,16 @@ class _Interval:
 class CycleMap:
     """Deviations from a periodic plan, carried from interval to interval.
 
-    Deviations are x = (dq, dp, past outputs); reduced ones, a (2 m,), have as many
-    parts as the loops leave free, scaled by the masses so that |a| is a root mean
-    square displacement: half positions, half velocities over the frequency 2 pi/T.
+    Deviations are x = (dq, dp, past outputs) (size,). Reduced deviations a (2 m,) have
+    only the m motions that the loops leave free: first positions, then velocities over
+    the frequency 2 pi/T. They are scaled by the masses, so that |a| is a root mean
+    square displacement.
 
     Args:
         problem: the plan's problem, which is periodic.
         parts: the plan's decision variables by name.
-        feedback: what executes the plan; None for the inputs alone.
-        fed: inputs (N-1, nu) that it is fed; None for the plan's own.
+        feedback: controller that executes the plan; None for the inputs alone.
+        fed: inputs (N-1, nu) with which it is executed; None for the plan's own.
 
     Raises:
         InvalidInput: for a problem that is not periodic, or gains or inputs of a
@@ -177,69 +193,108 @@ class CycleMap:
 
     # --- the intervals --------------------------------------------------------
 
-    def _interval(self, rows, contact, parts, k: int, shift) -> _Interval:
-        system, n, h = self.system, self.system.nq, float(self._h[k])
-        nc, loops, size = system.num_feet, system.num_loop_rows, self.size
+    def _interval(
+        self,
+        rows: Rows,
+        contact: Rows,
+        parts: Mapping[str, np.ndarray],
+        k: int,
+        shift: np.ndarray,
+    ) -> _Interval:
+        """Interval k about the plan.
+
+        Args:
+            rows, contact: rows of the mechanics and of the contact.
+            parts: the plan's decision variables by name.
+            k: number of the interval.
+            shift: largest relative change of rows by a shift of each coordinate (nq,);
+                raised here to those of this interval.
+        """
+        system, h = self.system, float(self._h[k])
+        nc, size = system.num_feet, self.size
         ends = {"h": h, "q0": parts["q"][k], "q1": parts["q"][k + 1]}
         forces = {name: parts[name][k] for name in ("gam", "beta")}
-        lam = parts["lam"][k] if loops else np.zeros(0)
-        _, s = rows({**ends, "u": parts["u"][k], "lam": lam, **forces})
-        eta = {"psi": parts["psi"][k], "eta": np.zeros(4 * nc), "s": 0.0}
-        value, c = contact({**ends, **forces, **eta}, np.array([self.problem.friction]))
-
-        # du = U0 dq0 + U1 dq1 + Up past + more
-        U0, U1, Up = self._feedback.gains(k, ends)
-        Ub, Ua, more = s("before", "u"), s("after", "u"), self._more[k][:, None]
-        A = np.zeros((n + loops, n + loops))
-        A[:n] = -np.hstack([s("before", "q1") + Ub @ U1, s("before", "lam")])
-        X = np.zeros((n + loops, size))
-        X[:n, :n] = -s("before", "q0") - Ub @ U0
-        X[:n, n : 2 * n] = np.eye(n)
-        X[:n, 2 * n :] = -Ub @ Up
-        B = np.zeros((n + loops, 6 * nc))
-        B[:n, : 5 * nc] = -s("before", "gam", "beta")
-        if loops:
-            A[n:, :n], X[n:, :n] = s("loops", "q1"), s("loops", "q0")
-        constant = np.zeros((n + loops, 1))
-        constant[:n] = -Ub @ more
-        # Columns: of x, of z, and what is there without them.
-        y = -np.linalg.solve(A, np.hstack([X, B, constant]))
-        q1, lam = y[:n], y[n:]
-        after = (s("after", "q1") + Ua @ U1) @ q1 + s("after", "lam") @ lam
-        after[:, :n] += s("after", "q0") + Ua @ U0
-        after[:, 2 * n : size] += Ua @ Up
-        after[:, -1:] += Ua @ more
-        start = np.eye(n, q1.shape[1])
+        lam = parts["lam"][k] if system.num_loop_rows else np.zeros(0)
+        _, slope = rows({**ends, "u": parts["u"][k], "lam": lam, **forces})
+        q1, after = self._moved(k, ends, slope)
+        start = np.eye(system.nq, q1.shape[1])
         S = np.vstack([q1, after, self._feedback.shifted(k, start, q1, size)])
 
+        eta = {"psi": parts["psi"][k], "eta": np.zeros(4 * nc), "s": 0.0}
+        value, c = contact({**ends, **forces, **eta}, np.array([self.problem.friction]))
         # Gaps over h are speeds, like the rows of slip.
         over = np.ones(6 * nc)
         over[:nc] /= h
         names = ("distance", "slip", "cone")
-        W = over * np.concatenate([value(name) for name in names])
+        planned = over * np.concatenate([value(name) for name in names])
         W_q1, W_q0, W_z = (
             over[:, None] * np.vstack([c(name, *of) for name in names])
             for of in (("q1",), ("q0",), ("gam", "beta", "psi"))
         )
-        slope = W_q1 @ q1
-        slope[:, :n] += W_q0
-        planned = W
-        W, Z = W + slope[:, -1], slope[:, size:-1] + W_z
-        # Of the last interval: of the feet at the first knot.
+        W = W_q1 @ q1
+        W[:, : system.nq] += W_q0
+        Z = W[:, size:-1] + W_z
+        # After the last interval these are the feet at the first knot.
         self._gap, self._normals = value("distance"), h * W_q1[:nc]
-        z = np.concatenate([parts[name][k] for name in ("gam", "beta", "psi")])
         for rows_q0, rows_q1 in (
             (W_q0, W_q1),
-            (s("before", "q0"), s("before", "q1")),
-            (s("after", "q0"), s("after", "q1")),
+            (slope("before", "q0"), slope("before", "q1")),
+            (slope("after", "q0"), slope("after", "q1")),
         ):
             scale = np.abs(rows_q1).max(initial=1e-300)
             found = np.abs(rows_q0 + rows_q1).max(axis=0, initial=0.0) / scale
             np.maximum(shift, found, out=shift)
-        active = _active(z, planned, np.diag(Z), nc)
+        z = np.concatenate([parts[name][k] for name in ("gam", "beta", "psi")])
         return _Interval(
-            z, W, slope[:, :size], Z, S[:, -1], S[:, :size], S[:, size:-1], active
+            z=z,
+            W=planned + W[:, -1],
+            W_x=W[:, :size],
+            Z=Z,
+            S_0=S[:, -1],
+            S_x=S[:, :size],
+            S_z=S[:, size:-1],
+            active=_active(z, planned, np.diag(Z), nc),
         )
+
+    def _moved(self, k: int, ends, slope) -> tuple[np.ndarray, np.ndarray]:
+        """Deviations of q1 and p+ at the end of interval k, (nq, size + 6 nc + 1) each.
+
+        Their columns belong to x, to z - z_plan, and to 1: what other inputs than the
+        plan's own do. They follow from A y + B (z - z_plan) + X x = 0.
+
+        Args:
+            k: number of the interval.
+            ends: its h, q0 and q1.
+            slope: slopes of the rows of the mechanics.
+        """
+        n, loops, size = self.system.nq, self.system.num_loop_rows, self.size
+        nc = self.system.num_feet
+        dq, dp, past = slice(0, n), slice(n, 2 * n), slice(2 * n, size)
+        # du = U0 dq0 + U1 dq1 + Up past + more
+        U0, U1, Up = self._feedback.gains(k, ends)
+        more = self._more[k][:, None]
+        before_u, after_u = slope("before", "u"), slope("after", "u")
+        A = np.zeros((n + loops, n + loops))
+        A[:n] = -np.hstack(
+            [slope("before", "q1") + before_u @ U1, slope("before", "lam")]
+        )
+        X = np.zeros((n + loops, size))
+        X[:n, dq] = -slope("before", "q0") - before_u @ U0
+        X[:n, dp] = np.eye(n)
+        X[:n, past] = -before_u @ Up
+        B = np.zeros((n + loops, 6 * nc))
+        B[:n, : 5 * nc] = -slope("before", "gam", "beta")
+        if loops:
+            A[n:, :n], X[n:, dq] = slope("loops", "q1"), slope("loops", "q0")
+        constant = np.zeros((n + loops, 1))
+        constant[:n] = -before_u @ more
+        y = -np.linalg.solve(A, np.hstack([X, B, constant]))
+        q1, lam = y[:n], y[n:]
+        after = (slope("after", "q1") + after_u @ U1) @ q1 + slope("after", "lam") @ lam
+        after[:, dq] += slope("after", "q0") + after_u @ U0
+        after[:, past] += after_u @ Up
+        after[:, -1:] += after_u @ more
+        return q1, after
 
     def _momentum(self, rows, parts) -> np.ndarray:
         """p+ at the first knot: that of the last interval."""
@@ -270,10 +325,14 @@ class CycleMap:
         self.reduced_size = 2 * bases[0].shape[1]
 
     def start(self, a: np.ndarray, about: np.ndarray | None = None) -> np.ndarray:
-        """The deviation (size,) from the plan that a reduced one from `about` is.
+        """The deviation (size,) from the plan at the first knot.
 
-        No foot is pushed into the ground: the shortest way out is taken, as the step
-        of an integrator would throw the foot up.
+        A foot that the deviation would push into the ground is moved out by the
+        shortest way, since the step of an integrator would throw it up.
+
+        Args:
+            a: reduced deviation (2 m,).
+            about: deviation (size,) that it is added to; 0 by default.
         """
         about = np.zeros(self.size) if about is None else about
         half, n = self.reduced_size // 2, self.system.nq
@@ -340,8 +399,9 @@ class CycleMap:
         return out
 
     def settled(self, cycles: int = SETTLING) -> np.ndarray:
-        """The deviation (size,) reached from the plan's own state; invariant parts,
-        how far the motion has shifted or turned, are left out.
+        """The deviation (size,) reached after some cycles from the plan's own state.
+
+        Shifts and turns of the whole motion are left out.
 
         Raises:
             NoSolution: as :meth:`cycle`.
@@ -354,8 +414,14 @@ class CycleMap:
         return kept
 
     def differences(self, size: float, about: np.ndarray | None = None) -> np.ndarray:
-        """Central differences of :meth:`cycle` for reduced deviations of a size, as a
-        matrix on those that are no invariances; `about` as in :meth:`start`."""
+        """Matrix of central differences of :meth:`cycle` for reduced deviations.
+
+        It acts on the deviations that are not shifts or turns of the whole motion.
+
+        Args:
+            size: size of the deviations [unit of length].
+            about: as in :meth:`start`.
+        """
         Q = self._others
         ends = [
             self.cycle(self.start(size * a, about))
