@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from drakebots.model.couplers import Coupler
+
 _NS = "http://drake.mit.edu"
 _SMALLEST = 1e-300
 
@@ -87,6 +89,7 @@ class SdfJoint:
         gain: proportional gain of Drake's own control of the actuator
             [N m/rad] or [N/m]; None for none. It excludes limits.
         rotor_inertia: of the actuator, seen from the joint [kg m^2] or [kg].
+        coupler: of a joint that follows another.
     """
 
     name: str
@@ -102,6 +105,7 @@ class SdfJoint:
     gain: float | None = None
     p_CJ: np.ndarray | None = None
     rotor_inertia: float = 0.0
+    coupler: Coupler | None = None
 
 
 @dataclass(frozen=True)
@@ -239,6 +243,10 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
         _add_pose(element, SdfPose(joint.p_CJ))
     if joint.actuated and joint.rotor_inertia > 0:
         _child(element, f"{{{_NS}}}rotor_inertia", _num(joint.rotor_inertia))
+    if (coupler := joint.coupler) is not None:
+        gear, offset = _num(coupler.gear), _num(coupler.offset)
+        says = {"joint": coupler.leader, "multiplier": gear, "offset": offset}
+        _child(element, f"{{{_NS}}}mimic", **says)
     if joint.type == "planar":
         _child(element, f"{tag}damping", "0 0 0")
     if joint.type in ("fixed", "planar") or (

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.analysis import Simulator
 
-from drakebots import load
+from drakebots import build_robot, load
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.model import available_models
 from drakebots.multibody.exchange import write_mjcf, write_urdf
 from drakebots.multibody.exchange.parts import plain_robot
+from tests.helpers.coupled_robots import linkage
 from tests.helpers.scripts import load_script
 
 mujoco = pytest.importorskip("mujoco", minversion="3.3")
@@ -154,3 +156,28 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="time step must be > 0"):
         write_mjcf("brick", tmp_path / "brick.xml", time_step=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_joints_that_follow_others(tmp_path):
+    """The linkage swings by its weight in MuJoCo as in Drake, and its URDF says the
+    same couplers."""
+    model = linkage(tmp_path)
+    again = load(write_urdf(model, tmp_path / "again.urdf"))
+    assert again.couplers == model.couplers
+    assert again.summary.actuators == ("j",)
+    path = write_mjcf(model, tmp_path / "linkage.xml", time_step=1e-4)
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(theirs)
+    mujoco.mj_resetDataKeyframe(theirs, data, 0)
+    for _ in range(1000):
+        mujoco.mj_step(theirs, data)
+    robot = build_robot(model, time_step=1e-4)
+    simulator = Simulator(robot.plant)
+    robot.plant.get_actuation_input_port().FixValue(
+        simulator.get_mutable_context(), [0.0]
+    )
+    simulator.AdvanceTo(0.1)
+    ours = robot.plant.GetPositions(simulator.get_context())
+    found = [data.joint(name).qpos[0] for name in "jkst"]
+    assert abs(ours[0]) > 0.02
+    np.testing.assert_allclose(found, ours, atol=1e-2 * abs(ours[0]))

@@ -83,7 +83,13 @@ def read_model_file(
         read = mjcf.read_mjcf(path, free_base=free_base)
         for note in read.notes:
             findings.note(note)
-        reading = Reading(read.sdf, "sdf", loops=read.loops, poses=read.poses)
+        reading = Reading(
+            read.sdf,
+            "sdf",
+            loops=read.loops,
+            poses=read.poses,
+            couplers=read.couplers,
+        )
     elif ending in ("urdf", "sdf"):
         reading = _repaired(path, source, ending, places, findings, free_base, up)
     else:

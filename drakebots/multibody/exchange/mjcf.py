@@ -5,7 +5,8 @@ and springs, rotors, motors, shapes, friction, which bodies do not collide. The 
 
 * Loops become `connect` constraints between sites, with the points of Drake's own ball
   constraints. MuJoCo's constraints are springs as stiff as the time step allows
-  (`solref` of two steps, `solimp` 0.9999).
+  (`solref` of two steps, `solimp` 0.9999). Joints that follow others become `joint`
+  constraints, as stiff.
 * A bushing at a joint becomes the springs and dampers of three hinges, whose law it has
   (see :mod:`drakebots.multibody.exchange.parts`). A bushing that bridges a loop gets
   three hinges of its own: they carry a share of the second body's mass, and a `weld`
@@ -28,7 +29,13 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output, replacing
-from drakebots.model import Model, find_body, load, principal_inertia
+from drakebots.model import (
+    Model,
+    coupled_joints,
+    find_body,
+    load,
+    principal_inertia,
+)
 from drakebots.multibody.exchange.parts import (
     Form,
     Part,
@@ -229,6 +236,7 @@ class _Writer:
         self._points()
         self.equality = ET.Element("equality")
         self._loops()
+        self._couplers()
         for mount in self.mounts:
             self._mount(mount)
         for element in (
@@ -424,6 +432,17 @@ class _Writer:
                 name=name,
                 site1=self._site(a, f"{name}_A", RigidTransform(p_AP)),
                 site2=self._site(b, f"{name}_B", RigidTransform(p_BQ)),
+            )
+
+    def _couplers(self) -> None:
+        for coupler in self.robot.model.couplers:
+            follower, leader = coupled_joints(self.robot.plant, coupler)
+            SubElement(
+                self.equality,
+                "joint",
+                joint1=follower.name(),
+                joint2=leader.name(),
+                polycoef=vec([coupler.offset, coupler.gear, 0, 0, 0]),
             )
 
     def _mount(self, mount: _Gimbal) -> None:

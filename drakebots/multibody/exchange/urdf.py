@@ -23,7 +23,7 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import check_output, replacing
-from drakebots.model import Model, find_body, load
+from drakebots.model import Model, coupled_joints, find_body, load
 from drakebots.multibody.exchange.parts import (
     Form,
     Part,
@@ -117,6 +117,7 @@ class _Writer:
             self._link(part)
             if part.parent is not None and not part.is_free:
                 self._joints(part)
+        self._couplers()
         self._transmissions()
         self._filters()
         plant = self.robot.plant
@@ -279,6 +280,18 @@ class _Writer:
             if actuator.joint().index() == joint.index():
                 return min(actuator.effort_limit(), _UNLIMITED)
         return 0.0
+
+    def _couplers(self) -> None:
+        joints = {joint.get("name"): joint for joint in self.root.iter("joint")}
+        for coupler in self.robot.model.couplers:
+            follower, leader = coupled_joints(self.robot.plant, coupler)
+            SubElement(
+                joints[follower.name()],
+                "mimic",
+                joint=leader.name(),
+                multiplier=num(coupler.gear),
+                offset=num(coupler.offset),
+            )
 
     def _transmissions(self) -> None:
         plant = self.robot.plant

@@ -79,7 +79,8 @@ def _named_poses(stance: Stance, model: Model):
     known = {joint.name() for joint in stance.joints}
     for name, pose in standing_poses(model.poses):
         kept = {j: value for j, value in pose.items() if j in known}
-        yield name, stance.joint_positions(kept)
+        # Files round the positions of joints that follow others.
+        yield name, stance.followed(stance.joint_positions(kept))
 
 
 def _as_posture(

@@ -10,13 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.model.couplers import Coupler
 from drakebots.model.loops import Loop
 from drakebots.model.reading.includes import check_includes
 from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.mjcf.bodies import Tree, read_bodies
 from drakebots.model.reading.mjcf.compiler import read_compiler
 from drakebots.model.reading.mjcf.mesh import read_meshes
-from drakebots.model.reading.mjcf.sections import read_loops, read_motors, read_poses
+from drakebots.model.reading.mjcf.sections import (
+    read_couplers,
+    read_loops,
+    read_motors,
+    read_poses,
+)
 from drakebots.model.reading.mjcf.tree import Element, read_elements
 from drakebots.model.reading.mjcf.write import mjcf_sdf
 
@@ -31,12 +37,14 @@ class Mjcf:
     Attributes:
         sdf: SDF text for Drake; its motors have the names of their joints.
         loops: what `connect` and `weld` close; the SDF does not close them.
+        couplers: joints that follow others; the SDF says so.
         poses: of the keyframes, by name, then by joint [rad, m].
         notes: what was left out or changed, one line each.
     """
 
     sdf: str
     loops: tuple[Loop, ...]
+    couplers: tuple[Coupler, ...]
     poses: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
 
@@ -67,12 +75,13 @@ def read_mjcf(path: Path, *, free_base: bool = False) -> Mjcf:
             base.is_freed = True
         efforts = read_motors(root, tree, compiler)
         loops = read_loops(root, tree, compiler)
+        couplers = read_couplers(root, tree)
         poses = read_poses(root, tree)
         name = root.get("model") or path.stem
-        sdf = mjcf_sdf(name, tree, efforts, _excluded(root, tree))
+        sdf = mjcf_sdf(name, tree, efforts, _excluded(root, tree), couplers)
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
-    return Mjcf(sdf, loops, poses, _notes(root, tree, efforts))
+    return Mjcf(sdf, loops, couplers, poses, _notes(root, tree, efforts))
 
 
 def _parse(path: Path) -> ET.Element:

@@ -1,7 +1,8 @@
 """What an MJCF file says of its bodies in other sections: motors, loops, poses.
 
 <actuator> says which joints have motors and how strong they are, <equality> which
-bodies are joined to closed loops, <keyframe> which joint positions have a name.
+bodies are joined to closed loops and which joints follow others, <keyframe> which joint
+positions have a name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import numpy as np
 from pydrake.math import RigidTransform
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model.couplers import Coupler
 from drakebots.model.loops import Loop
 from drakebots.model.reading.mjcf.bodies import WIDTHS, Joint, Tree, limited_range
 from drakebots.model.reading.mjcf.compiler import Compiler, is_true
@@ -145,6 +147,8 @@ def read_loops(root: Element, tree: Tree, compiler: Compiler) -> tuple[Loop, ...
     loops: list[Loop] = []
     for equality in root.all("equality"):
         for element in equality.children:
+            if element.tag == "joint":
+                continue  # see read_couplers
             if element.tag not in ROWS:
                 tree.leave_out(f"<equality> of type {element.tag}")
             elif not is_true(element, "active", True):
@@ -208,6 +212,51 @@ def _bodies(element: Element, tree: Tree, compiler: Compiler):
         texts = {key: " ".join(map(repr, value)) for key, value in pose.items()}
         X_AB = compiler.pose(Element("relpose", texts))
     return (A, X_AB @ X_BQ), (B, X_BQ)
+
+
+# --- joints that follow others ---
+
+
+def read_couplers(root: Element, tree: Tree) -> tuple[Coupler, ...]:
+    """The joints that an equality of joints couples by a straight line.
+
+    With the positions y of joint1 and x of joint2, from the reference configuration,
+
+        y = a_0 + a_1 x + a_2 x^2 + a_3 x^3 + a_4 x^4
+
+    Those with a_2, a_3 or a_4, and those that fix a joint, are counted as left out.
+    Source: MuJoCo's XML reference, equality/joint.
+
+    Args:
+        root: the <mujoco>.
+        tree: its bodies.
+
+    Raises:
+        InvalidInput: for a joint that does not exist.
+    """
+    found: dict[str, Coupler] = {}
+    for equality in root.all("equality"):
+        for element in equality.all("joint"):
+            if not is_true(element, "active", True):
+                tree.leave_out("<equality> that is not active")
+                continue
+            if not element.get("joint2"):
+                tree.leave_out("<equality> that fixes a joint")
+                continue
+            joints = [tree.joint(element.get(key)) for key in ("joint1", "joint2")]
+            follower, leader = (joint.name for joint in joints)
+            given = element.numbers("polycoef")
+            numbers = [*given, *(0.0, 1.0, 0.0, 0.0, 0.0)[len(given) :]]
+            if any(joint.kind not in ("hinge", "slide") for joint in joints):
+                tree.leave_out("<equality> of joints that are no hinges and slides")
+            elif any(numbers[2:]):
+                tree.leave_out("<equality> of joints by a curve")
+            elif follower in found or follower == leader:
+                tree.leave_out("<equality> of a joint that follows another already")
+            else:
+                offset, gear = numbers[:2]
+                found[follower] = Coupler(follower, leader, gear, offset)
+    return tuple(found.values())
 
 
 # --- poses ---

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import ModelProblem
+from drakebots.model.couplers import Coupler
 from drakebots.model.reading.inertias import principal_inertia
 from drakebots.model.reading.mjcf.bodies import Body, Joint, Tree
 from drakebots.model.reading.mjcf.shapes import Shape
@@ -30,6 +34,7 @@ def mjcf_sdf(
     tree: Tree,
     efforts: dict[str, float],
     excluded: list[tuple[str, str]],
+    couplers: Sequence[Coupler] = (),
 ) -> str:
     """The SDF text of a tree of bodies.
 
@@ -40,10 +45,14 @@ def mjcf_sdf(
         tree: its bodies.
         efforts: of the joints with a motor [N m, N]; inf for no limit.
         excluded: pairs of links that do not collide.
+        couplers: of joints that follow others.
     """
     model = SdfModel(name.replace("::", "/").strip("_") or "mjcf")
     for body in tree.bodies:
         _add_body(model, tree, body, efforts)
+    for coupler in couplers:
+        joint = model.joints[coupler.follower]
+        model.joints[coupler.follower] = replace(joint, coupler=coupler)
     for body in tree.bodies:
         for site, X_BS in body.sites.items():
             if site:

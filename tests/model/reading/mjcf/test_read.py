@@ -7,8 +7,9 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.multibody.tree import JointActuatorIndex
 from pydrake.systems.framework import DiagramBuilder
 
+from drakebots import build_robot
 from drakebots.core.errors import ModelProblem
-from drakebots.model import LoopClosure, load
+from drakebots.model import Coupler, LoopClosure, load
 from drakebots.model.reading.mjcf import read_mjcf
 from tests.helpers.model_files import assert_problem, write
 from tests.helpers.mujoco_peer import assert_as_mujoco, plant_of
@@ -90,7 +91,7 @@ def test_a_connect_is_a_loop_that_is_closed(tmp_path):
         tmp_path,
         f"""<mujoco>{ARM}<equality><connect name="tip" body1="lower" anchor="0 0 -.2"/>
         <connect body1="lower" body2="upper" anchor=".1 0 0" active="false"/>
-        <joint joint1="a" joint2="b"/></equality></mujoco>""",
+        <joint joint1="a" joint2="b" polycoef="0 1 2"/></equality></mujoco>""",
         "arm.xml",
     )
     model = load(path)
@@ -100,7 +101,35 @@ def test_a_connect_is_a_loop_that_is_closed(tmp_path):
     assert model.summary.loop_gap < 1e-15
     assert model.summary.loop_rows == 3
     (note,) = (note for note in model.notes if "left out" in note)
-    assert "1 x <equality> of type joint" in note and "not active" in note
+    assert "1 x <equality> of joints by a curve" in note and "not active" in note
+
+
+def test_an_equality_of_joints_couples_them(tmp_path):
+    """About the reference configuration, where Drake's positions are zero: MuJoCo's
+    own rows vanish where ours do. Drake holds it by one constraint."""
+    body = ARM.replace('name="a"', 'name="a" ref="20"')
+    body = body.replace('name="b"', 'name="b" ref="-30"')
+    text = f"""<mujoco>{body}<actuator><motor joint="a"/></actuator><equality>
+        <joint joint1="b" joint2="a" polycoef="0.2 -1.5"/>
+        <joint joint1="c" joint2="a" active="false"/><joint joint1="c"/>
+        <joint joint1="b" joint2="c"/></equality></mujoco>"""
+    path = write(tmp_path, text, "arm.xml")
+    model = load(path)
+    assert model.couplers == (Coupler("b", "a", -1.5, 0.2),)
+    assert model.summary.constraints == 1
+    assert model.summary.actuators == ("a",)
+    (note,) = (note for note in model.notes if "left out of the MJCF" in note)
+    assert all(x in note for x in ("not active", "fixes a joint", "follows another"))
+
+    mujoco = pytest.importorskip("mujoco")
+    peer = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(peer)
+    robot = build_robot(model, time_step=0, base="fixed")
+    q = robot.closure.followed(np.array([0.4, 0, 0]))
+    data.qpos[:] = peer.qpos0 + q
+    mujoco.mj_forward(peer, data)
+    assert abs(data.efc_pos[0]) < 1e-14
+    assert q[1] == pytest.approx(0.2 - 1.5 * 0.4)
 
 
 def closure(path):
