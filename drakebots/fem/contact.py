@@ -1,9 +1,10 @@
 """Explicit penalty contact of the skin with the ground, surfaces and itself.
 
-As in the paper (section 4.2), contact enters a time step as forces at its start: a
-spring k along the normal, a damper c against approach, and Coulomb friction mu f_n,
-viscous at low speed. Explicit forces are stable only for stiffnesses below about m/dt^2
-of the vertices they act on; :func:`stable_penalty` respects this bound.
+As in "Computational Design of Skinned Quad-Robots", section 4.2, contact enters a time
+step as forces at its start: a spring k along the normal, a damper c against approach,
+and Coulomb friction mu f_n, viscous at low speed. Explicit forces are stable only for
+stiffnesses below about m/dt^2, with m the mass of the vertices that they act on;
+:func:`stable_penalty` respects this bound.
 """
 
 from __future__ import annotations
@@ -387,7 +388,7 @@ class SurfaceContact:
 def self_contact(
     model: FemModel, penalty: Penalty, *, margin: float, reach: float
 ) -> SurfaceContact:
-    """Contact of the skin with itself, but not of pairs nearer than 2 reach at rest."""
+    """Contact of the skin with itself, without pairs nearer than 2 reach at rest."""
     mesh = model.space.mesh
     triangles = surface_triangles(mesh)
     return SurfaceContact(

@@ -1,16 +1,20 @@
 """Time steps of the skin by implicit Euler, with one linear solve or Newton's method.
 
+    euler = ImplicitEuler(build_model(mesh, material), dt=5e-3)
+    state = euler.step(at_rest(euler.model)).state
+
 With v = (x - x_n)/dt the step solves
 
     M (x - x_n - dt v_n)/dt^2 + D (x - x_n)/dt = f(x) + f_ext
 
-The linear step, the paper's, takes f(x) = f(x_n) - K(x_n) (x - x_n) and is one sparse
-solve. The Newton step minimises the energy whose gradient this equation is, with
-damping D = alpha M + beta K(x_n) and the external forces at the start of the step. The
-guarded step is Newton's with a loose tolerance: about one solve per step, as the linear
-one, and more only where a wall buckles. There the linear step can fail: the fold of a
-tube of P2 tets bent by 40 deg at 10 to 90 MPa and 5 ms inverts, while the guarded step
-converges.
+There are three kinds of step. The linear step, which is that of the paper
+("Computational Design of Skinned Quad-Robots"), takes f(x) = f(x_n) - K(x_n) (x - x_n)
+and is one sparse solve. The Newton step minimises the energy whose gradient is this
+equation, with damping D = alpha M + beta K(x_n) and the external forces at the start of
+the step. The guarded step is Newton's with a loose tolerance. It takes about one solve,
+like the linear one, and more only where a wall buckles. There the linear step can fail:
+the fold of a tube of P2 tets bent by 40 deg at 10 to 90 MPa and 5 ms inverts, while the
+guarded step converges.
 
 The linear momentum of a free skin is conserved to rounding; its angular momentum drifts
 to first order in dt, as usual with implicit Euler.
@@ -39,7 +43,7 @@ from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise, pi
 from drakebots.fem.solver.newton import NewtonResult
 
 METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
-"""Methods of a step and their tolerance of Newton's method."""
+"""Methods of a step, and the tolerance of Newton's method for each."""
 
 GRAVITY = (0.0, 0.0, -9.81)
 

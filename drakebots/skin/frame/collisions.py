@@ -1,10 +1,12 @@
 """Contact of the skin with links, itself and the ground.
 
-Contact with links and the skin itself is implicit along its normal
-(:mod:`drakebots.skin.frame.touch`); which vertices may touch is found at the start of
-the step, from their distance and velocity. The links are spheres, capsules, cylinders
-and boxes; the opposite forces act on them, so momentum is conserved. The ground's
-springs are diagonal in the skin's matrix: a node below the ground, or about to be, gets
+Contact with links and with the skin itself is implicit along its normal
+(:mod:`drakebots.skin.frame.touch`). The vertices that may touch are found at the start
+of the step, from their distances and velocities. The links are spheres, capsules,
+cylinders and boxes; the opposite forces act on them, so momentum is conserved.
+
+The springs of the ground are diagonal in the skin's matrix. On a node at height z that
+is below the ground at height h, or about to be, act
 
     f_z = k (h - z - du_z) - c du_z/dt,  f_t = -mu f_n0/max(|v_t|, v_s) du_t/dt
 
@@ -53,7 +55,10 @@ class LinkShape:
     shape: object
 
     def distance(self, p_G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Signed distances (n,) [m] and gradients (n, 3) in the shape's frame."""
+        """Signed distances (n,) [m] of points p_G (n, 3) [m], and gradients (n, 3).
+
+        Points and gradients are in the shape's frame.
+        """
         s = self.shape
         if isinstance(s, Sphere):
             return _round(p_G, s.radius())
@@ -128,10 +133,10 @@ def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...
 
 
 SLACK = 5e-4
-"""How much nearer to a link than at rest a vertex comes before it is pushed [m].
+"""A vertex is pushed once it is nearer to a link than at rest by this much [m].
 
-Much of a skin lies on its links: without slack a thousand vertices, which hardly move
-against them, would be solved for in every step."""
+Much of a skin lies on its links. Without slack, every step would solve for a thousand
+vertices that hardly move against them."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,12 @@ class LinkContact:
 
 
 def _picks(nodes, weights, skin):
-    """Weighted sums of m nodes each, (3 r, 3 N) sparse, of nodes and weights (r, m)."""
+    """The map of du (3 N,) to r weighted sums of nodes, sparse (3 r, 3 N).
+
+    Args:
+        nodes, weights: the m nodes of each sum, and their weights (r, m).
+        skin: state of the skin, for N.
+    """
     r, m = nodes.shape
     rows = np.repeat(np.arange(3 * r), m)
     columns = 3 * np.repeat(nodes, 3, axis=0) + np.tile(np.arange(3), r)[:, None]
@@ -230,11 +240,11 @@ def link_contact(
         model, glue: the skin and its glue.
         plant, context: the skeleton in the rest pose.
         penalty: parameters of the contact.
-        margin: distance at which contact begins [m]; for a vertex that is as near to a
-            link at rest, SLACK less than there.
+        margin: distance at which contact begins [m]. For a vertex that is as near as
+            that to a link at rest, contact begins SLACK below its distance there.
 
     Raises:
-        InvalidInput: as :func:`link_shapes`.
+        InvalidInput: as for :func:`link_shapes`.
     """
     shapes = link_shapes(plant, context)
     nodes = np.setdiff1d(np.unique(surface_triangles(model.space.mesh)), glue.vertices)
@@ -276,7 +286,7 @@ class SkinGround:
         """The equations of the step with the ground's forces on the skin."""
         z, v = skin.positions[:, 2], skin.velocities
         nodes = np.flatnonzero(z + dt * np.minimum(v[:, 2], 0.0) < self.height)
-        # A node about to leave is released, as the spring would hold it.
+        # A node about to leave is released, since the implicit spring would hold it.
         nodes = nodes[z[nodes] + dt * v[nodes, 2] < self.height]
         if not len(nodes):
             return frame
@@ -316,7 +326,7 @@ class Collisions:
     def pairs(
         self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
     ) -> Pairs | None:
-        """What of the skin may touch links and itself within dt [s], or None."""
+        """Pairs of the skin that may touch within dt [s], or None."""
         found = []
         if self.links is not None:
             found += self.links.pairs(plant, context, skin, dt)

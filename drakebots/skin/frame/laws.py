@@ -21,7 +21,7 @@ A contact point at height z that moves by dp = J dq above ground of height h has
 
 a damped spring, and Coulomb friction that sticks by creeping slower than v_s, all at
 the end of the step; so a stiff ground is stable at any dt. The f_n in the friction is
-found by repeated solves.
+found by repeated solves (:func:`find_friction`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ TOLERANCE = 1e-10
 MAX_ITERATIONS = 300
 
 FRICTION_TRIES, FRICTION_ERROR = 10, 1e-3
-"""Most solves for the friction's normal forces, and their final relative change."""
+"""Largest number of solves for the normal forces in the friction, and the relative
+change of these at which they end."""
 
 
 class SmallFrame(Protocol):
@@ -359,7 +360,7 @@ class PatchLaw(Law):
         return f.ravel()
 
     def stiffness(self, y: np.ndarray) -> np.ndarray:
-        """Block diagonal (3 k, 3 k) [N/m]."""
+        """-d force/dy (3 k, 3 k), block diagonal [N/m]."""
         y, normal, slide = self._parts(y)
         n = len(y)
         K, i = np.zeros((n, 3, n, 3)), np.arange(n)
@@ -418,7 +419,7 @@ def find_friction(
     dt: float,
     z: np.ndarray | None = None,
 ) -> tuple[np.ndarray, PatchLaw]:
-    """A time step with laws and contact points, and the friction of these.
+    """Solves a time step with laws and contact points whose friction is unknown.
 
     Args:
         system, laws, r: as for :func:`minimise`.
@@ -427,10 +428,10 @@ def find_friction(
         z: initial guess; R^-1 r by default.
 
     Returns:
-        z (nv + 3 p,) as minimise, and the points with the friction at z.
+        z (nv + 3 p,) of :func:`minimise`, and the points with the friction at z.
 
     Raises:
-        NoSolution: as minimise.
+        NoSolution: as for :func:`minimise`.
     """
     z, law = system.back(r) if z is None else z, patch
     for _ in range(FRICTION_TRIES):

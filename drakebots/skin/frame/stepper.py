@@ -1,4 +1,15 @@
-"""Simulates a skinned skeleton with one coupled linear solve per time step."""
+"""Simulates a skinned skeleton with one coupled linear solve per time step.
+
+    robot = load_skinned("beetle")
+    stepper = robot.stepper(5e-3)
+    state = stepper.start()
+    result = stepper.step(state, servo=robot.servo(targets))
+
+The equations of a step are those of :mod:`drakebots.skin.frame.coupled`. Servos with
+limits and contact points on links (:mod:`drakebots.skin.frame.laws`) and contacts of
+the skin (:mod:`drakebots.skin.frame.collisions`) are implicit in it, which takes
+further solves of a small system.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +63,7 @@ class CoupledResult:
         solution: solution of the coupled equations, or None.
         worst_tet: tet with the smallest det F.
         smallest_ratio: det F of that tet.
-        torques: applied torques of servos and given ones, within the limits (m,) [N m].
+        torques: applied torques (m,) [N m], those of servos included, within limits.
         patch_forces: forces of the ground on the contact points (k, 3) [N].
     """
 
@@ -120,11 +131,11 @@ class CoupledStepper(DrivenSkeleton):
     def start(
         self, q: np.ndarray | None = None, v: np.ndarray | None = None
     ) -> CoupledState:
-        """The state with the skeleton at q, v.
+        """The state with the skeleton at q and v.
 
-        By default q and v are those of the context when the stepper was made, where the
-        skin is at rest. Near that q the skin has its rest shape, moved with the links;
-        elsewhere it is in static equilibrium with its glue on the links
+        By default these are the q and v that the context had when the stepper was made;
+        there the skin is at rest. Near that q the skin has its rest shape, moved with
+        the links. Elsewhere it is in static equilibrium with its glue on the links
         (:func:`~drakebots.skin.frame.start.warm_start`). Its velocity is 0 except at
         the glue.
 

@@ -1,27 +1,29 @@
-"""Contact of the skin with links and itself, implicit, beside the small system.
+"""Implicit contact of the skin with links and itself, as a law of the small system.
 
-A pair is a vertex and what it may touch: a link, or a triangle of the skin. Along its
-normal n it parts in the time step by s = G du + L dq, and pushes with
+A pair is a vertex and what it may touch: a link, or a triangle of the skin. In a time
+step its two sides move apart along the normal n by s = G du + L dq, and push each other
+with
 
     f = max(0, k (d - s) - c s/dt) >= 0
 
-for its depth d at the start, with c only where d > 0. The rows G couple nodes that the
-skin's matrix does not, so f is solved for instead. With A the skin's matrix, i its
-condensed and c its kept dofs (:mod:`drakebots.fem.solver.base`), and one solve for each
-pair,
+where d is the depth at the start of the step, and c counts only if d > 0. The rows G
+couple nodes that the skin's matrix does not couple, so f is solved for instead of added
+to that matrix. Let A be the skin's matrix, i its condensed and c its kept dofs
+(:mod:`drakebots.fem.solver.base`), and solve once for each pair:
 
     Y = A_ii^-1 G_i',  H = G_c' - A_ci Y,  D = G_i Y
 
-a step parts the pairs by s = s_0 + P z + D f with P = H' T + [L, 0], and f acts on the
-small system by P' f. Without s, with kappa = k + c/dt, f is the one maximum over f >= 0
-of
+A step then gives s = s_0 + P z + D f, with P = H' T + [L, 0] and z, T of
+:mod:`drakebots.skin.frame.coupled`, and f acts on the small system by P' f. With s
+eliminated and kappa = k + c/dt, f is the unique maximum over f >= 0 of
 
     f' (k d/kappa - s_0 - P z) - f' (1/kappa + D) f/2
 
-which is a convex potential of y = P z, a :class:`~drakebots.skin.frame.laws.Law` that
-the small system is solved with, together with servos and feet. So pairs push and never
-pull, action is reaction, and no stiffness is too large for a time step. Friction is
-explicit, as :class:`~drakebots.fem.contact.Penalty` has it.
+The maximum is a convex potential of y = P z, and so a
+:class:`~drakebots.skin.frame.laws.Law` with which the small system is solved, together
+with servos and feet. Pairs push and never pull, action equals reaction, and no
+stiffness is too large for a time step. Friction is explicit, as in
+:class:`~drakebots.fem.contact.Penalty`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from drakebots.skin.frame.coupled import FrameSolution, ReducedSystem
 from drakebots.skin.frame.laws import Law
 
 ROUNDS = 20
-"""Most changes of the set of pushing pairs; then its problem is solved by NNLS."""
+"""Largest number of changes of the set of pushing pairs; after that, f is found by
+non-negative least squares."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,11 @@ def near_pairs(
     velocities: tuple[np.ndarray, np.ndarray],
     dt: float,
 ) -> Pairs:
-    """Those of the pairs that are near enough to touch by the end of the step.
+    """The pairs that are near enough to touch by the end of the step.
 
-    Also those that part as fast: the skin may pull a vertex back, which no pair stops
-    that is left out; in the step after it would be deep inside, and thrown out again.
+    Pairs count by their speed, also if they move apart: the skin may pull such a vertex
+    back. Without its pair nothing would stop it, and in the next step it would be deep
+    inside, and thrown out.
 
     Args:
         skin, links, normal, depth: as in :class:`Pairs`.
@@ -110,14 +114,14 @@ def near_pairs(
         normal,
         depth,
         np.full(len(hit), penalty.stiffness),
-        # Not before they touch, as the ground has it.
+        # No damping before they touch, as with the ground.
         np.where(depth > 0, penalty.damping, 0.0),
         push - along,
     )
 
 
 def joined(pairs: list[Pairs]) -> Pairs | None:
-    """All pairs in one, None without any."""
+    """All pairs as one object; None if there are none."""
     pairs = [some for some in pairs if len(some)]
     if not pairs:
         return None
@@ -144,7 +148,10 @@ class TouchLaw(Law):
     _last: dict = field(default_factory=dict, repr=False)
 
     def force(self, y: np.ndarray) -> np.ndarray:
-        """f (r,) [N]: f >= 0, and give f >= aim - y, with equality where f > 0."""
+        """The forces f (r,) [N].
+
+        They satisfy f >= 0 and give f >= aim - y, with equality where f > 0.
+        """
         key = y.tobytes()
         if self._last.get("key") != key:
             want = self.aim - y
@@ -153,7 +160,10 @@ class TouchLaw(Law):
         return self._last["force"]
 
     def _changing(self, want, pushing):
-        """By changes of the pairs that push; most steps need two or three."""
+        """f for aim - y (r,), by changing the set of pushing pairs until it fits.
+
+        Most steps need two or three changes.
+        """
         for _ in range(ROUNDS):
             f, on = np.zeros(len(want)), np.flatnonzero(pushing)
             if len(on):
@@ -179,7 +189,7 @@ class TouchLaw(Law):
         return float(f @ (self.aim - y) - f @ self.give @ f / 2)
 
     def stiffness(self, y: np.ndarray) -> np.ndarray:
-        """Of the pairs that push (r, r) [N/m]."""
+        """-d force/dy (r, r) [N/m]; 0 for pairs that do not push."""
         K = np.zeros_like(self.give)
         on = np.flatnonzero(self.force(y) > 0)
         if len(on):
@@ -189,7 +199,7 @@ class TouchLaw(Law):
 
 
 class Touching:
-    """Pairs condensed onto a small system, whose solver must not be factored again.
+    """Pairs condensed onto a small system. Its solver must not be factored again.
 
     Args:
         pairs: the pairs.
@@ -221,13 +231,18 @@ class Touching:
         return TouchLaw(self._rows, self._free - s, self._give)
 
     def again(self, z: np.ndarray, du: np.ndarray, residual: np.ndarray) -> TouchLaw:
-        """The law of z in a pass, after z and du (3 N,) with b_d - A_d du (3 N,)."""
+        """The law in a pass of refinement.
+
+        Args:
+            z, du: solution of the pass before (nv + 3 p,), (3 N,).
+            residual: b_d - A_d du (3 N,) [N].
+        """
         s = self.G @ du + self._Y.T @ residual
         s += self.L @ z[: self.L.shape[1]] - self._rows @ z
         return TouchLaw(self._rows, self._free - s, self._give)
 
     def moved(self, f: np.ndarray) -> np.ndarray:
-        """Displacements of the skin by f with its kept dofs held (3 N,) [m]."""
+        """Displacements (3 N,) [m] of the skin by f, with its kept dofs held."""
         return self._Y @ f
 
     def on_skin(self, f: np.ndarray) -> np.ndarray:
@@ -235,7 +250,7 @@ class Touching:
         return self.G.T @ f
 
     def solution(self, system: ReducedSystem, z, f) -> FrameSolution:
-        """The step of z and f, exact where the solver is."""
+        """The solution of the step for z and f, as exact as the solver is."""
         u_k = system.kept(z)
         du = system.displacement(u_k) + self.moved(f)
         glue = system.glue_forces(u_k) - self._H[: self._glue] @ f

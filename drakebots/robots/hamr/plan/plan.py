@@ -1,6 +1,10 @@
 """Plans a gait or a jump of HAMR-VI, from a problem to a result.
 
-result = plan(GaitProblem(frequency=10, surface="card"))
+    result = plan(GaitProblem(frequency=10, surface="card"))
+
+The search starts from a simulation in open loop (`warm_start`). A gait with enough
+knots is solved with half of them first. Then the program (`programs`) is solved with
+growing weights of the complementarity slack, until contact is hard.
 """
 
 from __future__ import annotations
@@ -88,7 +92,7 @@ NEAR = 1e-5
 """Largest residual of a start that counts as near the answer."""
 
 _FINE = "fine"
-"""The note of stages that start from the answer with fewer knots."""
+"""Note of the stages that start from the answer with fewer knots; see `Rung.note`."""
 
 CLOSED = 1e-6
 """Complementarity below which contact counts as hard [mm N]."""
@@ -153,8 +157,8 @@ def described(
         problem: what was planned.
         contact, solution: its program and the answer.
         timings: wall time by phase [s].
-        facts: metrics that the answer alone does not tell; they override others.
-        fed: voltages (M, 8) [V] that a gait is fed, where they are not its own.
+        facts: metrics that do not follow from the answer alone; they override others.
+        fed: voltages (M, 8) [V] with which a gait is executed, if not its own.
     """
     data, gait = _dataset(contact, solution), isinstance(problem, GaitProblem)
     if gait:
@@ -220,8 +224,11 @@ def _solve(linear_solver: str, program: Program, x: np.ndarray, *, options, **mo
 
 
 def _options(program: Program, x: np.ndarray, later: bool) -> dict:
-    """Options for a start from x; a start that is feasible already (an earlier plan,
-    a checkpoint) is kept close to."""
+    """Options for a start from x.
+
+    If the start is feasible already (an earlier plan, a checkpoint), the solver stays
+    close to it.
+    """
     near = later or max(program.residuals(x).values()) < NEAR
     return OPTIONS | (NEAR_OPTIONS if near else {})
 
@@ -239,10 +246,10 @@ def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
 def _solve_coarse(
     problem: GaitProblem, guess: Guess, solver, clock: Clock
 ) -> Solution | None:
-    """The answer with half the intervals, where an iteration costs half, by the first
-    two weights and in half of the time that is left.
+    """The answer with half the intervals, where an iteration costs half as much.
 
-    None if there are too few knots or it was not found. A jump is not solved so, as its
+    It is solved with the first two weights, in half of the time that is left. None if
+    there are too few knots, or it was not found. Jumps are not solved this way: their
     answer with half the intervals is too far away to save any time.
     """
     coarse = coarser(problem)
@@ -267,15 +274,17 @@ def _solve_coarse(
 
 
 def _stopped(solution: Solution | None) -> bool:
-    """Whether it is the last that there is time for."""
+    """Whether no time is left for anything after this solution."""
     if solution is None:
         return False
     return solution.verdict is Verdict.INTERRUPTED or is_ending()
 
 
 def _closed(stages: Sequence[PenaltyStage], lighter: bool) -> bool:
-    """Whether no heavier weight is needed; two weights are always tried, of which the
-    first may have been used before (`lighter`)."""
+    """Whether no heavier weight is needed.
+
+    Two weights are always tried; `lighter` says that one was used before these stages.
+    """
     last = stages[-1]
     return (lighter or len(stages) > 1) and last.ok and last.slack < CLOSED
 
@@ -290,9 +299,23 @@ def _solve_stages(
     rung: Rung | None = None,
     guessed=None,
 ) -> tuple[ContactImplicit, Solution]:
-    """The last weight's problem and solution; failed if contact is soft.
+    """Solves with growing weights of the slack.
 
-    Where the answer with fewer knots does not help, it starts anew, as `guessed`.
+    If the answer with fewer knots does not lead to an answer, the search starts again
+    from the warm start.
+
+    Args:
+        problem: what to plan.
+        build: builds the program with a `slack_weight`.
+        start: gives the first x of a program.
+        solver: solver with the arguments that all stages share.
+        clock: limits the wall time.
+        coarse: the answer with fewer knots, if it was solved.
+        rung: where an earlier search was when it ended, if this resumes one.
+        guessed: gives the x of the warm start.
+
+    Returns:
+        The problem with the last weight and its solution, failed if contact is soft.
     """
     weights, options, first = problem.weights.slack, _options, start
     note = _FINE if coarse is not None else "" if rung is None else rung.note

@@ -8,18 +8,17 @@ the next and v the difference quotients of q,
     + w_friction sum h psi'mu gam                       power lost in friction
     + w_loops sum |lam|^2 + w_slack sum s
 
-All but the friction term are the authors'. Without it the cheapest gaits shuffle:
-feet slide forward under little load, which a plan times to the millisecond and no
-execution repeats (docs/hamr.md). Nothing feeds back the body, so a gait must also be
-an orbit that holds by itself. Calm bodies hold better, and can be asked for: by
-bounds of the tilt, by w_rates int |rpy'|^2 dt, and by feet that pass
-`clearance` above the ground in the middle of their swings.
+All terms but the friction term are the authors'. Without it the cheapest gaits
+shuffle: feet slide forward under little load. A plan can time that to the millisecond,
+but no execution repeats it (docs/hamr.md). Nothing feeds back the body's pose, so a
+gait must also be an orbit that holds by itself. Calm bodies hold better. A problem can
+request them by bounds of the tilt, by the cost w_rates int |rpy'|^2 dt, and by a
+`clearance` of the feet above the ground in the middle of their swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
-crouching, and leaves the ground; the last knot is the apex, at which the centre of
-mass rises no more and the robot does not spin: p+ of the last interval is 0 along z
-and about yaw. The terms at the end of
-the cycle are replaced by
+crouching, and leaves the ground. The last knot is the apex, where the centre of mass
+stops rising and the robot does not spin: p+ of the last interval is 0 along z and about
+yaw. The terms at the end of the cycle are replaced by
 
     w_goal (z_N - z_1 - rise)^2 + w_level int |rpy|^2 dt + w_swing int |q_s|^2 dt
 
@@ -121,11 +120,11 @@ class GaitWeights(_Weights):
         friction: weight of the power lost in friction.
         loops: weight of the loop forces.
         rates: weight of the squared rates of roll, pitch and yaw, in time.
-        near: weight of the squared distance of all poses from those that the search
-            starts from, x and y left out: what holds, holds near it.
-        slack: weights of the complementarity slack (exact penalties): each after
-            the first starts from the last answer; those after the second are used
-            only while the slack is not at its bound.
+        near: weight of the squared distance of all poses from those at which the
+            search starts, x and y left out: near a gait that holds, gaits hold.
+        slack: weights of the complementarity slack (exact penalties), used in turn.
+            Each after the first starts from the answer before; those after the second
+            are used only while the slack is not at its bound.
     """
 
     goal: float = 10.0
@@ -172,9 +171,9 @@ class _PlanProblem(OnSurface):
         time_limit: limit of the wall time, warm start included [s].
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint file, or a plan with as many knots, to start from.
-        linear_solver: what solves IPOPT's linear systems: mumps, or structured, which
-            is faster (docs/planning.md) and needs a C compiler when drakebots is
-            installed.
+        linear_solver: solver of IPOPT's linear systems, "mumps" or "structured". The
+            latter is faster (docs/planning.md), and needs a C compiler when drakebots
+            is installed.
     """
 
     knots: int = 51
@@ -284,14 +283,14 @@ class JumpProblem(_PlanProblem):
 
 
 COARSE = 25
-"""Fewest knots of a coarser problem that still tells the steps of all feet."""
+"""Smallest number of knots of a coarser problem that still resolves all steps."""
 
 
 def coarser(problem: GaitProblem) -> GaitProblem | None:
-    """The problem with half the intervals and the same cost, or None if it has few.
+    """The problem with half the intervals and the same cost; None if they are too few.
 
-    Sums over knots stand for integrals, so their weights go with the number of
-    intervals or its inverse.
+    Sums over knots stand for integrals, so their weights are scaled by the number of
+    intervals, or its inverse.
     """
     knots = (problem.knots + 1) // 2
     if knots < COARSE:
@@ -332,9 +331,10 @@ def _base_coordinates() -> dict[str, str]:
 
 
 def swings(q: np.ndarray) -> np.ndarray:
-    """At which intervals' ends each foot is in the middle of its swing (N-1, 4).
+    """Which feet are in the middle of their swing at the end of each interval (N-1, 4).
 
-    That is for :data:`SWING` of the cycle about the knot at which it is highest.
+    A foot is so for a share :data:`SWING` of the cycle, about the knot at which it is
+    highest.
 
     Args:
         q: positions of one cycle (N, 38), in plant units; the last repeats the first.

@@ -1,14 +1,18 @@
 """Whether a gait's plan will hold under the leg controller, before it is executed.
 
-The controller of `track` (RSS 2018, eq. (22)) as linear feedback of the markers in the
-chassis frame, about the plan:
+    metrics = stability_metrics(contact, solution.parts)
+    metrics["floquet_max"]              # deviations shrink from cycle to cycle if < 1
+
+The controller of `track` (RSS 2018, eq. (22)) is written as linear feedback of the
+markers in the chassis frame, about the plan:
 
     u = u_plan + K_p (y_plan - y) + K_d d(y_plan - y)/dt,    y = x, z of every marker
 
 Its estimates are taken as true, but late. The encoders carry the late video frames up
-to the present sample, which is held for a period T_s: half a period in the mean. The
-velocity is that of the sample before, and one and a half periods late. Left out are the
-estimator's table, sampling as such, and voltages at the ends of their range.
+to the present sample, which is held for a period T_s, so positions are late by half a
+period in the mean. The velocity is that of the sample before, one and a half periods
+late. The estimator's table, sampling as such, and voltages at the ends of their range
+are left out.
 """
 
 from __future__ import annotations
@@ -79,9 +83,9 @@ def cycle_map(
 
     Args:
         contact, parts: the gait's problem and its decision variables by name.
-        kp, kd: gains as of :class:`.Tracking`; zeros for open loop.
-        fed: voltages (M, 8) [V] that it is fed, each for 1/M of the cycle; None for
-            its own.
+        kp, kd: gains as in :class:`.Tracking`; zeros for open loop.
+        fed: voltages (M, 8) [V] with which it is executed, each for 1/M of the cycle;
+            None for its own.
     """
     if fed is not None:
         middles = (np.arange(len(parts["u"])) + 0.5) / len(parts["u"])
@@ -94,17 +98,20 @@ def stability_metrics(
     parts: Mapping[str, np.ndarray],
     fed: np.ndarray | None = None,
 ) -> dict:
-    """What :class:`.CycleMap` says of a gait, about 1 s of processor time.
+    """Metrics of a gait's stability by :class:`.CycleMap`; takes about 1 s.
 
     Args:
-        contact, parts, fed: as of :func:`cycle_map`.
+        contact, parts, fed: as for :func:`cycle_map`.
 
     Returns:
-        floquet_max: largest modulus of a multiplier for deviations of
-        :data:`DEVIATION`, but for shifts in x and y and turns in yaw; floquet: the
-        largest ones, modulus and coordinate; floquet_held_max: with every foot doing
-        as planned; predicted_stride_mm: mean stride of 15 cycles from such deviations,
-        a run that differs by a whole stride being lost and standing still from then on.
+        The metrics by name:
+
+        * floquet_max: largest modulus of a multiplier for deviations of the size
+          :data:`DEVIATION`; shifts in x and y and turns in yaw do not count;
+        * floquet: modulus and coordinate of the largest multipliers;
+        * floquet_held_max: the same modulus with every foot doing as planned;
+        * predicted_stride_mm: mean stride of 15 cycles from such deviations. A run that
+          differs by a whole stride counts as lost, and stands still from then on.
     """
     unit = hamr_system().robot.scaling.length
     size = DEVIATION / unit

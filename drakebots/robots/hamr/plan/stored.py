@@ -1,16 +1,16 @@
-"""Plans of HAMR-VI that are kept as files and run as they are, not solved anew.
+"""Plans of HAMR-VI that are kept as files, and executed without solving them again.
 
     plan = stored_plan("30hz_card")
     run = track(Tracking(plan, cycles=15))
 
-A file (.npz) is a checkpoint of the plan's program with more beside the decision x:
+A file (.npz) is a checkpoint of the plan's program. It holds
 
     x            the answer, in the order of the program's variables
-    program      the program's signature (JSON), which must be the one that is built
-    problem      the fields of the GaitProblem or JumpProblem (JSON), from which the
-                 program is built again
-    feedforward  (M, 8) [V], where it is not the plan's own voltages: what an execution
-                 is fed, held in turn for 1/M of the cycle each
+    program      signature of the program (JSON); the one that is built must have it
+    problem      fields of the GaitProblem or JumpProblem (JSON), from which the program
+                 is built again
+    feedforward  voltages (M, 8) [V] of an execution, if they are not the plan's own;
+                 each is held for 1/M of the cycle
 
 Trajectories, forces and metrics follow from x by evaluating the program, so that they
 are always those of the present code.
@@ -71,7 +71,7 @@ def stored_plan(name: str | Path) -> Result:
     warm start; `stored` is the plan's name.
 
     Args:
-        name: of a plan that came with drakebots, or a file of :func:`store_plan`.
+        name: name of a plan that came with drakebots, or a file of :func:`store_plan`.
 
     Raises:
         UnknownName: for a name that is none of :func:`stored_plans`.
@@ -139,8 +139,9 @@ def open_plan(
 
 
 def store_plan(plan: Result, path: str | Path) -> Path:
-    """Writes a plan, and the voltages it is to be fed if its data has any, as a file
-    that :func:`stored_plan` reads.
+    """Writes a plan as a file that :func:`stored_plan` reads.
+
+    If its data has voltages with which it is executed, these go into the file too.
 
     Raises:
         InvalidInput: for a result that is not a plan of HAMR.
@@ -167,8 +168,10 @@ def problem_of(plan: Result) -> GaitProblem | JumpProblem:
 
 
 def stability_of(plan: Result) -> dict[str, Any]:
-    """:func:`.stability_metrics` of a gait's plan and the voltages in its data that it
-    is to be fed."""
+    """:func:`.stability_metrics` of a gait's plan.
+
+    They are for the voltages in its data with which it is executed, if there are any.
+    """
     contact, program = gait_program(problem_of(plan), np.zeros(hamr_system().nq))
     data = plan.data
     fed = data[FEEDFORWARD].values if FEEDFORWARD in data else None
