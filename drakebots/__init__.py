@@ -2,9 +2,9 @@
 
 from drakebots import hamr, plot, record
 
-result = hamr.simulate(hamr.Simulation(gait="trot", frequency=10))
-plot(result, "trot.png")
-record(result).save("trot.html")
+    result = hamr.simulate(hamr.Simulation(gait="trot", frequency=10))
+    plot(result, "trot.png")
+    record(result).save("trot.html")
 """
 
 from typing import TYPE_CHECKING

@@ -3,8 +3,8 @@
 with replacing("table.csv") as part:
     part.write_text(text)
 
-top = Fields(read_yaml(path), TOP, known=("name", "mass"))
-mass = top.number("mass", 1.0)
+    top = Fields(read_yaml(path), TOP, known=("name", "mass"))
+    mass = top.number("mass", 1.0)
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ def step(k):                                # k = 1, 2, ..., 2000
     if not state.converged:
         return failed("the step did not converge")
 
-end = run_steps(step, 2000, stage="simulate", until=2.0, progress=progress)
-print(end.verdict, end.message)
+    end = run_steps(step, 2000, stage="simulate", until=2.0, progress=progress)
+    print(end.verdict, end.message)
 """
 
 from __future__ import annotations

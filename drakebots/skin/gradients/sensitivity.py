@@ -1,7 +1,7 @@
 """Parameters of a skinned robot (modulus, wall, link lengths), and design by gradient.
 
-change = modulus(robot, 1)                       # p: E of region 1 becomes E (1 + p)
-motion.gradient(run, {"fold": (change, 1e-3)})   # a MotionGradient
+change = modulus(robot, 1)                      # p: E of region 1 becomes E (1 + p)
+motion.gradient(run, {"fold": (change, 1e-3)})  # a MotionGradient
 """
 
 from __future__ import annotations

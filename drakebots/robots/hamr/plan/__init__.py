@@ -1,7 +1,7 @@
 """Planning of HAMR-VI's gaits and jumps as contact-implicit programs.
 
-plan(GaitProblem(frequency=10, surface="card"))
-plan(JumpProblem(rise=0.012))
+    plan(GaitProblem(frequency=10, surface="card"))
+    plan(JumpProblem(rise=0.012))
 
 `programs` writes the problems as programs with voltages as inputs, `warm_start`
 makes their first guess from an open-loop simulation, and `plan` solves them with

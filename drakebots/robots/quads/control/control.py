@@ -1,7 +1,7 @@
 """Contact-implicit control of a robot through its skin.
 
-run = control(Control("monster", pushes=(Push(20.0, time=1.0),)))
-alone = control(problem, replay=run)       # its servo targets again, open loop
+    run = control(Control("monster", pushes=(Push(20.0, time=1.0),)))
+    alone = control(problem, replay=run)       # its servo targets again, open loop
 
             q, v ┌─────────────────────┐ efforts u ┌────────┐ angles ┌─────────────────┐
         ┌───────▶│ contact-implicit    │──────────▶│ servos │───────▶│ skeleton, skin, │
