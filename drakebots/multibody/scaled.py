@@ -99,7 +99,8 @@ def _copy_filters(
 ) -> None:
     """Excludes the pairs of geometries that the source excludes.
 
-    Drake cannot list a file's filter groups, but says of each pair what came of them.
+    Drake does not list the filter groups of a file, but tells of each pair whether it
+    is excluded.
     """
     filters = target.collision_filter_manager()
     for index, first in enumerate(copies):

@@ -129,7 +129,7 @@ def _unit(direction):
 
 
 @numba.njit(cache=True)
-def _span(x, f, low, cell, shape, t):
+def _span(x, f, low, cell, t):
     """Cells that a triangle's box covers: i0, i1, j0, j1."""
     out = np.empty(4, np.int64)
     for axis in range(2):
@@ -144,7 +144,7 @@ def _span(x, f, low, cell, shape, t):
 def _bins(x, f, low, cell, shape):
     count = np.zeros(shape[0] * shape[1] + 1, np.int64)
     for t in range(len(f)):
-        i0, i1, j0, j1 = _span(x, f, low, cell, shape, t)
+        i0, i1, j0, j1 = _span(x, f, low, cell, t)
         for i in range(i0, i1 + 1):
             for j in range(j0, j1 + 1):
                 count[i * shape[1] + j + 1] += 1
@@ -152,7 +152,7 @@ def _bins(x, f, low, cell, shape):
     at = start.copy()
     content = np.empty(start[-1], np.int64)
     for t in range(len(f)):
-        i0, i1, j0, j1 = _span(x, f, low, cell, shape, t)
+        i0, i1, j0, j1 = _span(x, f, low, cell, t)
         for i in range(i0, i1 + 1):
             for j in range(j0, j1 + 1):
                 k = i * shape[1] + j

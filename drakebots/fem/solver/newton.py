@@ -1,6 +1,7 @@
-"""Newton's method with a backtracking line search, and prescribed nodes.
+"""Newton's method with a backtracking line search, for skins with prescribed nodes.
 
-:func:`minimise` minimises over displacements d from x0, with some dofs prescribed,
+:func:`minimise` finds the displacements d from x0, some of them prescribed, that
+minimise
 
     Phi(d) = elastic energy(x0 + d) + d'Q d/2 - b'd
 
@@ -185,11 +186,14 @@ def minimise(
 ) -> NewtonResult:
     """Minimises Phi; see the module.
 
+    The prescribed dofs are part of the first steps. Only once a whole step has taken
+    them to their positions must the energy fall.
+
     Args:
         model: the skin.
         solver: solver of definite matrices on the model's pattern.
         x0: initial positions (N, 3) [m].
-        Q: upper values (nnz,), or None.
+        Q: upper values of Q (nnz,) [N/m], or None.
         b: constant forces (3 N,) [N].
         boundary: prescribed dofs.
         time: time of the prescribed positions [s].
@@ -236,20 +240,11 @@ def minimise(
         if step is None:
             message = "the tangent is singular: prescribe nodes or add mass"
             break
+        # Until the prescribed positions are reached they do work on the skin, so its
+        # energy may grow; it must only stay finite.
         now = merit(d) if reached else np.inf
-        slope = -(r @ step)
-        t, accepted = 1.0, False
-        for _ in range(HALVINGS):
-            trial = merit(d + t * step)
-            # Until the prescribed positions are reached they do work on the skin, so
-            # its energy may grow; it must only stay finite.
-            if np.isfinite(trial) and (
-                not reached or trial <= now + ARMIJO * t * slope + 1e-13 * abs(now)
-            ):
-                accepted = True
-                break
-            t *= 0.5
-        if not accepted:
+        t = _step_length(merit, d, step, now, -(r @ step))
+        if t is None:
             message = "no step along the search direction lowers the energy"
             break
         d = d + t * step
@@ -267,8 +262,43 @@ def minimise(
     return NewtonResult(d, converged, iterations, worst, node, tet, ratio, message)
 
 
+def _step_length(
+    merit: Callable[[np.ndarray], float],
+    d: np.ndarray,
+    step: np.ndarray,
+    now: float,
+    slope: float,
+) -> float | None:
+    """Length t of a step by backtracking (Armijo); None where none is accepted.
+
+    Args:
+        merit: function to lower; infinite where it is not allowed.
+        d, step: point, and direction of the step (3 N,) [m].
+        now, slope: merit at d, and its slope along the step. Where `now` is infinite,
+            any finite merit is accepted.
+    """
+    t = 1.0
+    for _ in range(HALVINGS):
+        trial = merit(d + t * step)
+        enough = now + ARMIJO * t * slope + 1e-13 * abs(now)
+        if np.isfinite(trial) and (np.isinf(now) or trial <= enough):
+            return t
+        t *= 0.5
+    return None
+
+
 def _direction(model, solver, x, Q, r, boundary, remaining):
-    """Newton's step with the exact or, where that fails, the projected tangent."""
+    """Newton's step (3 N,) with the exact tangent, or the projected one if that fails.
+
+    Args:
+        model, solver, Q, boundary: as for :func:`minimise`.
+        x: positions (N, 3) [m].
+        r: residual forces (3 N,) [N].
+        remaining: displacements still to go to the prescribed positions (3 N,) [m].
+
+    Returns:
+        The step; None if neither tangent gives one.
+    """
     moving = bool(np.any(remaining))
     for project in (False, True):
         _, A = force_and_tangent(model, x, project=project)

@@ -163,7 +163,7 @@ def place_actuators(
             chosen = space.best_of(combinations(range(len(space.groups)), size))
         else:
             exact = False
-            chosen = space.grown(() if best is None else best[1], size)
+            chosen = space.grown(() if best is None else best[1])
         if progress is not None:
             progress("sets of actuators", size, most)
         if best is None or chosen[0] < best[0]:
@@ -234,7 +234,7 @@ class _Space:
             best = min((self.moved(c)[0], 0.0, c) for c in tried)
         return self.moved(best[2])[0], best[2]
 
-    def grown(self, start, size) -> tuple[float, tuple[int, ...]]:
+    def grown(self, start) -> tuple[float, tuple[int, ...]]:
         """A smaller set with the best addition, then exchanges while they help."""
         everything = range(len(self.groups))
         rest = [k for k in everything if k not in start]

@@ -123,7 +123,7 @@ def find_mechanisms(lattice: Lattice) -> Mechanisms:
     for i, field in enumerate(planes.fields.toarray().T):
         if span.add(field):
             found.append(_plane(planes, i, field))
-    for part in _hanging(lattice, near, label):
+    for part in _hanging(lattice, near):
         found += [m for m in part if span.add(m.field)]
     if not span.full:
         found += _local(lattice, near, space, span)
@@ -174,7 +174,7 @@ def _plane(planes: Planes, index: int, field: np.ndarray) -> Mechanism:
     return Mechanism("plane", f"plane {plane}", text, tuple(voxels.tolist()), field)
 
 
-def _hanging(lattice: Lattice, near: np.ndarray, label: np.ndarray):
+def _hanging(lattice: Lattice, near: np.ndarray):
     """Rotations of each part that a single node attaches, smallest parts first."""
     parts = []
     looped = {tuple(pair) for square in _squares(lattice) for pair in _sides(square)}

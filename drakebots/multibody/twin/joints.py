@@ -61,9 +61,9 @@ def quaternion_rotation(quat: ca.SX) -> ca.SX:
 
 
 def without_rounding(values: np.ndarray) -> np.ndarray:
-    """Constants in which what is an integer but for rounding is exact.
+    """The constants, with those that are integers up to rounding made exact.
 
-    Exact zeros and ones drop out of the expressions.
+    Exact zeros and ones drop out of expressions.
     """
     values = np.array(values, dtype=float)
     near = np.round(values)

@@ -143,14 +143,14 @@ def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
             rounds done, rounds).
 
     Returns:
-        The best plan, of kind "hamr.plan", with the voltages that it is to be fed
-        (`feedforward`) where they are not its own. Its metrics tell of its execution
+        The best plan, of kind "hamr.plan", with the voltages with which to execute it
+        (`feedforward`) if they are not its own. Its metrics tell of its execution
         (executed_stride_mm, executed_yaw_deg, executed_slip, ...) and of every trial
-        (trials). It is refused (failed) where it cannot be executed.
+        (trials). It is refused (failed) if it cannot be executed.
     """
     robot = _Robot(problem, progress)
     refined = refine_plan(robot, problem.plan, robot.goal, problem, progress=progress)
-    return _result(problem, robot, refined)
+    return _result(robot, refined)
 
 
 class _Robot:
@@ -231,7 +231,7 @@ def _larger(plan: Result) -> tuple[np.ndarray, np.ndarray]:
     return own.voltages, own.voltages - 0.5 * BIAS + larger
 
 
-def _result(problem: Refinement, robot: _Robot, refined: Refined) -> Result:
+def _result(robot: _Robot, refined: Refined) -> Result:
     """The best plan, and what was found on the way to it."""
     best, end = refined.best, refined.end
     run = best.run.metrics

@@ -1,8 +1,8 @@
-"""A skeleton with servos on contact points, the base of the steppers of skinned robots.
+"""A skeleton with servos and contact points: what steppers of skinned robots share.
 
 :class:`DrivenSkeleton` holds the plant in a context, the actuated joints, their limits
-and the contact points of the links; :class:`Drive` is their effect in one time step and
-solves the small system of a full or reduced skin with it.
+and the contact points of the links. :class:`Drive` has the torques and contacts of one
+time step, and solves the small system of a full or reduced skin with them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Drive:
         ground: PatchLaw | None = None,
         touch: Law | None = None,
     ) -> tuple[np.ndarray, PatchLaw | None]:
-        """z of the small system, and the contact points with their friction.
+        """Solves the small system: z, and the contact points with their friction.
 
         Args:
             system: small system of the step.
@@ -104,7 +104,7 @@ class Drive:
         return minimise(system, laws, r, z), ground
 
     def applied(self, B: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Torques of servos and given ones together, within the limits (m,) [N m]."""
+        """Applied torques (m,) [N m], those of servos included, within the limits."""
         return self.torques if self.servo is None else self.servo.force(B.T @ dq)
 
 

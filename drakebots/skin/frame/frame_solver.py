@@ -2,19 +2,19 @@
 
 A solver in float32 gives an approximate small system R~ of
 :mod:`drakebots.skin.frame.coupled` and approximate sweeps. Their solution is corrected
-by its residual in the equations of the whole step, in double: with dq and du so far, z
-= [dq, u_p] and du_c = J dq + gap, each pass does
+by its residual in the equations of the whole step, which is computed in double. With
+dq and du so far, z = [dq, u_p] and du_c = J dq + gap, each pass does
 
     rho = b_d - A_d du,  (state, g) = reduce(rho)
     r = R~ z + [b_r - A_r dq + J' g_c, g_p] + load
     z+ = the minimum of z' R~ z/2 - r' z + sum psi(P dq)
     du+ = du + expand(state, T (z+ - z))
 
-load are torques and contact forces; servos with limits and contact points psi are
-solved again in every pass, on the small system, and so is contact of the skin
+where load are torques and contact forces. Servos with limits and contact points, psi,
+are solved again in every pass, on the small system. So is contact of the skin
 (:mod:`drakebots.skin.frame.touch`), whose forces add to rho. With exact factors one
-pass solves the step. With those in float32 an error shrinks by 1e-3 to 1e-5 per pass,
-by 1e-2 in stiff skins; the last change times the last rate of shrinking estimates the
+pass solves the step. With factors in float32 an error shrinks by 1e-3 to 1e-5 per pass,
+by 1e-2 in stiff skins. The last change times the last rate of shrinking estimates the
 remaining error.
 """
 
@@ -40,16 +40,16 @@ from drakebots.skin.frame.laws import PatchLaw
 from drakebots.skin.frame.touch import Pairs, Touching
 
 TOLERANCE = 1e-10
-"""Of du relative to its largest entry, of dq relative to the largest of both."""
+"""Largest error of du over its largest entry, and of dq over that of both."""
 
 PASSES = 6
-"""Most passes of a refinement; a step that needs more is solved in double."""
+"""Largest number of passes; a step that needs more is solved in double precision."""
 
 SINGLE_FROM = 2000
 """Number of nodes of a skin from which single precision is faster."""
 
 SLOW_FRAMES = 20
-"""Steps in double precision after one whose refinement failed."""
+"""Number of steps in double precision after one whose refinement failed."""
 
 EXACT, REFINED = "one linear solve", "one linear solve, refined"
 
@@ -61,7 +61,7 @@ class Refined:
     Attributes:
         solution: solution of the whole step; the glue's forces are those of the glue's
             rows, lambda = (A_d du - b_d - G' f)_c.
-        ground: contact points with their friction, None without.
+        ground: contact points with their friction; None if there are none.
         passes: number of passes.
         left: estimated relative error of dq and du.
     """
@@ -145,7 +145,13 @@ def _share(part, whole):
 
 @dataclass(frozen=True)
 class SolvedFrame:
-    """Solution of a step, ground forces on contact points (k, 3) [N], and a note."""
+    """A solved step.
+
+    Attributes:
+        solution: its solution.
+        feet: forces of the ground on the contact points (k, 3) [N].
+        note: how it was solved, EXACT or REFINED.
+    """
 
     solution: FrameSolution
     feet: np.ndarray
@@ -157,9 +163,10 @@ class FrameSolver:
 
     Args:
         model, glue, contacts: as for :func:`~drakebots.skin.frame.coupled.skin_solver`.
-        precision: "double"; "single": factors in float32 and solutions refined to
-            1e-10, in double where that fails and for the next SLOW_FRAMES steps;
-            "auto": single from SINGLE_FROM nodes on. Without PARDISO always double.
+        precision: "double"; "single", factors in float32 and solutions refined to
+            1e-10; or "auto", single from SINGLE_FROM nodes on. Where a refinement
+            fails, this step and the next SLOW_FRAMES are solved in double. Without
+            PARDISO it is always double.
         options: options of :func:`~drakebots.fem.solver.sparse.make_solver`.
 
     Attributes:
@@ -196,7 +203,7 @@ class FrameSolver:
 
         Args:
             frame, drive, forces: as for :func:`refined`.
-            pairs: what of the skin may touch links and itself.
+            pairs: pairs of the skin with links and itself that may touch.
 
         Raises:
             NoSolution: when it has no solution in double precision either.

@@ -127,9 +127,10 @@ def glue_stiffness(model: FemModel, glue: Glue, J: np.ndarray) -> np.ndarray:
 def rest_tangent(model: FemModel) -> np.ndarray:
     """Values of the tangent A of a free skin at rest, made definite [N/m].
 
-    A is singular, which PARDISO refuses, so that springs tie every node to the world.
+    A is singular, which PARDISO refuses, so weak springs tie every node to the world.
     At 1e-7 of the diagonal they add 4 % to the torque of a knee, and with the many
-    nodes of P2 tets 45 % to that of a shoulder; at 1e-11 they add 4e-6 to a knee's.
+    nodes of P2 tets 45 % to that of a shoulder. At 1e-11, used here, they add 4e-6 to
+    the torque of a knee.
     """
     values, diagonal = force_and_tangent(model, model.rest)[1], model.pattern.diagonal
     values[diagonal] += 1e-11 * values[diagonal].mean()
@@ -139,8 +140,8 @@ def rest_tangent(model: FemModel) -> np.ndarray:
 def glue_midside(glue: Glue, space: Space) -> Glue:
     """Adds the mid-edge nodes of P2 tets between two vertices on one link.
 
-    Free nodes would bulge between glued vertices. Their points are the middles of the
-    edges.
+    Without this the free nodes would bulge between glued vertices. The points of the
+    added nodes are the middles of the edges.
     """
     row = np.full(len(space.nodes), -1)
     row[glue.vertices] = np.arange(len(glue))

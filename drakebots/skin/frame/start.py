@@ -1,8 +1,8 @@
 """The initial shape of the skin when the skeleton starts away from its rest pose.
 
-The skeleton goes from its rest pose to q in small moves. In each the skin moves with
-the nearest links and is then brought to static equilibrium under its weight, with its
-glue on the links.
+The skeleton goes from its rest pose to q in small moves. In each of them the skin first
+moves with the nearest links. Then its static equilibrium under its weight is found,
+with its glue on the links (:func:`warm_start`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MOVE = 0.15
 """Largest change of a coordinate in one move [rad, m]."""
 
 NEAR = 0.02
-"""Deformation of the glue, relative to the skin's size, that needs no equilibrium."""
+"""Deformation of the glue, relative to the skin's size, up to which the skin moves as a
+rigid body, without an equilibrium."""
 
 
 def rigid_fit(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +155,7 @@ def _change(plant, rest, q):
 
 
 def _path(plant, rest, q, moves):
-    """Positions from rest to q, floating bases at q from the first on."""
+    """Positions after each move from rest to q; floating bases reach q in the first."""
     base = _floating(plant)
     out = []
     for k in range(1, moves + 1):

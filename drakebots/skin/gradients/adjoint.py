@@ -165,7 +165,7 @@ class MotionCost:
     """C = dt sum_steps [ sum_j a_j tau_j^2 + sum_j e_j (q_d - q+)_j^2 ].
 
     Attributes:
-        torque: weights a (m,) [1/(N m)^2 s]; zeros by default.
+        torque: weights a (m,) [1/((N m)^2 s)]; zeros by default.
         tracking: weights e (m,) [1/(rad^2 s)]; zeros by default.
     """
 

@@ -40,7 +40,7 @@ class Points:
         return len(self.weights)
 
     def chosen(self, at: np.ndarray, factor: np.ndarray = 1.0) -> Points:
-        """Some of the points, with weights multiplied by a factor."""
+        """The points at some rows (or a mask), with weights multiplied by a factor."""
         return Points(
             self.nodes[at], self.gradients[at], self.weights[at] * factor, self.row[at]
         )

@@ -42,7 +42,9 @@ SHARES = (0.5, 0.3, 0.2)
 def random_targets(
     rest: np.ndarray, amplitude: np.ndarray | float, seed: int, rise: float = 0.15
 ) -> Targets:
-    """Sums of sines with random phases and frequencies of 0.5 to 2 Hz for each joint.
+    """Targets that are sums of sines with random phases, for each joint.
+
+    The frequencies are random too, 0.5 to 2 Hz.
 
     Args:
         rest: mean positions (m,) [rad].
@@ -70,7 +72,7 @@ def walk_targets(
     lift: float = 0.3,
     rise: float = 0.2,
 ) -> Targets:
-    """A slow walk in joint space of four legs FL, FR, RL, RR of three pitch joints.
+    """Targets of a slow walk of four legs FL, FR, RL, RR with three pitch joints each.
 
     Each leg swings for a quarter of the period, one at a time: FL, RL, FR, RR.
 
@@ -154,7 +156,11 @@ def training_run(
 
 
 def converged(result):
-    """The result of a step; NoSolution when it failed."""
+    """The result of a step that converged.
+
+    Raises:
+        NoSolution: if it did not.
+    """
     if not result.converged:
         raise NoSolution(result.message)
     return result
@@ -163,7 +169,7 @@ def converged(result):
 def run_all(
     step: Callable[[int], None], count: int, stage: str, progress: Progress | None
 ) -> None:
-    """Calls step(1) .. step(count) as :func:`drakebots.core.run.run_steps`.
+    """Calls step(1) .. step(count) by :func:`drakebots.core.run.run_steps`.
 
     Raises:
         NoSolution: when a step raises it.
@@ -250,11 +256,11 @@ def measure_reduced(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> tuple[dict, dict]:
-    """Simulates full and reduced skin in turns on the same motion.
+    """Simulates the full and the reduced skin on the same motion, to compare them.
 
     Both follow the same servo targets from the same start on the same ground. Their
-    steps are timed in turns, in processor time, so that other load of the machine
-    affects both alike; the first five are not counted in the times.
+    steps are taken and timed in turns, in processor time, so that other load of the
+    machine affects both alike. The first five steps do not count in the times.
 
     Args:
         robot: robot with the full skin.
@@ -263,17 +269,22 @@ def measure_reduced(
         steps: number of time steps.
         dt: time step [s].
         contact: ground under the feet; friction 0.8 by default.
-        skin_forces: forces on all nodes (N, 3) [N] at a time [s], or None; of contacts
-            that the skin was not trained on.
+        skin_forces: function of the time [s] that returns forces on all nodes (N, 3)
+            [N], or None; for instance of contacts that the skin was not trained on.
         threads: number of threads of the full skin's solver.
         progress: called after each step.
 
     Returns:
-        Figures: `torque_error`, |tau_r - tau|/|tau| in the norm over all joints and
-        steps (rms); `worst_joint_error`, the same of the worst joint; `speedup`,
-        `full_ms` and `reduced_ms` of a step; `position_error_m`, the largest of any
-        node at the end; `joint_error_rad`. And arrays: time (n,), torque and
-        reduced_torque (n, m).
+        Figures, by name:
+
+        * torque_error: |tau_r - tau|/|tau|, with norms over all joints and steps;
+        * worst_joint_error: the same for the worst joint alone;
+        * speedup, full_ms, reduced_ms, slowest_reduced_ms: times of a step;
+        * position_error_m, joint_error_rad: largest errors of a node and a joint at
+          the end;
+        * modes, quadrature_points, mass_points: sizes of the reduced skin.
+
+        And arrays: time (n,), torque and reduced_torque (n, m).
 
     Raises:
         NoSolution: when a step fails.

@@ -111,8 +111,8 @@ class LinearFeedback:
         at = np.arange(self._depth + 1)
         return np.maximum(1 - np.abs(at - min(late, self._depth)), 0.0)
 
-    def shifted(self, k: int, start, q1, size: int) -> np.ndarray:
-        """The past at the interval's end, from dq0 (nq, ...) and dq1 (nq, ...)."""
+    def shifted(self, k: int, start: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The past at the end of interval k, from dq0 (nq, ...) and dq1 (nq, ...)."""
         if not self.past:
             return np.zeros((0, q1.shape[1]))
         now = self._ends[k][0] @ start + self._ends[k][1] @ q1

@@ -218,7 +218,7 @@ class CycleMap:
         _, slope = rows({**ends, "u": parts["u"][k], "lam": lam, **forces})
         q1, after = self._moved(k, ends, slope)
         start = np.eye(system.nq, q1.shape[1])
-        S = np.vstack([q1, after, self._feedback.shifted(k, start, q1, size)])
+        S = np.vstack([q1, after, self._feedback.shifted(k, start, q1)])
 
         eta = {"psi": parts["psi"][k], "eta": np.zeros(4 * nc), "s": 0.0}
         value, c = contact({**ends, **forces, **eta}, np.array([self.problem.friction]))

@@ -76,7 +76,7 @@ def choose_gait(problem: LocomotionProblem, standing: Standing) -> str:
     return "crawl" if legs >= 4 and sideways and not given else "alternating"
 
 
-def phases_of(problem: LocomotionProblem, standing: Standing, gait: str) -> np.ndarray:
+def phases_of(standing: Standing, gait: str) -> np.ndarray:
     """Share of the cycle at which every foot lifts (num_feet,).
 
     Raises:
@@ -112,7 +112,7 @@ def footfalls(problem: LocomotionProblem, standing: Standing) -> dict[str, float
         check_value(f"phase of {name}", phase, finite())
     if problem.kind != "walk" or problem.phases is not None:
         return dict(problem.phases or {})
-    phases = phases_of(problem, standing, "alternating")
+    phases = phases_of(standing, "alternating")
     return dict(zip(names, phases.tolist()))
 
 
@@ -172,7 +172,7 @@ def _flight(K: int) -> tuple[int, int]:
 def _spans(problem, standing: Standing, gait: str, rounds: int):
     """(foot, first, last interval) of every swing."""
     K, nc = problem.knots - 1, standing.system.num_feet
-    phases = phases_of(problem, standing, gait)
+    phases = phases_of(standing, gait)
     if problem.phases is not None:
         names = [foot.name for foot in standing.system.robot.model.feet]
         given = footfalls(problem, standing)

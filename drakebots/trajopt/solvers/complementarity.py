@@ -111,7 +111,7 @@ class ComplementarityDetails:
     """The details in `result.get_solver_details()`.
 
     Attributes:
-        status: what the solve came to, in one line; names the worst rows of a failure.
+        status: outcome of the solve, in one line; names the worst rows of a failure.
         stages: the programs that were solved, in their order.
         residuals: the five largest violations of rows and bounds, by name.
         pairs: for every pair, in the order of the program, 0 where its first side is
@@ -222,7 +222,7 @@ class _Search:
             for i, (weight, most) in enumerate(rungs)
         ]
         products = self.program.values(x0)[self.pairs[:, 2]]
-        # The guess is no answer, as its slacks are not zero.
+        # Slacks > 0, so that the guess does not count as an answer.
         slacks = np.maximum(products, max(1e-2, 2 * self.tolerance))
         target = self._slackened(0.0, 0.0)
         return self._solve(stages, np.append(x0, slacks), target)
@@ -322,7 +322,7 @@ class _Search:
         return raw if raw.success and found.stages[-1].feasible else None
 
     def details(self, raw: Raw) -> ComplementarityDetails:
-        """What the search came to."""
+        """The details of the result."""
         base, g = self.program, self.program.values(raw.x)
         x_excess = np.maximum(base.x_lower - raw.x, raw.x - base.x_upper)
         excess = np.append(np.maximum(base.lower - g, g - base.upper), x_excess)

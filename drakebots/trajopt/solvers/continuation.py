@@ -9,7 +9,7 @@ continuation have the same variables and lead to the problem:
 
 Every iterate that satisfies the problem is a candidate for the answer, so that a
 last stage that fails falls back on an earlier one. :func:`multi_start` repeats a
-continuation from several starting points, in parallel where that is wanted.
+continuation from several starting points, in parallel if requested.
 """
 
 from __future__ import annotations

@@ -194,8 +194,8 @@ def solve(
             largest number of iterations (0 if that is unknown, as with SNOPT).
         checkpoint: file that keeps the best iterate while the solver runs. Where it
             cannot be written, that is a warning.
-        keep: what else it is to hold, by name, beside `seconds`: how long the solver
-            had run.
+        keep: what else the checkpoint holds, by name, in addition to `seconds`, how
+            long the solver had run.
         multipliers: multipliers of an earlier solution, for "exact" only.
         tolerance: largest violation of a row or bound (scaled) of a success.
 

@@ -269,7 +269,7 @@ def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
         "patch_force": (("time", "patch", "axis"), "N"),
     }
     data = {name: (d, values[name], {"units": u}) for name, (d, u) in dims.items()}
-    com = _whole_com(robot, plant, q, poses, plan, n)
+    com = _whole_com(plant, q, poses, plan, n)
     data["com"] = (("time", "axis"), com, {"units": "m"})
     coords = {
         "time": ("time", plan.time.values[:n], {"units": "s"}),
@@ -296,7 +296,7 @@ def _link_poses(plant, q: np.ndarray, links: list[str]) -> list[list[RigidTransf
     return out
 
 
-def _whole_com(robot, plant, q, poses, plan: xr.Dataset, n: int) -> np.ndarray:
+def _whole_com(plant, q, poses, plan: xr.Dataset, n: int) -> np.ndarray:
     """COM of the skeleton with the plan's skin on its links (n, 3) [m]."""
     context = plant.CreateDefaultContext()
     own = plant.CalcTotalMass(context)
