@@ -37,7 +37,7 @@ _TIP = 0.6
 """Where the end of a head or a tail begins, from the feet to the tip."""
 
 _UPS = ("z", "y", "-z", "-y", "x", "-x")
-"""Axes that may point up; of equally good ones the first is taken."""
+"""Axes that may point up; of equally good ones, the first is taken."""
 
 _LIFT = 2.0
 """What it costs that feet hang in the air, by their height over the surface's: as much

@@ -172,7 +172,7 @@ def _coordinates(robot: Robot, times: np.ndarray) -> dict:
 
 
 def _sliding_followers(robot: Robot) -> list[bool]:
-    """Of every coupler, whether its follower slides, so that its slip is a length."""
+    """Whether the follower of each coupler slides, so that its slip is a length."""
     pairs = (coupled_joints(robot.plant, x) for x in robot.closure.couplers)
     return [follower.type_name() == "prismatic" for follower, _ in pairs]
 

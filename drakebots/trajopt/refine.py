@@ -1,16 +1,19 @@
 """Plan, execute, learn, plan again: the loop that refines a periodic plan on its robot.
 
+    refined = refine_plan(robot, plan, goal=0.01)
+    refined.best.plan
+
 A plan through contact may be a true orbit and yet not hold: nothing feeds back the
-body, and what a robot settles to is another orbit. That one attracts, so a plan made
-from it is near one that holds. The loop does, round by round,
+body's pose, and the robot settles to another orbit. That orbit attracts, so a plan that
+is made from it is close to one that holds. Each round of the loop does
 
     executed = execute(plan)
     a few times:  executed = execute(plan with a corrected feed-forward)
-    asked    = asked * goal / executed          how far the planner is asked to go
-    plan     = plan again from that execution
+    asked    = asked * goal / executed          advance that the planner is asked for
+    plan     = a new plan, from that execution
 
-until what is executed stops growing; the best plan is kept. What differs from robot to
-robot is a :class:`Refinable`.
+The loop ends when executions stop improving, and keeps the best plan. A
+:class:`Refinable` has all that differs from robot to robot.
 """
 
 from __future__ import annotations
@@ -24,12 +27,12 @@ from drakebots.core.run import Progress, RunEnd, Stop, Verdict, run_steps
 from drakebots.results import Result
 
 MAX_ASKED = 1.3
-"""Largest stride asked of the planner, as a multiple of the goal."""
+"""Largest advance that the planner is asked for, as a multiple of the goal."""
 
 _INTERRUPTED = "interrupted; the best is kept"
 
 _STEP = 1.1
-"""Largest factor between what is asked in one round and in the next."""
+"""Largest factor by which the advance asked for changes from round to round."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,14 @@ class Trial:
     """A plan and its execution.
 
     Attributes:
-        plan: what was executed.
+        plan: the plan.
         run: its execution.
-        asked: the advance that the planner was asked for [m].
-        reached: the executed advance a cycle [m].
-        score: what the loop makes grow: 1 for an execution without fault that
-            reaches the goal; -inf for one that failed.
-        round: how many times was planned again before.
-        learned: how many times the feed-forward was corrected since.
+        asked: advance per cycle that the planner was asked for [m].
+        reached: executed advance per cycle [m].
+        score: quality of the execution, which the loop raises: 1 if it reaches the goal
+            without fault, -inf if it failed.
+        round: number of new plans before this one.
+        learned: number of corrections of the feed-forward since it was planned.
     """
 
     plan: Result
@@ -57,36 +60,39 @@ class Trial:
 
 
 class Refinable(Protocol):
-    """What the loop needs of a robot."""
+    """A robot whose plans can be refined: what the loop calls."""
 
     def execute(self, plan: Result) -> Result:
         """The execution of a plan."""
 
     def reached(self, run: Result) -> float:
-        """The executed advance a cycle [m]."""
+        """The executed advance per cycle [m]."""
 
     def score(self, run: Result) -> float:
-        """How good an execution is; 1 reaches the goal without fault."""
+        """Quality of an execution; 1 if it reaches the goal without fault."""
 
     def learn(self, trials: Sequence[Trial]) -> Result | None:
-        """The plan with a feed-forward corrected by its executions since it was
-        planned; None for nothing to correct."""
+        """The plan with a corrected feed-forward; None if there is nothing to correct.
+
+        Args:
+            trials: executions of the plan so far, the first without a correction.
+        """
 
     def plan_again(self, trial: Trial, asked: float) -> Result:
-        """A plan from what was executed, for an advance of `asked` a cycle [m]."""
+        """A new plan from an execution, for an advance of `asked` per cycle [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefineOptions:
-    """How long the loop goes on.
+    """When the loop ends.
 
     Attributes:
-        rounds: number of times that is planned again at most.
-        trials: number of executions at most, of one plan, between which its
-            feed-forward is corrected.
+        rounds: largest number of new plans.
+        trials: largest number of executions of one plan; between them its feed-forward
+            is corrected.
         enough: score that ends the loop.
-        growth: growth of the score that counts.
-        patience: rounds in a row without growth that end the loop.
+        growth: smallest growth of the score that counts.
+        patience: number of rounds in a row without growth that ends the loop.
         time_limit: limit of the wall time, checked between rounds [s].
 
     Raises:
@@ -115,12 +121,12 @@ class RefineOptions:
 
 @dataclass(frozen=True)
 class Refined:
-    """What the loop came to.
+    """The outcome of the loop.
 
     Attributes:
-        trials: every execution, in order; the first is the given plan's.
+        trials: every execution, in order; the first is that of the given plan.
         end: how the loop ended.
-        notes: what was planned again without success, one line each.
+        notes: new plans that failed, one line each.
     """
 
     trials: Sequence[Trial]
@@ -151,13 +157,13 @@ def refine_plan(
     Args:
         robot: executes, learns and plans.
         plan: plan to start from.
-        goal: the advance a cycle that executions are to make [m].
-        options: how long to go on.
+        goal: desired advance per cycle of executions [m].
+        options: when the loop ends.
         progress: called as progress("refine", rounds done, rounds).
 
     Returns:
-        The trials. Where not even the given plan could be executed, its own failed
-        execution is the only one.
+        The trials. If not even the given plan could be executed, its failed execution
+        is the only one.
     """
     loop = _Loop(robot, plan, goal, options)
     end = run_steps(
@@ -172,7 +178,7 @@ def refine_plan(
 
 
 class _Loop:
-    """The state of the loop between two rounds."""
+    """The state of the loop between two rounds; arguments as of :func:`refine_plan`."""
 
     def __init__(self, robot: Refinable, plan: Result, goal: float, options):
         self._robot, self._plan, self._goal = robot, plan, goal
@@ -196,10 +202,10 @@ class _Loop:
         return self._try_out() or self._judge(before)
 
     def _planned_again(self) -> Result:
-        """A plan from the best execution of the last plan.
+        """A new plan, from the best execution of the last plan.
 
-        The last one, though an earlier may be better: from that the same plan would
-        come again. After a failure less is asked.
+        Executions of earlier plans may be better, but would lead to the same plan once
+        more. After a failure the planner is asked for a smaller change.
         """
         last = [trial for trial in self.trials if trial.round == self.trials[-1].round]
         start = best_of(last)
@@ -210,7 +216,7 @@ class _Loop:
         return self._robot.plan_again(start, self._asked)
 
     def _try_out(self) -> Stop | None:
-        """Executes the plan, and again with what was learned from that."""
+        """Executes the plan, then again with feed-forwards learned from executions."""
         plan: Result | None = self._plan
         number = self.trials[-1].round + 1 if self.trials else 0
         for learned in range(self._options.trials):

@@ -197,7 +197,7 @@ class Step(Terrain):
         return n, ca.vertcat(n[2], 0, -n[0]), ca.SX(np.array([0, 1.0, 0]))
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Those of the box with sharp edges, whatever its rounding."""
+        """Heights of the box with sharp edges; its rounding does not count."""
         return np.where((x >= self.start) & (x <= self.end), self.height, 0.0)
 
     def scaled(self, length_unit: float) -> Step:

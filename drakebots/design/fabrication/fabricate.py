@@ -30,7 +30,7 @@ _CHANNELS = 32
 
 @dataclass(frozen=True)
 class Fabrication:
-    """What was made.
+    """Pieces, moulds and files for the fabrication of a design.
 
     Attributes:
         pieces: pieces of skin, by name.

@@ -321,7 +321,7 @@ def _towards_middle(v, weight, org, twin, leaving, x, size, moved):
 
 @njit(cache=True)
 def _along_ring(v, weight, org, twin, marked, leaving, x, moved):
-    """The same for a vertex between two marked edges, along these."""
+    """As the function above, for a vertex between two marked edges; along them."""
     mid = np.zeros(3)
     total = 0.0
     g = leaving[v]

@@ -303,7 +303,7 @@ def fold_velocity(design: Design) -> np.ndarray:
 
 
 class _Body(NamedTuple):
-    """What the torques of a walk depend on, of a design.
+    """The numbers of a design that determine the torques of its walk.
 
     Attributes:
         quad: the skeleton.
@@ -480,7 +480,7 @@ def rms(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Improved:
-    """What became of a design.
+    """The outcome of :func:`improve`.
 
     Attributes:
         verdict, message: success if a changed design was planned and replayed, and

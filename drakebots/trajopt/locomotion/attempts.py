@@ -63,7 +63,7 @@ Solve = Callable[..., Solution]
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one way of solving came to.
+    """The outcome of one way of solving.
 
     Attributes:
         implicit: the contact-implicit problem of the whole motion.
@@ -107,7 +107,7 @@ def by_gait(
 
 
 def gait_attempt(gait: Gait, standing: Standing, solution: Solution) -> Attempt:
-    """What a solution of a gait's program comes to."""
+    """The attempt that a solution of a gait's program is."""
     implicit, whole = whole_motion(gait, standing, solution)
     stage = PenaltyStage(
         0.0,

@@ -195,7 +195,7 @@ class MotionProgram:
         return group, (slice(None), labels.index(label))
 
     def plan(self, result: MathematicalProgramResult) -> Result:
-        """What a solver's answer comes to as a plan, judged as every plan is.
+        """The plan that a solver's answer gives, judged like every plan.
 
         Costs and constraints that were added are not among its residuals.
         """

@@ -180,7 +180,7 @@ def _goes_on(attempts: list[Attempt], clock: Clock) -> bool:
 
 
 def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:
-    """What to do where the motors cannot hold the robot as it stands; "" if they can.
+    """Advice for motors too weak to hold the standing robot; "" if they can hold it.
 
     All feet share its weight.
     """

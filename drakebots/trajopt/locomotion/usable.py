@@ -47,7 +47,7 @@ def faults(
     parts: Mapping[str, np.ndarray],
     slip: float,
 ) -> Iterator[str]:
-    """What makes a plan useless to a robot, a line each.
+    """Faults that make a plan useless to a robot, one line each.
 
     Args:
         problem: the motion.

@@ -214,7 +214,7 @@ def _on_grid(model: MotionModel, m: int, shape):
 
 
 def _best_of_any(model: MotionModel, m: int, desired):
-    """As `_best`, for a model that is a black box."""
+    """The result of `_best` for any motion model, from its predictions alone."""
     low, high = np.array([model.domain.q1, model.domain.q2]).T
     target, heading, weight = desired[:2], desired[2], desired[3]
 

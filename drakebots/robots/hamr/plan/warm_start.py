@@ -1,4 +1,8 @@
-"""First guesses of HAMR's programs, from simulated open-loop gaits or executed runs."""
+"""First guesses of HAMR's programs, from simulated open-loop gaits or executed runs.
+
+guess = first_gait(problem)
+x0 = packed(program, guess)
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,14 @@ from drakebots.trajopt.contact_implicit import on_knots
 from drakebots.trajopt.program import Program
 
 _CYCLES = 3
-"""Cycles simulated after the ramp, of which the last one is taken."""
+"""Number of cycles simulated after the ramp; the last one is the guess."""
 
 _STEPS = 500
-"""Steps of the simulation in a cycle, of 0.1 to 1 ms: enough for a first guess."""
+"""Number of time steps of the simulation per cycle, each 0.1 to 1 ms long: enough for a
+first guess."""
 
 _SETTLED = 5
-"""Cycles at the end of a run among which the most nearly periodic one is taken."""
+"""Number of cycles at the end of a run; the most nearly periodic one is the guess."""
 
 _SLACK = 1e-2
 """Complementarity slack of the guess [mm N]."""
@@ -54,7 +59,7 @@ class Guess:
 
 
 def first_gait(problem: GaitProblem) -> Guess:
-    """The guess of a gait: of the problem's run, or else of its open-loop gait.
+    """The guess of a gait, from the problem's run or else from its open-loop gait.
 
     Raises:
         InvalidInput: for a run of another frequency or with no whole cycle, and when
@@ -74,12 +79,12 @@ def first_gait(problem: GaitProblem) -> Guess:
 def executed_gait(problem: GaitProblem) -> Guess:
     """A settled cycle of the problem's run, made periodic and straight.
 
-    Of the last cycles, the one whose end is nearest to its start: a limit cycle, or
-    what the run comes closest to. Its voltages are those that drove the robot, with
-    the controller's corrections.
+    It is the one of the last cycles whose end is nearest to its start: a limit cycle,
+    or the closest that the run comes to one. Its voltages are those that drove the
+    robot, with the controller's corrections.
 
     Raises:
-        InvalidInput, FileProblem: as :func:`first_gait`.
+        InvalidInput, FileProblem: as for :func:`first_gait`.
     """
     run = problem.from_run
     run = run if isinstance(run, Result) else load_result(run)
@@ -106,8 +111,10 @@ def executed_gait(problem: GaitProblem) -> Guess:
 
 
 def _gap(cycle: Reference) -> float:
-    """How far a cycle is from periodic: rms of its joints' and base's gaps [mm, rad],
-    x, y and yaw left out."""
+    """How far a cycle is from periodic: rms of the gap between its ends [mm, rad].
+
+    The base's x, y and yaw are left out.
+    """
     gap = (cycle.q[-1] - cycle.q[0]) / hamr_system().robot.position_units()
     return float(np.sqrt(np.mean(np.square(np.delete(gap, (0, 1, 3))))))
 
@@ -191,7 +198,7 @@ def _resampled(reference: Reference, knots: int) -> Guess:
 def _straightened(guess: Guess) -> Guess:
     """The guess made periodic and straight ahead, starting at x = y = 0.
 
-    The gap between the cycle's ends, but for x, is spread over the cycle.
+    The gap between the cycle's ends, except that in x, is spread over the cycle.
     """
     share = (guess.time / guess.time[-1])[:, None]
     drift = guess.q[-1] - guess.q[0]

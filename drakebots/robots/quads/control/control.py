@@ -97,7 +97,9 @@ HAND = 0.03
 
 @dataclass(frozen=True)
 class Built:
-    """What runs share that differ in what happens (:data:`EVENTS`); see :func:`build`.
+    """A robot and its controller, for runs with different :data:`EVENTS`.
+
+    It is made by :func:`build`.
 
     Attributes:
         problem: what it was built for.
