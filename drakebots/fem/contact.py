@@ -322,6 +322,7 @@ class SurfaceContact:
         return self._contacts(x, other, self.points[hit], found[hit], weights[hit])
 
     def _contacts(self, x, other, points, triangles, weights):
+        """The contacts of points with their nearest triangles, where they touch."""
         a, b, c = (other[self.triangles[triangles, k]] for k in range(3))
         normal = np.cross(b - a, c - a)
         area = np.linalg.norm(normal, axis=1, keepdims=True)

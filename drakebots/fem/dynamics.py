@@ -202,6 +202,7 @@ class ImplicitEuler:
         return forces
 
     def _linear(self, state, total):
+        """The linear step, as a result of Newton's method with one or two solves."""
         x, end = state.positions, None
         for project in (False, True):
             # Walls about to buckle make the exact tangent (nearly) indefinite; a step

@@ -275,6 +275,7 @@ def build_robot(
 
 
 def _add_scaled(model, plant, scene_graph, scaling, close_loops) -> None:
+    """Adds a model to a plant in other units, by way of a plant in SI."""
     # A second diagram owns the original in SI while it is copied.
     original_builder = DiagramBuilder()
     original, geometry = AddMultibodyPlant(

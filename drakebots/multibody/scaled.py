@@ -132,12 +132,21 @@ _SLIDES = {"prismatic": [True], "planar": [True, True, False]}
 
 
 class _Copier:
+    """Copies the parts of a plant to another one, in its units.
+
+    Args:
+        source: finalized plant in SI.
+        target: plant to add to.
+        unit: units of the target.
+    """
+
     def __init__(self, source: MultibodyPlant, target: MultibodyPlant, unit: Scaling):
         self.source, self.target, self.unit = source, target, unit
         self.body = {source.world_body().index(): target.world_body()}
         self.joint: dict = {}
 
     def bodies(self) -> None:
+        """Adds the bodies with their inertias."""
         source, target, unit = self.source, self.target, self.unit
         for i in range(1, source.num_bodies()):
             body = source.get_body(BodyIndex(i))
@@ -177,6 +186,7 @@ class _Copier:
         )
 
     def joints(self) -> None:
+        """Adds the joints; poses of free bodies become defaults."""
         for index in self.source.GetJointIndices():
             joint = self.source.get_joint(index)
             if joint.is_ephemeral() and "floating" in joint.type_name():
@@ -190,6 +200,7 @@ class _Copier:
             self.joint[index] = self._joint(joint)
 
     def _joint(self, joint):
+        """The copy of one joint."""
         unit, name, kind = self.unit, joint.name(), joint.type_name()
         if kind != "weld" and kind not in _JOINTS:
             raise InvalidInput(
@@ -218,12 +229,14 @@ class _Copier:
         return copy
 
     def force_elements(self) -> None:
+        """Adds springs, dampers and bushings."""
         for i in range(self.source.num_force_elements()):
             element = self.source.get_force_element(ForceElementIndex(i))
             if not isinstance(element, UniformGravityFieldElement):
                 self.target.AddForceElement(self._force_element(element))
 
     def _force_element(self, element):
+        """The copy of a spring, damper or bushing."""
         unit = self.unit
         stiffness, damping = unit.of(mass=1, time=-2), unit.of(mass=1, time=-1)
         if isinstance(element, RevoluteSpring):
@@ -264,6 +277,7 @@ class _Copier:
         )
 
     def actuators(self) -> None:
+        """Adds the actuators with limits, rotor inertias and gear ratios."""
         unit = self.unit
         for index in self.source.GetJointActuatorIndices():
             actuator = self.source.get_joint_actuator(index)

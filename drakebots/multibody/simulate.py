@@ -149,6 +149,7 @@ def trajectory_dataset(
 
 
 def _coordinates(robot: Robot, times: np.ndarray) -> dict:
+    """The coordinates of :func:`trajectory_dataset`, with the units of q and v."""
     plant = robot.plant
     lengths_q, lengths_v = robot.length_positions()
     coordinates = {

@@ -163,6 +163,10 @@ def _bins(x, f, low, cell, shape):
 
 @numba.njit(cache=True)
 def _hits(q, x, f, low, cell, shape, start, content):
+    """Whether the ray from each point q (n, 3) along +z hits a triangle.
+
+    The triangles of each cell are `content`, from `start` on; see `_span`.
+    """
     out = np.zeros(len(q), np.bool_)
     for n in range(len(q)):
         px, py, pz = q[n]

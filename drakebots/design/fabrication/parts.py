@@ -214,6 +214,8 @@ def write_step(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pat
 
 
 def _step_shape(cq, link: Link, build: Build):
+    """The printed part of a link as a solid of CadQuery [mm]: boxes minus holes."""
+
     def box(solid, size, p_GV):
         p = 1e3 * (solid.p_BG + solid.R_BG @ p_GV)
         x, z = solid.R_BG[:, 0], solid.R_BG[:, 2]

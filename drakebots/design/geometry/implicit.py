@@ -240,6 +240,7 @@ def mirrored(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 @njit(cache=True)
 def _cone(row, x, y, z):
+    """Signed distance of a point from a rounded cone: ends, then the two radii."""
     # Quilez, "Rounded cone - exact".
     bx, by, bz = row[3] - row[0], row[4] - row[1], row[5] - row[2]
     ra, rb = row[6], row[7]

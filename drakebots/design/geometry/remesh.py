@@ -168,6 +168,7 @@ def _sweep(mesh, grid, points, axes, by_valence):
 
 
 def _insert_rings(mesh, rings, h):
+    """Cuts the mesh along rings, whose edges are then marked."""
     if not rings:
         return
     # Marching cubes leaves tiny triangles; one with three corners on a plane would

@@ -399,6 +399,10 @@ def _pierces(p, q, a, b, c):
 
 @njit(cache=True)
 def _crossings(keys, owner, x, f, low, high):
+    """Pairs of triangles that cross (n, 2), at most 1,000, among those of one cell.
+
+    Triangles `owner` with equal `keys` share a cell; `low` and `high` are their boxes.
+    """
     found = np.empty((1000, 2), np.int64)
     n = 0
     begin = 0

@@ -165,6 +165,11 @@ class PardisoSolver(SparseSolver):
         return x
 
     def _call(self, phase, b, x):
+        """Calls PARDISO for a phase, with right-hand sides b and solutions x.
+
+        Raises:
+            NoSolution: for an error that it returns.
+        """
         columns = 1 if b is None or b.ndim == 1 else b.shape[1]
         error = ctypes.c_int32(0)
         before = 0

@@ -133,6 +133,8 @@ class _Gimbal:
 
 
 class _Writer:
+    """Writes the parts of a robot as one MJCF document."""
+
     def __init__(self, robot: Robot, parts: list[Part], time_step: float):
         self.robot, self.parts, self.time_step = robot, parts, time_step
         self.by_body = {int(part.body.index()): part for part in parts}
@@ -205,6 +207,7 @@ class _Writer:
     # --- the document -------------------------------------------------------
 
     def document(self, ground: float | None) -> ET.Element:
+        """The whole document, with ground of this friction, or None for no ground."""
         robot, root = self.robot, ET.Element("mujoco", model=self.robot.model.name)
         SubElement(root, "compiler", angle="radian", autolimits="true")
         gravity = robot.plant.gravity_field().gravity_vector()
@@ -414,6 +417,7 @@ class _Writer:
         return self.by_body[int(find_body(self.robot.plant, body).index())]
 
     def _loops(self) -> None:
+        """Adds a `connect` for each loop, unless the weld of a bushing closes it."""
         balls = self.robot.model.balls(self.robot.plant)
         for number, (loop, p_AP, p_BQ) in enumerate(balls):
             a, b = self._part(loop.body_A), self._part(loop.body_B)

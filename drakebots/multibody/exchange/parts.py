@@ -197,6 +197,11 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
 
 
 def _steps(joint, springs, armature: float) -> list[Step]:
+    """The steps of a joint.
+
+    Raises:
+        InvalidInput: for a type of joint that has none.
+    """
     kind, name = joint.type_name(), joint.name()
     if kind in ("revolute", "prismatic"):
         slides = kind == "prismatic"
@@ -276,6 +281,7 @@ def spring_dampers(robot: Robot) -> list[LinearSpringDamper]:
 
 
 def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
+    """Adds to the parts their shapes, visual and collision, with distinct names."""
     inspector, taken = robot.scene_graph.model_inspector(), set()
     meshes: dict[str, str] = {}
     for part in parts.values():

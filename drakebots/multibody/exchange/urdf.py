@@ -83,6 +83,8 @@ def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
 
 
 class _Writer:
+    """Writes the parts of a robot as one URDF document."""
+
     def __init__(self, robot: Robot, parts: list[Part], path: Path):
         self.robot, self.parts, self.path = robot, parts, path
         self.by_body = {int(part.body.index()): part for part in parts}
@@ -209,6 +211,7 @@ class _Writer:
             self._form(link, form, X_LB @ form.X_BG)
 
     def _form(self, link: ET.Element, form: Form, X_LG: RigidTransform) -> None:
+        """Adds a visual or a collision to a link."""
         kind, size = sizes(form.shape)
         role = "collision" if form.rgba is None else "visual"
         element = SubElement(link, role, name=form.name)
@@ -294,6 +297,7 @@ class _Writer:
             )
 
     def _transmissions(self) -> None:
+        """Adds the actuators as transmissions, with Drake's rotors and gains."""
         plant = self.robot.plant
         for index in plant.GetJointActuatorIndices():
             actuator = plant.get_joint_actuator(index)

@@ -180,6 +180,7 @@ class TimeStepper:
         return gap[near], L
 
     def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
+        """Solves the complementarity problem of a step: gam, beta and zeta."""
         nc, nl, h = len(terms.phi), len(terms.limit), self.h
         if nc + nl == 0:
             return np.zeros(0), np.zeros(0), np.zeros(0)

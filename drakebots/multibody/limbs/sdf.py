@@ -200,6 +200,7 @@ def write_limbs(
 
 
 def _directives(robot: Path, robot_name: str, sdf: Path, limbs, name: str) -> str:
+    """The text of the directives that weld limbs to a robot."""
     tips = {limb.tip for limb in limbs}
     lines = ["# Written by drakebots: a robot and its soft limbs. SI.", "directives:"]
     for model, path in ((robot_name, robot), (name, sdf)):

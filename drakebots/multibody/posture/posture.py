@@ -91,6 +91,15 @@ def _as_posture(
     *,
     reaches: Sequence[float | None] = (),
 ) -> Posture:
+    """The posture of joint positions, on the ground, with its faults.
+
+    Args:
+        stance: the robot; it is posed.
+        positions: positions of all joints [rad, m].
+        source: where they come from.
+        found: answer of the search that they are part of.
+        reaches: reach of each leg, by :func:`leg_reaches`.
+    """
     stance.place(stance.start(positions) if found is None else found.x, positions)
     stance.lower_to_ground()
     residuals = _residuals(stance)

@@ -98,6 +98,7 @@ def leg_reaches(stance: Stance) -> list[float | None]:
 
 
 def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
+    """The reach of one leg [m]; None if its length hardly changes."""
     joints = [j for j in leg.joints if stance.upper[j] > stance.lower[j]]
     if not joints:
         return None
@@ -157,6 +158,7 @@ class _Rows:
         return self._heavy()
 
     def _heavy(self) -> np.ndarray:
+        """The heavy rows of the placed robot."""
         s = self.stance
         if not s.stands:
             return s.loop_rows() / s.size
@@ -169,6 +171,7 @@ class _Rows:
         return self._light(x)
 
     def _light(self, x: np.ndarray) -> np.ndarray:
+        """The light rows at x, which is placed already."""
         s = self.stance
         away, count = x - self.start, s.base_coordinates
         if not s.stands:

@@ -222,6 +222,11 @@ class TwinKinematics:
 
 
 def _walk(plant: MultibodyPlant) -> list[Link]:
+    """The links of a plant, inboard bodies first.
+
+    Raises:
+        InvalidInput: for joints that close loops.
+    """
     joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
     placed, links = {0}, []
     while joints:

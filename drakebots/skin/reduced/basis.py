@@ -231,6 +231,7 @@ def blended_columns(
 
 @njit(cache=True)
 def _blend(points, links, shares, turn, shift, out):
+    """Compiled part of :func:`blended`; writes out."""
     for n in range(len(points)):
         out[n] = 0.0
         for k in range(links.shape[1]):
@@ -245,6 +246,7 @@ def _blend(points, links, shares, turn, shift, out):
 
 @njit(cache=True, fastmath=True)
 def _columns(points, links, shares, turn, shift, spin, drift, modes, x, J):
+    """Compiled part of :func:`blended_columns`; writes x and J."""
     nv, r = spin.shape[2], modes.shape[2]
     y, A = np.empty(3), np.empty((3, 3))
     for n in range(len(points)):

@@ -182,6 +182,7 @@ class StepPoint:
         )  # fmt: skip
 
     def _contact(self, q1, z, num_lam: int):
+        """W, dW/dy, dW/dz, and the magnitudes of W and z that count as zero."""
         s, nc, tol = self.stepper, self.stepper.num_contacts, self.stepper.tolerance
         if not nc:
             none = np.zeros(0)

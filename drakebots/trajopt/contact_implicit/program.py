@@ -166,6 +166,7 @@ class ContactImplicitBuilder(ProgramBuilder):
             self._slack_cost()
 
     def _declare_variables(self) -> None:
+        """Adds the variables of the module, with their bounds and scales."""
         p, s = self.problem, self.system
         K, scales, feet, along = self.intervals, p.scales, self._feet, self._along
         plant, bounds = s.robot.plant, p.position_bounds
@@ -209,6 +210,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         return rows.indices
 
     def _add_dynamics(self) -> None:
+        """Adds rows of the dynamics, from the start to the wrap or the end."""
         p, s, K = self.problem, self.system, self.intervals
         momentum, loop_names = p.scales.momentum, s.robot.closure.row_names
         # Row k of `dynamics` is the momentum balance at knot k + 1.
@@ -251,6 +253,7 @@ class ContactImplicitBuilder(ProgramBuilder):
             self.add_term(at_start, v0, {"momentum": wrap}, signs=signs)
 
     def _add_contact(self) -> None:
+        """Adds rows of hard contact for all intervals."""
         p, s, K = self.problem, self.system, self.intervals
         products, scales = ("distance*normal", "cone*psi", "slip*friction"), p.scales
         add, feet = self.add_rows, self._feet

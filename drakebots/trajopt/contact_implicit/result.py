@@ -154,6 +154,7 @@ def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
 
 
 def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
+    """Residuals of the mechanics and the loops, for :func:`audit_parts`."""
     system = problem.system
     block = interval_block(system, problem.integrator)
     lam = parts.get("lam", np.zeros((len(parts["h"]), 0)))

@@ -116,6 +116,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
             self._rows["loops"].upper[-1] = np.inf
 
     def _add_contact(self) -> None:
+        """Rows and bounds of the scheduled contacts; see the module."""
         p, s, schedule = self.problem, self.system, self.schedule
         free = ~schedule.loaded
         along = np.repeat(free, 4, axis=1)

@@ -208,6 +208,7 @@ class VariationalStepper:
         return 0 if self._contact is None else self.system.num_feet
 
     def _result(self, problem, at, iterations: int) -> StepResult:
+        """The solved interval, with the multipliers of all feet."""
         nc, p1 = self.num_contacts, at.after
         feet = self.system.num_feet
         z = at.z if nc else np.zeros(6 * feet)

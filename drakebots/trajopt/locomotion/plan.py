@@ -283,6 +283,7 @@ def locomotion_data(
 
 
 def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
+    """Metrics of a plan, in SI, and what the audit finds."""
     implicit, solution, gait = attempt.implicit, attempt.solution, attempt.gait
     unit = standing.scaling
     feet = data.foot.values.tolist()

@@ -183,6 +183,7 @@ def _gradient(program: Program, x: ca.MX, threads: int):
 
 
 def _hessian(program: Program, x, lam_f, lam_g, threads):
+    """Upper triangle of the Lagrangian's Hessian, scaled variables and rows."""
     n = program.num_variables
     pattern, parts = _Pattern((n, n)), []
     weight = lam_g / ca.DM(program.row_scale)

@@ -193,6 +193,11 @@ def _settings(solver: str, program: Program, options, time_limit) -> dict[str, A
 
 
 def _snopt(lowered: Lowered, values, settings, watch: _Watch, folder: Path):
+    """Runs SNOPT, with a larger workspace where it asks for one.
+
+    Returns:
+        x in solver units or None, status, whether it succeeded, and the log.
+    """
     own = settings.pop("Print file", None)
     for attempt in range(4):
         path = Path(own) if own else folder / f"snopt_{attempt}.txt"
@@ -219,6 +224,7 @@ def _snopt(lowered: Lowered, values, settings, watch: _Watch, folder: Path):
 
 
 def _ipopt(lowered: Lowered, values, settings, watch: _Watch, folder: Path):
+    """Runs Drake's IPOPT; returns as :func:`_snopt`."""
     path = Path(settings.pop("output_file", folder / "ipopt.txt"))
     chosen = SolverOptions()
     settings = {"file_print_level": 5, **settings, "output_file": str(path)}

@@ -317,6 +317,8 @@ def lower(program: Program, *, scaled: bool = False) -> Lowered:
 
 
 class _Lowering:
+    """Builds the MathematicalProgram of :func:`lower`."""
+
     def __init__(self, program: Program, scaled: bool):
         self.program, self.prog = program, MathematicalProgram()
         names = [g.label(i) for g in program.variables.values() for i in g.indices.flat]
@@ -363,6 +365,7 @@ class _Lowering:
 
     # ---------------------------------------------------------------- rows
     def _rows(self) -> None:
+        """Adds a binding for each group of rows at each knot."""
         p = self.program
         owner = np.repeat(
             np.arange(sum(g.count for g in p.rows.values())),
@@ -382,6 +385,13 @@ class _Lowering:
                 unit += 1
 
     def _add_rows(self, group: Group, knot: int, contributions: list) -> None:
+        """Adds one group of rows at one knot as a binding.
+
+        Args:
+            group, knot: the rows.
+            contributions: (term, number of the use, use, its rows that belong here) of
+                all uses that add to these rows.
+        """
         low, high = (b[knot] / group.scale for b in (group.lower, group.upper))
         name = _name(group, knot)
         if not contributions:
@@ -431,6 +441,7 @@ class _Lowering:
 
     # --------------------------------------------------------------- costs
     def _costs(self) -> None:
+        """Adds one cost for each use of a block."""
         for number, term in enumerate(self.program.costs):
             what, m = term.block.name, term.block.num_rows
             for k, use in enumerate(self._uses(term)):

@@ -70,6 +70,11 @@ class ReadBack:
         self.program = self._read()
 
     def _read(self) -> Program:
+        """The program of all bindings.
+
+        Raises:
+            InvalidInput: for a binding or a variable that has no place in a program.
+        """
         prog = self.prog
         for variable in self.variables:
             if variable.get_type() != Variable.Type.CONTINUOUS:

@@ -139,6 +139,7 @@ def to_casadi(expressions: Iterable[Expression], symbols: Mapping[int, ca.SX]) -
 
 
 def _translated(item, symbols: Mapping[int, ca.SX]) -> ca.SX:
+    """An expression, formula, variable or number in CasADi."""
     if isinstance(item, Variable):
         if item.get_id() not in symbols:
             raise InvalidInput(

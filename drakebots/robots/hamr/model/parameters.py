@@ -108,6 +108,7 @@ class HamrParameters(Parameters):
             ) from error
 
     def _joints(self) -> Iterable[JointRow]:
+        """The rows of the table of joints, in SI."""
         # The units of the springs depend on the joint's type.
         unit = self.raw["joints"]["unit"]
         for name, row in self.raw["joints"]["value"].items():

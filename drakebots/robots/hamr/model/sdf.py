@@ -93,6 +93,7 @@ def hamr_sdf(
 
 
 def _add_links(model: ET.Element, table: HamrParameters, visuals) -> None:
+    """Adds the links of the table with their inertias and shapes."""
     foot_link, p_LF = table.foot
     for name, p in link_positions(table).items():
         mass, com, inertia = table.links[name]
@@ -238,6 +239,13 @@ def hamr_variant(
 
 
 def _with_twists(text: str, table: HamrParameters, stiffness: float) -> str:
+    """The SDF with a twist joint about x in each leg, by a small link between.
+
+    Args:
+        text: the SDF.
+        table: HAMR's parameters.
+        stiffness: stiffness of the twist [N m/rad].
+    """
     root = ET.fromstring(text.encode())
     tree, p_ML = root.find("model"), link_positions(table)
     leg_joint = next(row for row in table.joints if row.name == "qfb3")

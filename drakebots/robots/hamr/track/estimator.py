@@ -174,6 +174,7 @@ class LegEstimator(LeafSystem):
         declare_held_output(self, "velocity", _LEGS, _LEGS)
 
     def _update(self, context, state):
+        """The next state: estimated legs, velocities, and past displacements."""
         rows = context.get_discrete_state_vector().value().reshape(-1, _LEGS)
         seen = self.EvalVectorInput(context, 0).value()
         frame_time = self.EvalVectorInput(context, 1).value()[0]

@@ -375,6 +375,7 @@ class _Log:
         )
 
     def _dataset(self) -> xr.Dataset:
+        """The dataset of all rows; see the class for its variables."""
         stepper, plant, feet = self.stepper, self.stepper.plant, self.planner.feet
         n = len(self.times)
         data = {

@@ -325,6 +325,7 @@ class MotionInput:
             )
 
     def _check_ground(self) -> None:
+        """Raises InvalidInput if a foot in contact is off the ground or slides."""
         for j, foot in enumerate(self.footfall.feet):
             for start, stop in self.footfall.bars(foot):
                 p = self.feet[start:stop, j]

@@ -11,7 +11,8 @@ sole        n [-T_y, T_x] - b F_z <= 0 in the sole's frame for every edge: the C
             loaded soles have their mean in the hull of these, and vice versa.
 clearance   height of every corner of every sole, >= 0 for a foot in the air
 friction    mu F_z - sqrt(|F_xy|^2 + eps^2) >= 0
-            (|F|^2 - |T_xy|^2/nu_b^2 - T_z^2/nu_t^2) / m g >= 0, eq. (8)
+            (|F|^2 - |T_xy|^2/nu_b^2 - T_z^2/nu_t^2) / m g >= 0, eq. (8), with the
+            sole's radius for both nu_b and nu_t
 flat        sum_j w_j |n_j(q) - z|^2, E_O
 """
 
@@ -337,6 +338,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         self._objective()
 
     def _variables_of_knots(self) -> None:
+        """Adds q, v, a, p, c, F, T and tau, within the limits of the robot."""
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
         speed = quad.speed_limits
@@ -363,6 +365,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         )
 
     def _motion(self) -> None:
+        """Rows of v and a by central differences, across the ends of a cycle too."""
         p, n, K, h = self.p, self.quad.nv, self.K, self.p.step
         equal = {"lower": 0.0, "upper": 0.0}
         names = self.quad.coordinates
@@ -398,6 +401,7 @@ class _SpaceTimeBuilder(KnotBuilder):
             )
 
     def _knot_rows(self) -> None:
+        """Rows of the dynamics and the kinematics."""
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
         equal = {"lower": 0.0, "upper": 0.0}
@@ -418,6 +422,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         self.add_kinematics(inertia)
 
     def _contact_rows(self) -> None:
+        """Rows of COP, friction and clearance, eqs. (5), (8) and (4)."""
         p, quad, K = self.p, self.quad, self.K
         size = float(np.mean([s.radius for s in quad.soles]))
         # Eq. (5), sole by sole.
@@ -452,6 +457,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
 
     def _objective(self) -> None:
+        """The cost, eq. (3), and small terms that determine what it leaves free."""
         p, w, frames = self.p, self.p.weights, self.frame_weights
         self.add_squares("tau", "tau", w.torque / p.mass**2 * frames)
         self.add_squares("S", "a", w.smooth * w.smooth_step**4 * frames)
@@ -464,6 +470,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         self.add_squares("T_contact", "T", light / radius**2)
 
     def _follow(self) -> None:
+        """E_F, the joints with a reference, and the small cost of the posture."""
         p, w, frames = self.p, self.p.weights, self.frame_weights
         K, n = self.K, self.quad.nv
         weight, target = np.zeros((K, n)), np.zeros((K, n))

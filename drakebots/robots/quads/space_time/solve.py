@@ -379,6 +379,7 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
 
 
 def _plan_result(plan: SpaceTimePlan) -> Result:
+    """The result of a plan, with its metrics and the errors between the knots."""
     problem, solution = plan.problem, plan.solution
     data = _plan_dataset(plan)
     program, parts = solution.program, solution.parts

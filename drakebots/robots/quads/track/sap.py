@@ -256,6 +256,7 @@ def _instance(plant):
 
 
 def _dataset(problem, robot, skeleton, rows) -> xr.Dataset:
+    """The rows of a run as a labelled dataset, with its COM."""
     plan, plant = problem.plan.data, skeleton.plant
     values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     q = values["position"]
