@@ -180,6 +180,7 @@ def load(
         poses=named.poses,
         closed=settled.positions,
         couplers=settled.couplers,
+        uncoupled=reading.uncoupled,
         candidates=candidates,
         files=hashes,
         options=_recorded(given),

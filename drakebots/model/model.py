@@ -74,6 +74,7 @@ class Model:
         candidates: what could be feet, best first; empty where feet are given by the
             file or the YAML beside it.
         couplers: joints that follow others, from the file; its text holds them in SAP.
+        uncoupled: included files whose joints follow others in SAP only.
         options: what :func:`load` was given besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
@@ -95,6 +96,7 @@ class Model:
     closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     couplers: tuple[Coupler, ...] = ()
+    uncoupled: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 

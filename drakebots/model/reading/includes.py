@@ -56,6 +56,30 @@ def check_includes(
             pending.append((inner, (*chain, inner)))
 
 
+def included_mimics(
+    path: Path, packages: Mapping[str, str | Path] | None = None
+) -> tuple[str, ...]:
+    """The names of included URDFs and SDFs in which joints follow others.
+
+    Drake reads these files itself, and couples their joints in simulations.
+
+    Args:
+        path: an SDF or dmd.yaml that :func:`check_includes` has passed.
+        packages: as there.
+    """
+    start = path.resolve()
+    found, pending = {}, [start]
+    while pending:
+        file = pending.pop()
+        for inner in _included(file, start, packages):
+            if inner in found:
+                continue
+            tag = {".urdf": "<mimic", ".sdf": "<drake:mimic"}.get(inner.suffix.lower())
+            found[inner] = tag is not None and tag in read_text(inner)
+            pending.append(inner)
+    return tuple(file.name for file, follows in found.items() if follows)
+
+
 def _included(
     file: Path, start: Path, packages: Mapping[str, str | Path] | None
 ) -> Iterator[Path]:

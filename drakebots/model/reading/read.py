@@ -15,7 +15,7 @@ from drakebots.model.loops import Loop
 from drakebots.model.reading import mjcf
 from drakebots.model.reading.file_loops import file_couplers
 from drakebots.model.reading.findings import Findings
-from drakebots.model.reading.includes import check_includes
+from drakebots.model.reading.includes import check_includes, included_mimics
 from drakebots.model.reading.limits import check_model_file
 from drakebots.model.reading.packages import Packages
 from drakebots.model.reading.sdf import make_sdf_absolute, repair_sdf
@@ -37,6 +37,7 @@ class Reading:
         loops: closed by the file, not by the text.
         poses: joint positions that the file names, by joint [rad, m].
         couplers: joints that follow others, which Drake couples in SAP by the text.
+        uncoupled: included files of whose joints that is not known.
     """
 
     text: str | None = field(default=None, repr=False)
@@ -47,6 +48,7 @@ class Reading:
     loops: tuple[Loop, ...] = ()
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     couplers: tuple[Coupler, ...] = ()
+    uncoupled: tuple[str, ...] = ()
 
 
 def read_model_file(
@@ -97,6 +99,11 @@ def read_model_file(
             if folder := next(places.folders(name), None):
                 places.used[name] = folder
         reading = Reading()
+    if ending not in ("xml", "mjcf"):
+        reading = replace(reading, uncoupled=included_mimics(path, packages))
+    for name in reading.uncoupled:
+        line = "a <mimic> of an included file acts in simulations, not in plans"
+        findings.note(line, name)
     findings.check(path, strict=strict)
     return replace(reading, notes=findings.notes, packages=places.used)
 

@@ -42,7 +42,8 @@ class ContactSystem:
         input_names: names of the inputs; None for those of the actuators.
 
     Raises:
-        InvalidInput: for a base of another kind.
+        InvalidInput: for a base of another kind, or a model that includes files whose
+            joints follow others.
     """
 
     robot: Robot
@@ -56,6 +57,13 @@ class ContactSystem:
             raise InvalidInput(
                 "planning needs velocities that are the rates of the positions; build "
                 "the robot with base 'euler' or 'fixed'"
+            )
+        model = self.robot.model
+        if model.uncoupled:
+            raise InvalidInput(
+                f"{model.name}: joints of {model.uncoupled[0]}, which it includes, "
+                "follow others (<mimic>); plans and control know that of a file that "
+                "is loaded itself only"
             )
 
     @cached_property

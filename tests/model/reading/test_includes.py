@@ -2,10 +2,13 @@
 
 import pytest
 
-from drakebots.core.errors import ModelProblem
+from drakebots import build_robot
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model import load
 from drakebots.model.reading.includes import MAX_INCLUDED, check_includes
 from drakebots.model.reading.limits import MAX_BODIES
+from drakebots.trajopt.contact_implicit import ContactSystem
+from tests.helpers.coupled_robots import knees_follow
 from tests.helpers.model_files import assert_problem, write
 
 
@@ -99,3 +102,18 @@ def test_a_large_model_by_way_of_directives(tmp_path):
     with pytest.raises(ModelProblem) as caught:
         load(write(tmp_path, text, "m.dmd.yaml"))
     assert_problem(caught, inner, "more than 2000 links")
+
+
+def test_mimics_of_included_files_are_named(tmp_path):
+    """Drake couples them; programs, which do not know them, refuse the model."""
+    knees_follow(tmp_path, -2.0)
+    text = "directives:\n- add_model: {name: r, file: 'package://robots/knees.urdf'}\n"
+    write(tmp_path, "<package><name>robots</name></package>", "package.xml")
+    model = load(write(tmp_path, text, "m.dmd.yaml"))
+    assert model.uncoupled == ("knees.urdf",) and not model.couplers
+    assert model.summary.constraints == 4
+    assert any("not in plans: knees.urdf" in note for note in model.notes)
+    robot = build_robot(model, base="euler", time_step=0)
+    with pytest.raises(InvalidInput, match=r"knees\.urdf, which it includes, follow"):
+        ContactSystem(robot)
+    assert load(tmp_path / "knees.urdf").uncoupled == ()
