@@ -84,6 +84,15 @@ def test_the_jacobian_and_the_twin(model, scaling):
     np.testing.assert_array_equal(ours[1], C)
 
 
+def test_motions_of_the_joints_that_lead(model):
+    """v = T v_l keeps all rows, C T = 0, with T = 1 for the joint that leads."""
+    robot = build_robot(model, time_step=0, base="fixed", scaling=ODD)
+    T = robot.closure.leading()
+    C = robot.closure.jacobian(robot.plant.CreateDefaultContext())
+    assert T.shape == (4, 1) and T[0, 0] == 1
+    np.testing.assert_allclose(C @ T, 0, atol=1e-14)
+
+
 def test_the_default_positions_follow(model):
     """Offsets move the joints that follow; a note names them."""
     robot = build_robot(model, time_step=0, base="fixed")

@@ -9,6 +9,7 @@ from drakebots import build_robot, load
 from drakebots.multibody import find_posture
 from drakebots.robots.legged.mpc import Trot, Way
 from drakebots.trajopt import Slope, Step
+from tests.helpers.coupled_robots import knees_follow
 
 
 def standing(name):
@@ -104,6 +105,19 @@ def test_legs_without_a_sideways_joint_keep_their_loops_closed():
     for t in np.linspace(0, 0.5, 41)[:-1:4]:  # of the table
         robot.plant.SetPositions(context, asked.sample(np.array([t]), q0)[0][0])
         assert np.abs(robot.closure.evaluate(context)[0]).max() < 1e-6
+
+
+@pytest.mark.parametrize("terrain", [None, Step(0.3, 0.5, 0.03)])
+def test_joints_that_follow_others_do_so(tmp_path, terrain):
+    """Also where a leg of two motors cannot put its foot where the clock has it, and
+    where the ground rises."""
+    robot, context, q0 = standing(knees_follow(tmp_path, -1.0))
+    asked = way(robot, q0, speed=0.2, gait=Trot(), terrain=terrain)
+    q, _ = asked.sample(np.linspace(0, 2, 41), q0)
+    assert np.ptp(q[:, 6:], axis=0).max() > 0.05
+    for one in q:
+        robot.plant.SetPositions(context, one)
+        assert robot.closure.slips(context).max() < 1e-12
 
 
 def test_heading_goes_on_from_the_robots_turn(cheetah):
