@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.model.actuators import effort_limits
 from drakebots.model.couplers import Coupler
 from drakebots.model.find import model_stem
@@ -127,7 +127,10 @@ def _repaired(
         loops = repair_sdf(root, places, findings)
     findings.check(path)
     efforts = effort_limits(root) if ending == "urdf" else {}
-    couplers = file_couplers(root)
+    try:
+        couplers = file_couplers(root)
+    except InvalidInput as error:
+        raise ModelProblem(path, str(error)) from error
     if free_base:
         remove(root, fixed_to_world(root))
     # Drake reads any file as UTF-8, whatever it declares.

@@ -193,6 +193,8 @@ def test_numbers_of_a_mimic(read):
     for wrong in ("fast", "nan", "inf"):
         with pytest.raises(ModelProblem, match="multiplier"):
             read(text.format(wrong))
+    with pytest.raises(ModelProblem, match=r"joint k: gear .*1e\+300"):
+        read(text.format("1e300"))
 
 
 def test_transmissions(read):
