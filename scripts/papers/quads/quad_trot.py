@@ -64,7 +64,9 @@ def trot(setting: Setting) -> Outcome:
                 f"space-time {stage['space_time']}, {stage['frames_reached']} steps "
                 f"({stage['frames_message']}), COP rows dropped in "
                 f"{stage['frames_cop_dropped']}, difference {stage['difference']:.3g}",
-                "the first has the skin as mass on the links" if k == 1 else "",
+                "the first has the skin as mass and stiffness at rest"
+                if k == 1
+                else "",
             )
         )
     if bare is not None:
