@@ -2,6 +2,7 @@
 
 python scripts/papers/quads/quad_reduced.py  # trains on beetle; half an hour
 python scripts/papers/quads/quad_reduced.py --skin x.npz          # one trained before
+python scripts/papers/quads/quad_reduced.py --base-modes 10 --loop 0  # coarser, no loop
 python scripts/papers/quads/quad_reduced.py --quick  # the small leg, no loop
 
 The skin is trained on random motions of all joints and tested on a walk that is not
@@ -142,6 +143,19 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument(
         "--loop", type=float, default=1.5, help="duration of the loops [s], 0 for none"
     )
+    defaults = ReducedOptions()
+    parser.add_argument(
+        "--base-modes",
+        type=int,
+        default=defaults.base_modes,
+        help="largest number of modes of the trunk (default %(default)s)",
+    )
+    parser.add_argument(
+        "--points",
+        type=int,
+        default=defaults.points,
+        help="largest number of quadrature points of each limb (default %(default)s)",
+    )
     parser.add_argument("-o", "--output", type=Path, help="file of the figure")
     parser.add_argument(
         "--quick", action="store_true", help="take the small leg, without loops"
@@ -157,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     else:
         skin = train_on_random_motion(
             robot,
-            ReducedOptions(),
+            ReducedOptions(base_modes=args.base_modes, points=args.points),
             amplitude=AMPLITUDE if walks else 0.4,
             steps=40 if args.quick else 200,
             seeds=(2,) if args.quick else (2, 3),
