@@ -34,12 +34,14 @@ class Equilibrium:
             weight, or weight times size.
         weakest: name of the velocity whose row that is: a joint as its file names it,
             "FL_knee", or a direction of the base, "body_vz".
+        left: what nothing holds, of every velocity (nv,) in the same units.
     """
 
     torques: np.ndarray
     loads: np.ndarray
     residual: float
     weakest: str
+    left: np.ndarray
 
 
 def equilibrium(stance: Stance) -> Equilibrium:
@@ -76,6 +78,7 @@ def equilibrium(stance: Stance) -> Equilibrium:
         loads=y[nu : nu + nf] * weight,
         residual=float(left.max(initial=0.0)),
         weakest=names[left.argmax()] if len(left) else "",
+        left=left,
     )
 
 

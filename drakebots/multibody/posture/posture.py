@@ -172,7 +172,7 @@ def _faults(
     for first, second in sorted(stance.overlaps() - stance.drawn_overlaps):
         yield f"links {first} and {second} run into one another"
     if residuals["unheld [weight]"] > UNHELD:
-        yield f"nothing holds {equilibrium(stance).weakest} at rest"
+        yield _unheld(stance)
     lengths = [0.0 if p is None else np.linalg.norm(p) for p in stance.hips()]
     # A leg with a knee that nothing drives can stand only straight.
     driven = [stance.is_driven(leg) for leg in stance.legs]
@@ -181,6 +181,33 @@ def _faults(
         for d, r, bends in zip(lengths, reaches, driven)
     ):
         yield "its legs are stretched"
+
+
+def _unheld(stance: Stance) -> str:
+    """What is not held at rest, and what would hold it.
+
+    Joints without a motor come first, as other joints may be unheld because of them;
+    then motors that are too weak; then what no motor holds (the base, ball joints).
+    """
+    rest, driven = equilibrium(stance), stance.driven()
+    left = [rest.left[joint.velocity_start()] for joint in stance.joints]
+    unheld = [j for j, most in zip(stance.joints, left) if most > UNHELD]
+    loose = [joint.name() for joint in unheld if joint.index() not in driven]
+    if loose:
+        return f"no motor holds {_some(loose)} at rest (--actuate all --effort 10)"
+    if unheld:
+        weak = _some([joint.name() for joint in unheld])
+        return (
+            f"the motors of {weak} are too weak at rest (raise the file's effort "
+            "limits, or give --effort)"
+        )
+    return f"nothing holds {rest.weakest} at rest"
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    """A few names and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _badness(posture: Posture) -> tuple[int, int, float]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
+from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, JointIndex
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -304,6 +304,15 @@ class Stance:
 
     def is_driven(self, leg: Leg) -> bool:
         """Whether all joints of a leg that can move have motors, or leaders that do."""
+        driven = self.driven()
+        return all(
+            self.joints[j].index() in driven
+            for j in leg.joints
+            if self.upper[j] > self.lower[j]
+        )
+
+    def driven(self) -> set[JointIndex]:
+        """Indices of the joints that have motors, or leaders that do."""
         plant = self.robot.plant
         motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
         driven = {motor.joint().index() for motor in motors}
@@ -311,11 +320,7 @@ class Stance:
             for coupler in self.robot.closure.couplers:
                 follower, leader = coupled_joints(plant, coupler)
                 driven |= {follower.index()} if leader.index() in driven else set()
-        return all(
-            self.joints[j].index() in driven
-            for j in leg.joints
-            if self.upper[j] > self.lower[j]
-        )
+        return driven
 
     def joint_positions(self, pose: Mapping[str, float]) -> np.ndarray:
         """The defaults, replaced by those of a pose (len(joints),) [rad, m].

@@ -326,7 +326,7 @@ def _judge(
         return end.verdict, end.message
     if held is None:
         return end.verdict, f"{end.message}; left to itself"
-    how = "it has no motors to hold it (--actuate all adds them)"
+    how = "it has no motors to hold it (--actuate all --effort 10 adds them)"
     if len(held.stiffness):
         least, most = _range(held.stiffness)
         how = (

@@ -14,6 +14,7 @@ from tests.helpers.standing_robots import quadruped
 from tests.model.feet.test_upright import lying_quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
+BENT = {f"{leg}_flexion": 0.6 for leg in LEGS} | {f"{leg}_knee": -1.2 for leg in LEGS}
 
 
 def test_a_brick_falls_and_rests(tmp_path):
@@ -61,16 +62,32 @@ def test_left_to_itself_it_goes_down(tmp_path):
 
 
 def test_weak_motors_let_it_fall(tmp_path):
-    bent = {f"{leg}_flexion": 0.6 for leg in LEGS} | {
-        f"{leg}_knee": -1.2 for leg in LEGS
-    }
     path = quadruped(tmp_path, effort=0.3)
-    result = simulate(Simulation(path, pose=bent, duration=0.5))
+    result = simulate(Simulation(path, pose=BENT, duration=0.5))
     assert result.verdict is Verdict.FAILED
-    # The joint is named as in the file and in `show`, without the model before it.
-    assert re.search(r"nothing holds (FL|FR|RL|RR)_\w+ at rest", result.message)
+    # Joints are named as in the file and in `show`, without the model before them.
+    assert (
+        "though the motors of FL_knee, FR_knee, RL_knee, RR_knee are too weak at rest "
+        "(raise the file's effort limits, or give --effort)" in result.message
+    )
     assert "it fell at 0." in result.message
     assert np.abs(result.data.torque).max() <= 0.3 + 1e-9
+
+
+def test_joints_without_motors_are_named_with_a_remedy(tmp_path):
+    """What the message proposes makes it stand."""
+    path = quadruped(tmp_path)
+    text = path.read_text()
+    knees = re.compile(r'(<joint name="\w+_knee".*?effort=)"[^"]*"', re.DOTALL)
+    path.write_text(knees.sub(r'\1"0"', text))
+    fallen = simulate(Simulation(path, pose=BENT, duration=0.5))
+    assert fallen.verdict is Verdict.FAILED
+    assert (
+        "no motor holds FL_knee, FR_knee, RL_knee, RR_knee at rest "
+        "(--actuate all --effort 10)" in fallen.message
+    )
+    driven = load(path, actuate="all", effort=10)
+    assert simulate(Simulation(driven, pose=BENT, duration=0.5)).ok
 
 
 def test_lying_on_its_side_is_not_standing(tmp_path):
