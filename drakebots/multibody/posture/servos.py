@@ -11,8 +11,9 @@ so that with the stiffness c in units of m g L / n
     k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj)
 
 where M_jj is the joint's own entry of the mass matrix; a joint outside the legs has
-I = M_jj. The damping is 0.7 of the critical one. Drake takes gains into its contact
-solver's step, so that stiff ones stay stable.
+I = M_jj. A joint that a leg's joint follows by a gear r carries r^2 m L^2 / n through
+it, wherever it is. The damping is 0.7 of the critical one. Drake takes gains into its
+contact solver's step, so that stiff ones stay stable.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import PdControllerGains
+from pydrake.multibody.tree import JointIndex, PdControllerGains
 from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import ConstantVectorSource
 
+from drakebots.model import coupled_joints
 from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
 from drakebots.multibody.posture.stance import Stance
 
@@ -84,14 +86,12 @@ def servos(stance: Stance, stiffness: float) -> Servos:
     motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
     inertia = np.diag(plant.CalcMassMatrix(context))
     carried = stance.mass / max(len(stance.legs), 1)
-    carrying = {stance.joints[j].index() for leg in stance.legs for j in leg.joints}
+    lever = _levers(stance)
     own = np.zeros(len(motors))
     for k, motor in enumerate(motors):
         joint = motor.joint()
         own[k] = inertia[joint.velocity_start()] + motor.calc_reflected_inertia(context)
-        if joint.index() in carrying:
-            slides = joint.type_name() == "prismatic"
-            own[k] = max(own[k], carried * (1 if slides else stance.size**2))
+        own[k] = max(own[k], carried * lever.get(joint.index(), 0.0) ** 2)
     rate = np.sqrt(stiffness * stance.gravity / stance.size)
     q = plant.GetPositions(context)
     return Servos(
@@ -100,3 +100,21 @@ def servos(stance: Stance, stiffness: float) -> Servos:
         damping=2 * DAMPING * rate * own,
         rest=equilibrium(stance),
     )
+
+
+def _levers(stance: Stance) -> dict[JointIndex, float]:
+    """How far the mass moves with a joint that carries it [m/rad, 1], by joint."""
+    found = {
+        stance.joints[j].index(): (
+            1.0 if stance.joints[j].type_name() == "prismatic" else stance.size
+        )
+        for leg in stance.legs
+        for j in leg.joints
+    }
+    couplers = stance.robot.closure.couplers
+    for _ in couplers:  # a leader may follow, too
+        for coupler in couplers:
+            follower, leader = coupled_joints(stance.plant, coupler)
+            through = abs(coupler.gear) * found.get(follower.index(), 0.0)
+            found[leader.index()] = max(found.get(leader.index(), 0.0), through)
+    return found

@@ -60,3 +60,34 @@ def test_gains_follow_the_mass_and_the_size(stance):
     assert held.stiffness == pytest.approx(np.full(12, k), rel=1e-3)
     critical = 2 * np.sqrt(held.stiffness * inertia)
     assert held.damping == pytest.approx(0.7 * critical, rel=1e-3)
+
+
+def test_a_crank_beside_the_leg_carries_what_follows_it(tmp_path):
+    """A shank at r times its crank: the crank's servo is r^2 of the knee's own."""
+    path = quadruped(tmp_path)
+    text = path.read_text()
+    for leg in ("FL", "FR", "RL", "RR"):
+        text = text.replace(
+            f'<child link="{leg}_shank"/>',
+            f'<child link="{leg}_shank"/><mimic joint="{leg}_crank" multiplier="-2"/>',
+        ).replace(
+            "</robot>",
+            f"""<link name="{leg}_rocker"><inertial>
+              <mass value="0.05"/><inertia
+              ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+            <joint name="{leg}_crank" type="revolute"><parent link="{leg}_thigh"/>
+              <child link="{leg}_rocker"/><axis xyz="0 1 0"/>
+              <limit lower="-0.2" upper="1.3" effort="40" velocity="20"/></joint>
+            </robot>""",
+        )
+    path.write_text(text)
+    stance = Stance(load(path))
+    stance.take(find_posture(stance.model))
+    held = servos(stance, 8.0)
+    motors = [
+        stance.plant.get_joint_actuator(i).joint().name()
+        for i in stance.plant.GetJointActuatorIndices()
+    ]
+    k = dict(zip(motors, held.stiffness))
+    assert len(k) == 12 and "FL_knee" not in k
+    assert k["FL_crank"] == pytest.approx(4 * k["FL_flexion"], rel=1e-3)
