@@ -74,7 +74,8 @@ def test_a_crank_beside_the_leg_carries_what_follows_it(tmp_path):
             "</robot>",
             f"""<link name="{leg}_rocker"><inertial>
               <mass value="0.05"/><inertia
-              ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+              ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/>
+            </inertial></link>
             <joint name="{leg}_crank" type="revolute"><parent link="{leg}_thigh"/>
               <child link="{leg}_rocker"/><axis xyz="0 1 0"/>
               <limit lower="-0.2" upper="1.3" effort="40" velocity="20"/></joint>
