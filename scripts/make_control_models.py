@@ -182,11 +182,27 @@ def mini_cheetah() -> dict[str, str]:
             at, parent = step, child
         feet[leg] = (f"{leg}_shank", -size["shank"] * Z, size["foot"])
         points[f"{leg}_knee"] = (f"{leg}_thigh", -size["thigh"] * Z, touch)
-    pose = {f"{leg}_{joint}": standing[joint] for leg in LEGS for joint in standing}
+    pose = _legs(standing)
+    righting = {"crouched": _legs(given.table("crouched"))}
+    for side, sign in (("left", 1), ("right", -1)):
+        for name in ("gathered", "rolling"):
+            lower = {**given.table(f"{name}_lower")}
+            lower["roll"] *= sign
+            below = {leg: lower for leg, (_, y) in LEGS.items() if y == sign}
+            righting[f"{name}_{side}"] = _legs(standing, below)
     reach = size["thigh"] * np.cos(standing["hip"])
     reach += size["shank"] * np.cos(standing["hip"] + standing["knee"])
     height = reach + size["foot"]
-    return _files(model, feet, pose, points=points, height=height)
+    return _files(model, feet, pose, points=points, height=height, poses=righting)
+
+
+def _legs(joints: Mapping, others: Mapping[str, Mapping] | None = None) -> dict:
+    """A pose by joint: of all legs the same joints, but for the legs in `others`."""
+    return {
+        f"{leg}_{joint}": value
+        for leg in LEGS
+        for joint, value in (others or {}).get(leg, joints).items()
+    }
 
 
 # --- a planar hopper ----------------------------------------------------------
@@ -338,8 +354,18 @@ def _points(title: str, rows: Mapping[str, tuple] | None) -> str:
     return "\n".join([f"{title}:", *lines, ""])
 
 
-def _files(model, feet, pose, *, points=None, loops=None, height=None):
-    """The files of a model: SDF, feet and loops, the pose it stands in, its scene."""
+def _state(name: str, pose: Mapping[str, float]) -> str:
+    """A named pose of an SRDF."""
+    rows = "".join(
+        f'    <joint name="{joint}" value="{value + 0.0:.12g}"/>\n'
+        for joint, value in pose.items()
+    )
+    return f'  <group_state name="{name}" group="all">\n{rows}  </group_state>\n'
+
+
+def _files(model, feet, pose, *, points=None, loops=None, height=None, poses=None):
+    """The files of a model: SDF, feet and loops, the pose it stands in and others, its
+    scene."""
     name = model.name
     sidecar = f"# {MADE}\n" + _points("feet", feet) + _points("points", points)
     if loops:
@@ -349,14 +375,11 @@ def _files(model, feet, pose, *, points=None, loops=None, height=None):
                 f"  {leg}: {{A: {a}, p_A: {_vector(p)}, B: {b}, p_B: {_vector(p)}, "
                 "axis: [0, 1, 0], rows: planar}\n"
             )
-    states = "".join(
-        f'    <joint name="{joint}" value="{value + 0.0:.12g}"/>\n'
-        for joint, value in pose.items()
-    )
+    states = {"standing": pose, **(poses or {})}
     srdf = (
         f'<?xml version="1.0"?>\n<!-- {MADE} -->\n<robot name="{name}">\n'
-        f'  <group_state name="standing" group="all">\n{states}  </group_state>\n'
-        "</robot>\n"
+        + "".join(_state(*state) for state in states.items())
+        + "</robot>\n"
     )
     scene = f"# {MADE} The robot as it stands; the ground is z = 0.\ndirectives:\n"
     scene += f"- add_model:\n    name: {name}\n"

@@ -2,6 +2,7 @@
 
     python scripts/bench/mpc.py                       # all, 20 seeds
     python scripts/bench/mpc.py --only quadruped --seeds 3
+    python scripts/bench/mpc.py --only quadruped climb --feedback servos
 
 A quadruped like MIT's Mini Cheetah trots at 0.4 m/s, ahead or turning, and takes a push
 of 0.1 s at a random time in a random direction, on ground and with masses that are off
@@ -9,7 +10,8 @@ by 20 %, each up or down. Beside contact-implicit control it is held by whole-bo
 control of the same motion, planned once, and by a sampling planner (MPPI), all from the
 same starts. The sampling planner plans 20 times a second and takes all of a processor,
 several times what contact-implicit control does. `climb` has the quadruped trot at 0.3
-m/s up a step of 6 cm, at a random distance, and not pushed.
+m/s up a step of 6 cm, at a random distance, and not pushed; `righting` begins on its
+left side and has 8 s to get up and stand.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
 solves, and the delay of an answer in the simulation is that time. The last line is one
@@ -23,6 +25,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from drakebots import load
 from drakebots.cli.output import print_rows
 from drakebots.model import Model
 from drakebots.robots.legged.mpc import Control, Push, control
+from drakebots.robots.legged.mpc.problem import FEEDBACK
 from drakebots.trajopt import Step
 
 OFF = 0.2
@@ -50,6 +54,9 @@ ITERATIONS = {"hopper": 4, "closed_loop": 2, "climb": 4}
 
 STEP = 0.06
 """Height of the step to climb [m]: a fifth of the height at which the robot stands."""
+
+RIGHTING = 8.0
+"""Time in which the robot has to get up from its side [s]."""
 
 CLIMB_PERIOD = 0.025
 """Between two solves on the way up [s]: four Newton steps take up to 20 ms."""
@@ -74,10 +81,10 @@ def pushed(model: Model, seed: int, force: float, **more) -> Control:
     )
 
 
-def quadruped(case: str, seeds: int, force: float) -> dict:
+def quadruped(case: str, seeds: int, force: float, feedback: str) -> dict:
     """Falls and times of one controller over all seeds."""
     model, controller = load("mini_cheetah"), CASES[case]
-    more = {"period": 0.05} if controller == "sampling" else {}
+    more = {"period": 0.05} if controller == "sampling" else {"feedback": feedback}
     posed = (
         pushed(model, s, force, controller=controller, **more) for s in range(seeds)
     )
@@ -102,10 +109,29 @@ def climbing(model: Model, seed: int) -> Control:
     )
 
 
-def climb(seeds: int) -> dict:
+def climb(seeds: int, feedback: str) -> dict:
     """Falls and times on the way up a step."""
     model = load("mini_cheetah")
-    return _falls("climb", (climbing(model, seed) for seed in range(seeds)))
+    posed = (climbing(model, seed) for seed in range(seeds))
+    return _falls("climb", (replace(p, feedback=feedback) for p in posed))
+
+
+def righting(seeds: int, feedback: str) -> dict:
+    """Falls, here robots that do not stand in the end, and times from the side."""
+    model, problems = load("mini_cheetah"), []
+    for seed in range(seeds):
+        random = np.random.default_rng(seed)
+        problems.append(
+            Control(
+                model,
+                start="side",
+                friction_error=float(random.uniform(-OFF, OFF)),
+                mass_error=float(random.uniform(-OFF, OFF)),
+                duration=RIGHTING,
+                feedback=feedback,
+            )
+        )
+    return _falls("righting", problems)
 
 
 def _falls(case: str, problems: Iterable[Control]) -> dict:
@@ -130,8 +156,15 @@ def _row(case: str, runs: list, spent: float) -> dict:
         "failures": sum(run.metrics["solve_failures"] for run in runs),
         "late": sum(run.metrics["solve_late"] for run in runs),
         "tilt_deg": float(np.median([run.metrics["tilt_max_deg"] for run in runs])),
+        "upright_s": _last([run.metrics["upright_at_s"] for run in runs]),
         "processor_s": spent,
     }
+
+
+def _last(times: list[float | None]) -> str:
+    """Median and largest of the times at which robots stood [s]; "" for none."""
+    stood = [t for t in times if t is not None]
+    return f"{np.median(stood):.3g}, {max(stood):.3g}" if stood else ""
 
 
 def speed(case: str) -> dict:
@@ -143,31 +176,41 @@ def speed(case: str) -> dict:
     return _row(case, [run], time.process_time() - began)
 
 
+OTHERS = {"climb": climb, "righting": righting}
+"""What else the quadruped does, by case."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=[*CASES, *SPEEDS, "climb"], nargs="*")
+    parser.add_argument("--only", choices=[*CASES, *SPEEDS, *OTHERS], nargs="*")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--push", type=float, default=50.0, help="force [N]")
+    parser.add_argument(
+        "--feedback", choices=FEEDBACK, default="gains", help="between solves"
+    )
     args = parser.parse_args(argv)
-    wanted = args.only or [*CASES, *SPEEDS, "climb"]
+    wanted = args.only or [*CASES, *SPEEDS, *OTHERS]
     rows = {}
     for case in wanted:
-        if case == "climb":
-            rows[case] = climb(args.seeds)
+        if case in OTHERS:
+            rows[case] = OTHERS[case](args.seeds, args.feedback)
         elif case in SPEEDS:
             rows[case] = speed(case)
         else:
-            rows[case] = quadruped(case, args.seeds, args.push)
-    print_rows(f"control; pushes of {args.push:g} N but for climb", list(rows.values()))
-    facts = {"push_N": args.push, "seeds": args.seeds}
+            rows[case] = quadruped(case, args.seeds, args.push, args.feedback)
+    print_rows(
+        f"control; pushes of {args.push:g} N but for climb, righting",
+        list(rows.values()),
+    )
+    facts = {"push_N": args.push, "seeds": args.seeds, "feedback": args.feedback}
     for case, row in rows.items():
         if case in ("quadruped", *SPEEDS):
             facts[f"{case}_hz"] = row["hz"]
             facts[f"{case}_p99_ms"] = row["p99_ms"]
-        if case == "climb":
-            name = "climbing_falls_of_20"
-            facts[name if args.seeds == 20 else "climbing_falls"] = row["falls"]
+        if case in OTHERS:
+            name = {"climb": "climbing_falls"}.get(case, f"{case}_falls")
+            facts[f"{name}_of_20" if args.seeds == 20 else name] = row["falls"]
         if case in CASES:
             name = "falls_of_20" + ("" if case == "quadruped" else f"_{case}")
             facts[name if args.seeds == 20 else f"{name}_seeds"] = row["falls"]

@@ -14,7 +14,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
     from drakebots.multibody.posture.posture import find_posture
-    from drakebots.multibody.posture.servos import Servos, servos
+    from drakebots.multibody.posture.servos import Servos, connect_targets, servos
     from drakebots.multibody.posture.stance import Posture, Stance, centre_of_mass
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

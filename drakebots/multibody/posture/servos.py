@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JointIndex, PdControllerGains
-from pydrake.systems.framework import DiagramBuilder
-from pydrake.systems.primitives import ConstantVectorSource
+from pydrake.systems.framework import DiagramBuilder, OutputPort
+from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
 
 from drakebots.model import coupled_joints
 from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
@@ -59,19 +59,37 @@ class Servos:
     def connect(self, builder: DiagramBuilder, plant: MultibodyPlant) -> None:
         """Connects the held positions and torques to a finalized plant's ports."""
         motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-        for instance in {m.model_instance(): None for m in motors}:
-            own = [k for k, m in enumerate(motors) if m.model_instance() == instance]
-            wanted = np.concatenate([self.positions[own], np.zeros(len(own))])
-            builder.Connect(
-                builder.AddSystem(ConstantVectorSource(wanted)).get_output_port(),
-                plant.get_desired_state_input_port(instance),
-            )
+        held = np.concatenate([self.positions, np.zeros(len(motors))])
+        source = builder.AddSystem(ConstantVectorSource(held))
+        connect_targets(builder, source.get_output_port(), plant)
         torques = np.zeros(plant.num_actuated_dofs())
         for motor, torque in zip(motors, self.rest.torques):
             torques[motor.input_start()] = torque
         builder.Connect(
             builder.AddSystem(ConstantVectorSource(torques)).get_output_port(),
             plant.get_actuation_input_port(),
+        )
+
+
+def connect_targets(
+    builder: DiagramBuilder, targets: OutputPort, plant: MultibodyPlant
+) -> None:
+    """Connects what all servos of a plant are to hold to its desired states.
+
+    Args:
+        builder: of the diagram.
+        targets: positions and then velocities of all actuated joints (2 nu,), in the
+            order of the actuators' indices.
+        plant: finalized; its actuators have gains.
+    """
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    for instance in {m.model_instance(): None for m in motors}:
+        own = [k for k, m in enumerate(motors) if m.model_instance() == instance]
+        rows = np.eye(2 * len(motors))[own + [len(motors) + k for k in own]]
+        chosen = builder.AddSystem(MatrixGain(rows))
+        builder.Connect(targets, chosen.get_input_port())
+        builder.Connect(
+            chosen.get_output_port(), plant.get_desired_state_input_port(instance)
         )
 
 

@@ -47,10 +47,6 @@ from drakebots.model import Point
 from drakebots.multibody import Robot
 from drakebots.trajopt.terrain import Flat, Terrain
 
-Reference = Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""(t [s], q, v) -> positions (knots + 1, nq) and velocities (knots + 1, nv) that the
-cost asks for at the knots t, t + h, ...; from the state (q, v) measured at t."""
-
 Weights = float | np.ndarray
 
 
@@ -106,6 +102,15 @@ class MpcCost:
 def _weights(name: str, value: Weights, count: int) -> np.ndarray:
     full = np.full(count, value) if np.ndim(value) == 0 else value
     return check_value(f"cost: {name}", full, array((count,), entry=non_negative()))
+
+
+Reference = Callable[
+    [float, np.ndarray, np.ndarray],
+    tuple[np.ndarray, np.ndarray] | tuple[np.ndarray, np.ndarray, MpcCost],
+]
+"""(t [s], q, v) -> positions (knots + 1, nq) and velocities (knots + 1, nv) that the
+cost asks for at the knots t, t + h, ...; from the state (q, v) measured at t. A third
+answer is a cost in place of the problem's."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.mpc.cost import cost_model
-from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference
+from drakebots.trajopt.mpc.problem import MpcCost, MpcPlan, MpcProblem, Reference
 from drakebots.trajopt.mpc.riccati import eliminate, misses, regulate_within
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.tangent import difference, retract
@@ -80,8 +80,7 @@ class MpcSolver:
         self.barrier = 1e-2 * weight * length if given is None else given
         self._contact = length, weight, float(problem.friction), float(problem.slip)
         self._relaxed = np.full(problem.knots, self.barrier / (length * weight))
-        weights = problem.cost.arrays(sizes["nv"], sizes["nu"])
-        self._weights = (*(np.array(w) for w in weights), float(problem.cost.limits))
+        self._weights = self._arrays(problem.cost)
         self._limits, self._places = self._room()
         self._rows, self._slopes = (
             _Mapped(f, problem.knots) for f in self._stage.functions
@@ -161,8 +160,10 @@ class MpcSolver:
 
     def _wanted(self, reference, time, q, v):
         n, sizes = self.problem.knots + 1, self._sizes
-        out = []
-        for name, values, size in zip("qv", reference(time, q, v), ("nq", "nv")):
+        """Positions and velocities at the knots, and the weights of the cost."""
+        answer, out = reference(time, q, v), []
+        weights = self._arrays(answer[2]) if len(answer) > 2 else self._weights
+        for name, values, size in zip("qv", answer[:2], ("nq", "nv")):
             values = np.array(values, float)
             try:
                 values = np.ascontiguousarray(np.broadcast_to(values, (n, sizes[size])))
@@ -172,7 +173,12 @@ class MpcSolver:
                     f"{' x '.join(map(str, values.shape))}"
                 ) from error
             out.append(values)
-        return tuple(out)
+        return tuple(out), weights
+
+    def _arrays(self, cost: MpcCost) -> tuple:
+        """Weights as `cost_model` takes them."""
+        weights = cost.arrays(self._sizes["nv"], self._sizes["nu"])
+        return (*(np.array(w) for w in weights), float(cost.limits))
 
     def _rest(self, q, v) -> _Point:
         """At rest where it is, with the forces that relaxed contact has there."""
@@ -285,8 +291,7 @@ class MpcSolver:
             x.q,
             x.v,
             x.tau,
-            wanted,
-            self._weights,
+            *wanted,
             self._limits,
             self._places,
         )
@@ -341,16 +346,23 @@ class MpcSolver:
 
         u = tau_k + K_k [q_ref ⊖ q; v_ref - v], with the reference linear between knots.
         """
+        k, q_ref, v_ref = self.reference(plan, time)
+        u = plan.tau[k]
+        if is_measurement(q, v):
+            dq = difference(self._bases, q_ref[None], np.array(q)[None])[0]
+            u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
+        return np.clip(u, *self.effort_limits())
+
+    def reference(
+        self, plan: MpcPlan, time: float
+    ) -> tuple[int, np.ndarray, np.ndarray]:
+        """The interval of a plan at a time, and the positions (nq,) and velocities
+        (nv,) there, linear between knots."""
         N = self.problem.knots
         at = np.clip((time - plan.time) / plan.step, 0.0, N - 1e-9)
         k = int(at)
-        wanted = self._between(plan, np.array([at]))
         v_ref = plan.v[k] + (at - k) * (plan.v[k + 1] - plan.v[k])
-        u = plan.tau[k]
-        if is_measurement(q, v):
-            dq = difference(self._bases, wanted, np.array(q)[None])[0]
-            u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
-        return np.clip(u, *self.effort_limits())
+        return k, self._between(plan, np.array([at]))[0], v_ref
 
 
 def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:

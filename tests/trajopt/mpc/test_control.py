@@ -18,6 +18,7 @@ from drakebots.trajopt.mpc import (
     standing,
 )
 from drakebots.trajopt.mpc.stage import Stage
+from drakebots.trajopt.mpc.system import RESTART
 from tests.helpers.program_robots import hopper_urdf, written
 
 SLIDERS = """<robot name="sliders"><link name="world"/>
@@ -303,3 +304,53 @@ def test_bad_references_and_states(solver):
         solver.solve(CROUCHED, np.zeros(5), lambda t, q, v: (np.zeros(3), v))
     with pytest.raises(InvalidInput, match="mpc: v must be 5 finite numbers"):
         solver.solve(CROUCHED, np.full(5, np.nan), standing)
+
+
+def test_after_many_failed_solves_it_plans_from_nothing(hopper):
+    controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.0)
+    solve, starts = controller.solver.solve, []
+
+    def failing(*args, warm=None, **more):
+        starts.append(warm is None)
+        return replace(solve(*args, warm=warm, **more), ok=warm is None)
+
+    controller.solver.solve = failing
+    simulator.AdvanceTo(0.02 * (RESTART + 2) + 1e-9)
+    assert starts == [True, *[False] * RESTART, True, False]
+    assert controller.plan(context).time == pytest.approx(0.02 * (RESTART + 1))
+
+
+def test_servos_get_the_plan_and_its_efforts(hopper):
+    """Targets are the plan's, linear between knots; efforts are without gains."""
+    controller = ContactImplicitMpc(_problem(hopper, period=0.2), servos=True)
+    simulator = Simulator(controller)
+    context = simulator.get_mutable_context()
+    port = controller.get_input_port()
+    port.FixValue(context, np.r_[CROUCHED, np.zeros(5)])
+    simulator.AdvanceTo(0.13)
+    port.FixValue(context, np.r_[CROUCHED + 0.1, np.ones(5)])
+    plan, plant = controller.plan(context), controller.problem.robot.plant
+    share = 0.13 / plan.step - 2
+    q = plan.q[2] + share * (plan.q[3] - plan.q[2])
+    v = plan.v[2] + share * (plan.v[3] - plan.v[2])
+    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    joints = [motor.joint() for motor in motors]
+    expected = [q[j.position_start()] for j in joints]
+    expected += [v[j.velocity_start()] for j in joints]
+    targets = controller.GetOutputPort("targets").Eval(context)
+    np.testing.assert_allclose(targets, expected, atol=1e-12)
+    efforts = controller.GetOutputPort("actuation").Eval(context)
+    np.testing.assert_array_equal(efforts, plan.tau[2])
+
+
+def test_a_reference_may_bring_its_own_cost(hopper, solver):
+    """The plan is that of the problem with this cost, and the next one is not."""
+    q, v = CROUCHED + 0.02, np.zeros(5)
+    cost = MpcCost(position=5.0, velocity=1.0, effort=1e-2)
+    given = solver.solve(q, v, lambda t, q, v: (CROUCHED, v, cost))
+    alone = MpcSolver(_problem(hopper, cost=cost))
+    own = alone.solve(q, v, lambda t, q, v: (CROUCHED, v))
+    np.testing.assert_array_equal(given.tau, own.tau)
+    assert given.cost == own.cost
+    after = solver.solve(q, v, lambda t, q, v: (CROUCHED, v))
+    assert not np.allclose(after.tau, own.tau)

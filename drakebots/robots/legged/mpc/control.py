@@ -43,10 +43,17 @@ from drakebots.multibody import (
     touch_by_soles,
     trajectory_dataset,
 )
-from drakebots.multibody.posture import Stance, find_posture, servos
+from drakebots.multibody.posture import (
+    Servos,
+    Stance,
+    connect_targets,
+    find_posture,
+    servos,
+)
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import stiff_ground
 from drakebots.robots.legged.mpc.problem import MOVED, Control
+from drakebots.robots.legged.mpc.righting import Righting
 from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
 from drakebots.robots.legged.reference import gravity
 from drakebots.trajopt import Step
@@ -66,7 +73,7 @@ FALLEN_HEIGHT = 0.5
 """A robot whose base is lower than this share of its standing height has fallen."""
 
 STIFFNESS = 10.0
-"""Of the sampling controller's servos [m g l per leg and radian]; see
+"""Of the motors' servos, where there are any [m g l per leg and radian]; see
 :func:`~drakebots.multibody.posture.servos`."""
 
 FRICTION = 0.8
@@ -159,17 +166,8 @@ class _Run:
                 "needs a robot that stands on them"
             )
         self.problem = problem = problem.sized(self.height)
-        self.way = Way(
-            own,
-            standing,
-            step=problem.step,
-            knots=problem.knots,
-            goal=problem.goal,
-            speed=problem.speed,
-            turn=problem.turn,
-            gait=problem.gait if isinstance(problem.gait, Trot) else None,
-            terrain=problem.terrain,
-        )
+        self.way = self._way(standing)
+        self._servos = problem.controller == "mpc" and problem.feedback == "servos"
         self.controller = self._controller()
         builder = DiagramBuilder()
         self.robot = self._plant(builder)
@@ -177,8 +175,11 @@ class _Run:
         builder.AddSystem(self.controller)
         builder.Connect(plant.get_state_output_port(), self.controller.get_input_port())
         builder.Connect(
-            self.controller.get_output_port(), plant.get_actuation_input_port()
+            self.controller.GetOutputPort("actuation"),
+            plant.get_actuation_input_port(),
         )
+        if self._servos:
+            connect_targets(builder, self.controller.GetOutputPort("targets"), plant)
         pushes = builder.AddSystem(_Pushes(problem.pushes, base_body(plant)))
         builder.Connect(
             pushes.get_output_port(), plant.get_applied_spatial_force_input_port()
@@ -221,6 +222,8 @@ class _Run:
         def prepare(plant: MultibodyPlant) -> None:
             soles.extend(add_soles(plant, self.model.feet, ground.material()))
             self._shapes(ground)(plant)
+            if self._servos:
+                self._held().add_to(plant)
 
         robot = build_robot(
             self.model,
@@ -240,10 +243,7 @@ class _Run:
             duration = problem.duration + 2 * way.horizon
             return Tracking(own, way, duration=duration, friction=problem.friction)
         if problem.controller == "sampling":
-            stance = Stance(self.model)
-            stance.take(self.posture)
-            held = servos(stance, STIFFNESS)
-            ground = self._ground()
+            held, ground = self._held(), self._ground()
             return Sampling(
                 self.model,
                 base=self.base,
@@ -268,7 +268,40 @@ class _Run:
             period=problem.period,
             delay="measured" if problem.delay is None else problem.delay,
         )
-        return ContactImplicitMpc(posed, way)
+        return ContactImplicitMpc(posed, way, servos=self._servos)
+
+    def _held(self) -> Servos:
+        """Servos at all motors, as stiff as the robot's weight and size ask for."""
+        stance = Stance(self.model)
+        stance.take(self.posture)
+        return servos(stance, STIFFNESS)
+
+    def _way(self, standing: np.ndarray) -> Way:
+        """What the controller is asked for; contact-implicit control gets up first."""
+        problem, own = self.problem, self.own
+        asked = {
+            "step": problem.step,
+            "knots": problem.knots,
+            "goal": problem.goal,
+            "speed": problem.speed,
+            "turn": problem.turn,
+            "gait": problem.gait if isinstance(problem.gait, Trot) else None,
+            "terrain": problem.terrain,
+        }
+        way = Way(own, standing, **asked)
+        if problem.start == "side" and "roll" not in way.axes:
+            raise InvalidInput(f"{self.model.name} cannot lie on its side")
+        if problem.start != "side" or problem.controller != "mpc":
+            return way
+        return Righting(
+            own,
+            standing,
+            poses=self.model.poses,
+            height=self.height,
+            gravity=gravity(own),
+            cost=default_cost(own, way, self.height),
+            **asked,
+        )
 
     def _start(self, standing: np.ndarray) -> None:
         plant, root = self.robot.plant, self.simulator.get_mutable_context()
@@ -276,8 +309,6 @@ class _Run:
         _scale_masses(plant, context, 1 + self.problem.mass_error)
         q, axes = standing.copy(), self.way.axes
         if self.problem.start == "side":
-            if "roll" not in axes:
-                raise InvalidInput(f"{self.model.name} cannot lie on its side")
             q[axes["roll"]] -= np.pi / 2
             plant.SetPositions(context, q)
             feet = self.robot.feet_positions(context)[:, 2]

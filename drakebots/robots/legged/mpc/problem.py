@@ -32,6 +32,10 @@ CONTROLLERS = ("mpc", "tracking", "sampling")
 GAITS = ("none", "trot")
 """Clocks of the feet: none, or diagonal pairs in turn."""
 
+FEEDBACK = ("gains", "servos")
+"""What holds the robot to the plan between solves: the gains of the last solve, for
+the contact that it planned, or servos at the motors."""
+
 STARTS = ("standing", "side")
 """How a robot begins: in its standing pose, or the same pose lying on its left."""
 
@@ -49,6 +53,10 @@ SPEED = 0.4
 
 INTERVAL = 0.05
 """Interval of the horizon by default, of a robot of SIZE or more [s]."""
+
+RIGHTING_INTERVAL = 0.03
+"""The same where the robot has to get up: a leg that lies turns faster, and touches in
+more places, than one that walks."""
 
 REACH = 50.0
 """Largest coordinate of a goal [m]: what is further away is no number of metres."""
@@ -69,15 +77,20 @@ class Control:
         speed: speed on the way [m/s]; None for 0.4 with a goal, less for small
             robots (lower than 0.2 m), else 0.
         turn: rate of the heading, which counts only without a goal [rad/s].
-        start: how it begins: standing, or side (lying on its left).
+        feedback: what contact-implicit control holds the robot to its plan with
+            between solves: gains of the last solve, or servos at the motors (for light
+            legs, which gains made for a foot on the ground throw while it is in the
+            air).
+        start: how it begins: standing, or side (lying on its left), from where it
+            gets up by the poses of an SRDF beside the model (`righting.py`).
         pushes: forces on its base.
         terrain: the ground, which the controllers know: Flat or Step.
         friction: friction coefficient that the controllers count on.
         friction_error: share by which the ground's friction differs from `friction`.
         mass_error: share by which the masses differ from the model's.
         duration: duration of the run [s].
-        step: length of an interval of the horizon [s]; None for 0.05, less for small
-            robots (lower than 0.2 m).
+        step: length of an interval of the horizon [s]; None for 0.05, from the side
+            0.03, less for small robots (lower than 0.2 m).
         knots: number of intervals of the horizon.
         period: time between two solves [s].
         iterations: Newton steps of a solve.
@@ -99,6 +112,7 @@ class Control:
     goal: tuple[float, float] | None = None
     speed: float | None = None
     turn: float = 0.0
+    feedback: str = "gains"
     start: str = "standing"
     pushes: tuple[Push, ...] = ()
     terrain: Terrain = field(default_factory=Flat)
@@ -124,6 +138,7 @@ class Control:
             controller=one_of("controller", CONTROLLERS),
             speed=optional(non_negative("m/s")),
             turn=finite("rad/s"),
+            feedback=one_of("feedback", FEEDBACK),
             start=one_of("start", STARTS),
             friction=non_negative(),
             friction_error=between(-0.9, 9.0),
@@ -168,5 +183,8 @@ class Control:
         if gait == "trot":
             gait = Trot()
             gait = Trot(clock * gait.period, gait.duty, share * gait.clearance)
-        step = INTERVAL * clock if self.step is None else self.step
+        step = self.step
+        if step is None:
+            rising = self.start == "side"
+            step = clock * (RIGHTING_INTERVAL if rising else INTERVAL)
         return replace(self, speed=pace, step=step, gait=gait)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drakebots import load, plot, record
+from drakebots import build_robot, load, plot, record
 from drakebots.cli import main
 from drakebots.cli.simulate import push
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -160,7 +160,8 @@ def test_pushes_are_read(words, expected):
         (["--gait", "gallop"], "trot"),
         (["--mass-error", "-1"], "mass_error"),
         (["--box", "1,0.5,0.1"], "end"),
-        (["--start", "side"], "side"),
+        (["--start", "side"], "lie on its side"),
+        (["--feedback", "pd"], "servos"),
     ],
 )
 def test_bad_input_is_one_line(words, says, capsys):
@@ -185,6 +186,18 @@ def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["solve_hz"] > 0 and told["fell"] is False
     assert page.stat().st_size > 1e6 and load_result(out).kind == "legged.mpc"
+
+
+def test_servos_hold_a_robot_between_solves():
+    """Drake's servos have the stiffness of the robot's weight, and the plan's targets:
+    the hopper takes its push as it does with the gains, within the efforts' limits."""
+    given = {"pushes": (Push(4.0, 0.2, direction=0.0),), "duration": 0.6}
+    run = control(
+        Control(MONOPOD, feedback="servos", delay=0.005, iterations=3, **given)
+    )
+    assert run.ok and run.metrics["tilt_max_deg"] < 10
+    limits = build_robot(MONOPOD).plant.GetEffortUpperLimits()
+    assert (np.abs(run.data.torque.values).max(axis=0) <= limits + 1e-9).all()
 
 
 @pytest.mark.long
