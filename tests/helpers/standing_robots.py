@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 
 def quadruped(
     folder: Path,
@@ -37,6 +39,36 @@ def quadruped(
 </robot>"""
     path = folder / "quadruped.urdf"
     path.write_text(text)
+    return path
+
+
+def hexapod(folder: Path) -> Path:
+    """A hexapod of 2.6 kg whose legs, of 0.3 m, are spread level at q = 0."""
+
+    def joint(part, leg, parent, xyz, yaw, axis, low, high):
+        return f'''
+  <joint name="leg_{leg}_{part}_joint" type="revolute">
+    <parent link="{parent}"/><child link="leg_{leg}_{part}"/>
+    <origin xyz="{xyz}" rpy="0 0 {yaw}"/><axis xyz="{axis}"/>
+    <limit lower="{low}" upper="{high}" effort="6" velocity="6"/>
+  </joint>'''
+
+    text = f"""<robot name="hexapod"><link name="trunk">{_inertia(1.2, 0.2)}
+    <collision><geometry><box size="0.3 0.2 0.05"/></geometry></collision></link>"""
+    corners = ((0.15, -0.1), (0, -0.12), (-0.15, -0.1))
+    for leg, (x, y) in enumerate(corners + tuple((x, -y) for x, y in corners), 1):
+        yaw = np.arctan2(y, x)
+        names = [f"leg_{leg}_{part}" for part in ("coxa", "femur", "tibia")]
+        text += joint("coxa", leg, "trunk", f"{x} {y} 0", yaw, "0 0 1", -0.8, 0.8)
+        text += joint("femur", leg, names[0], "0.05 0 0", 0, "0 1 0", -1.5, 1.5)
+        text += joint("tibia", leg, names[1], "0.1 0 0", 0, "0 1 0", -0.2, 2.6)
+        foot = """<collision><origin xyz="0.15 0 0"/>
+    <geometry><sphere radius="0.01"/></geometry></collision>"""
+        for name, shape in zip(names, ("", "", foot)):
+            text += f'''
+  <link name="{name}">{_inertia(0.08, 0.05)}{shape}</link>'''
+    path = folder / "hexapod.urdf"
+    path.write_text(text + "</robot>")
     return path
 
 

@@ -5,7 +5,8 @@
 
 A posture stands if its joints are within their limits, all feet are on the ground, the
 centre of mass is over them, nothing else reaches into the ground, and no leg is
-stretched straight.
+stretched straight. One that is found does not rest on its trunk, either; a file may
+mean just that.
 """
 
 from __future__ import annotations
@@ -103,6 +104,11 @@ def _as_posture(
     stance.place(stance.start(positions) if found is None else found.x, positions)
     stance.lower_to_ground()
     residuals = _residuals(stance)
+    faults = list(_faults(stance, residuals, reaches))
+    if found is not None and stance.stands:
+        low = stance.trunk_heights().min(initial=np.inf)
+        if -0.02 * stance.size <= low < LEVEL * stance.size:
+            faults.append("its trunk lies on the ground")
     return Posture(
         joints={
             joint.name(): float(value)
@@ -111,7 +117,7 @@ def _as_posture(
         X_WB=stance.base_pose(),
         source=source,
         residuals=residuals,
-        faults=tuple(_faults(stance, residuals, reaches)),
+        faults=tuple(faults),
     )
 
 

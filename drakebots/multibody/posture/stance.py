@@ -251,6 +251,13 @@ class Stance:
         """z of the lowest point of every shape [m]."""
         return lowest_points(self.plant, self.context, self.shapes)
 
+    def trunk_heights(self) -> np.ndarray:
+        """z of the lowest point of every shape that no leg's joint moves [m]."""
+        joints = [self.joints[j].index() for leg in self.legs for j in leg.joints]
+        moved = set(self.plant.GetBodiesKinematicallyAffectedBy(joints))
+        trunk = tuple(shape for shape in self.shapes if shape.body not in moved)
+        return lowest_points(self.plant, self.context, trunk)
+
     def overlaps(self) -> set[tuple[str, str]]:
         """Names of the bodies whose collision shapes overlap by more than a graze."""
         scene_graph, plant = self.robot.scene_graph, self.plant

@@ -10,7 +10,7 @@ from drakebots.model import load
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance
 from tests.helpers import program_robots as robots
-from tests.helpers.standing_robots import biped, quadruped
+from tests.helpers.standing_robots import biped, hexapod, quadruped
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,18 @@ def test_defaults_beyond_limits_are_not_kept(tmp_path):
     posture = find_posture(model)
     assert posture.source == "found" and posture.stands
     assert posture.joints["RR_knee"] <= -0.9
+
+
+def test_a_hexapod_keeps_its_trunk_off_the_ground(tmp_path):
+    """Drawn with its legs spread level, as six-legged robots are."""
+    path = hexapod(tmp_path)
+    stance = Stance(load(path))
+    posture = find_posture(stance.model)
+    assert posture.source == "found" and posture.stands, posture.faults
+    stance.take(posture)
+    trunk = stance.trunk_heights()
+    assert len(trunk) == 1 and trunk[0] > 0.05
+    assert np.abs(stance.foot_heights()).max() < 1e-9
 
 
 def test_flat_feet_lie_flat(tmp_path):
