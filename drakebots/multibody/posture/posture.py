@@ -193,11 +193,16 @@ def _unheld(stance: Stance) -> str:
     """What is not held at rest, and what would hold it.
 
     Joints without a motor come first, as other joints may be unheld because of them;
-    then motors that are too weak; then what no motor holds (the base, ball joints).
+    then motors that are too weak; then what motors are not for (the base, the slides
+    of a planar one, ball joints).
     """
     rest, driven = equilibrium(stance), stance.driven()
-    left = [rest.left[joint.velocity_start()] for joint in stance.joints]
-    unheld = [j for j, most in zip(stance.joints, left) if most > UNHELD]
+    unheld = [
+        joint
+        for joint in stance.joints
+        if rest.left[joint.velocity_start()] > UNHELD
+        and joint.index() not in stance.roots
+    ]
     loose = [joint.name() for joint in unheld if joint.index() not in driven]
     if loose:
         return f"no motor holds {_some(loose)} at rest (--actuate all --effort 10)"

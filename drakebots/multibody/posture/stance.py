@@ -87,6 +87,7 @@ class Stance:
         moved: indices in `joints` of the joints that x has.
         drawn_overlaps: result of :meth:`overlaps` at the default positions.
         efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
+        roots: indices, in the plant, of the joints between the world and the trunk.
     """
 
     def __init__(self, model: Model):
@@ -115,7 +116,7 @@ class Stance:
             self._X_WB0 = plant.EvalBodyPoseInWorld(self.context, self.base)
         self._feet = self.robot.frames(model.feet)
         self._radii = np.array([foot.radius for foot in model.feet])
-        self._roots = self._root_joints()
+        self.roots = self._root_joints()
         self.legs, self.moved = self._legs()
         self.bodies = _tree(plant, self.base)
         self.mass = sum(body.get_mass(self.context) for body in self.bodies)
@@ -399,7 +400,7 @@ class Stance:
     def _slide(self):
         """The root joint that slides along z, and its sense; None without one."""
         for joint in self.joints:
-            if joint.index() in self._roots and joint.type_name() == "prismatic":
+            if joint.index() in self.roots and joint.type_name() == "prismatic":
                 axis = joint.translation_axis()
                 frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
                 up = float((frame.rotation().matrix() @ axis)[2])
@@ -424,7 +425,7 @@ class Stance:
                 body = joint.parent_body()
             feet, _ = chains.setdefault(frame.body().index(), ([], chain[::-1]))
             feet.append(k)
-        roots = {number[i] for i in self._roots if i in number}
+        roots = {number[i] for i in self.roots if i in number}
         used = [set(chain) for _, chain in chains.values()]
         legs = []
         for k, (feet, chain) in enumerate(chains.values()):

@@ -173,6 +173,13 @@ def test_a_planar_robot_is_lowered_on_its_slide(tmp_path):
     assert offset[0] == pytest.approx(0.0, abs=0.02 * stance.size)
 
 
+def test_no_motor_is_proposed_for_the_slides_of_a_base(tmp_path):
+    """A planar hopper whose motors are too weak: its root joints need none."""
+    model = robots.written(tmp_path, "hopper", robots.hopper_urdf(effort=0.1))
+    text = " ".join(find_posture(model, pose={"leg_knee": -1.2}).faults)
+    assert "too weak at rest" in text and "no motor holds" not in text, text
+
+
 def test_other_free_bodies_of_a_scene_do_not_count(tmp_path):
     """A ball beside the robot, heavier than it."""
     path = quadruped(tmp_path)
