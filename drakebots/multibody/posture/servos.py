@@ -74,13 +74,13 @@ class Servos:
 def connect_targets(
     builder: DiagramBuilder, targets: OutputPort, plant: MultibodyPlant
 ) -> None:
-    """Connects what all servos of a plant are to hold to its desired states.
+    """Connects the targets of all servos to a plant's ports for desired states.
 
     Args:
-        builder: of the diagram.
-        targets: positions and then velocities of all actuated joints (2 nu,), in the
-            order of the actuators' indices.
-        plant: finalized; its actuators have gains.
+        builder: builder of the diagram that has the plant.
+        targets: port with the positions [rad, m] and then the velocities [rad/s, m/s]
+            of all actuated joints (2 nu,), in the order of the actuators' indices.
+        plant: finalized plant in SI, whose actuators have gains.
     """
     motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
     for instance in {m.model_instance(): None for m in motors}:

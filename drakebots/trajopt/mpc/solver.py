@@ -346,18 +346,16 @@ class MpcSolver:
 
         u = tau_k + K_k [q_ref ⊖ q; v_ref - v], with the reference linear between knots.
         """
-        k, q_ref, v_ref = self.reference(plan, time)
+        k, q_ref, v_ref = self.planned(plan, time)
         u = plan.tau[k]
         if is_measurement(q, v):
             dq = difference(self._bases, q_ref[None], np.array(q)[None])[0]
             u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
         return np.clip(u, *self.effort_limits())
 
-    def reference(
-        self, plan: MpcPlan, time: float
-    ) -> tuple[int, np.ndarray, np.ndarray]:
-        """The interval of a plan at a time, and the positions (nq,) and velocities
-        (nv,) there, linear between knots."""
+    def planned(self, plan: MpcPlan, time: float) -> tuple[int, np.ndarray, np.ndarray]:
+        """Where a plan is at a time [s]: the number of its interval, positions (nq,)
+        and velocities (nv,), both linear between knots."""
         N = self.problem.knots
         at = np.clip((time - plan.time) / plan.step, 0.0, N - 1e-9)
         k = int(at)

@@ -170,14 +170,14 @@ class ContactImplicitMpc(LeafSystem):
             return
         now = context.get_time()
         if self._servos:
-            output.SetFromVector(plan.tau[self.solver.reference(plan, now)[0]])
+            output.SetFromVector(plan.tau[self.solver.planned(plan, now)[0]])
             return
         output.SetFromVector(self.solver.command(plan, now, *self._state(context)))
 
     def _targets(self, context, output) -> None:
         plan, (q, v) = self.plan(context), self._state(context)
         if plan is not None:
-            _, q, v = self.solver.reference(plan, context.get_time())
+            _, q, v = self.solver.planned(plan, context.get_time())
         output.SetFromVector(np.concatenate([q[self._q_motors], v[self._v_motors]]))
 
     def _update(self, context, state) -> None:

@@ -393,7 +393,7 @@ class _Run:
         fell = bool(down[-1] if righting else down.any())
         found = {
             "fell": fell,
-            "fell_at_s": float(data.time.values[np.argmax(down)]) if fell else None,
+            "fell_at_s": None,
             "upright_at_s": None,
             "final_tilt_deg": float(np.degrees(tilt[-1])),
             "tilt_max_deg": float(np.degrees(tilt.max())),
@@ -405,6 +405,8 @@ class _Run:
             "friction_error": problem.friction_error,
             "mass_error": problem.mass_error,
         }
+        if fell and not righting:
+            found["fell_at_s"] = float(data.time.values[np.argmax(down)])
         if righting and not fell:
             found["upright_at_s"] = float(
                 data.time.values[len(down) - np.argmax(down[::-1])]
@@ -491,6 +493,9 @@ def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
     if end.verdict is Verdict.FAILED:
         return end.verdict, end.message
     speed = f"solved at {figures['solve_hz']:.3g} Hz in the median"
+    if figures["fell"] and problem.start == "side":
+        tilt = figures["final_tilt_deg"]
+        return Verdict.FAILED, f"did not get up: ends tilted by {tilt:.2g} deg; {speed}"
     if figures["fell"]:
         return Verdict.FAILED, f"fell at {figures['fell_at_s']:.2g} s; {speed}"
     words = [end.message]

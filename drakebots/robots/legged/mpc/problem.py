@@ -77,12 +77,11 @@ class Control:
         speed: speed on the way [m/s]; None for 0.4 with a goal, less for small
             robots (lower than 0.2 m), else 0.
         turn: rate of the heading, which counts only without a goal [rad/s].
-        feedback: what contact-implicit control holds the robot to its plan with
-            between solves: gains of the last solve, or servos at the motors (for light
-            legs, which gains made for a foot on the ground throw while it is in the
-            air).
-        start: how it begins: standing, or side (lying on its left), from where it
-            gets up by the poses of an SRDF beside the model (`righting.py`).
+        feedback: what holds the robot to its plan between the solves of
+            contact-implicit control: the gains of the last solve, or servos at the
+            motors (better for light legs, and on steps).
+        start: how it begins: standing, or side (lying on its left; contact-implicit
+            control gets it up, by poses of the SRDF beside the model).
         pushes: forces on its base.
         terrain: the ground, which the controllers know: Flat or Step.
         friction: friction coefficient that the controllers count on.

@@ -34,11 +34,11 @@ POSES = (
     "rolling_right",
     "crouched",
 )
-"""Poses of a robot that can right itself; "left" lies on its left."""
+"""Poses that a robot needs to get up; "left" is the side on which it lies."""
 
 SPEED = 0.85
-"""Of the joint that has furthest to go [rad sqrt(g/l)], l the standing robot's height
-of the centre of mass."""
+"""Mean speed, in a stage, of the joint that has furthest to go [rad sqrt(g/l)]; l is
+the height of the standing robot's centre of mass."""
 
 ROLL = 0.5
 """Rate at which the tilt is asked to fade while the legs push [rad sqrt(g/l)]."""
@@ -47,7 +47,7 @@ RISE = 3.5
 """Duration of the rise [sqrt(l/g)]."""
 
 PAUSE = 0.6
-"""After a stage, for the motion to settle [sqrt(l/g)]."""
+"""Time after a stage in which the motion settles [sqrt(l/g)]."""
 
 PUSH = 9.0
 """A robot that has not tipped over after this time gathers its legs anew
@@ -74,16 +74,17 @@ class Righting(Way):
     """A way that begins with getting up; see the module.
 
     Args:
-        robot: on the base "euler".
-        q: the standing pose at the start (nq,).
-        poses: joint positions by joint, for each of POSES [rad, m].
-        height: of the centre of mass when the robot stands [m].
-        gravity: its size [m/s^2].
-        cost: weights; while the legs gather LOOSE of those of the base's position.
-        more: as :class:`Way` takes it.
+        robot: the robot, on the base "euler".
+        q: its standing pose (nq,).
+        poses: joint positions [rad, m] by joint, for each of POSES.
+        height: height of the centre of mass of the standing robot [m].
+        gravity: size of the gravitational acceleration [m/s^2].
+        cost: the controller's weights; while the legs gather, those of the base's
+            position count LOOSE of what they are.
+        more: other arguments of :class:`Way`.
 
     Attributes:
-        stage: gather, roll, fold, rise, or stand: the way itself.
+        stage: gather, roll, fold or rise; stand once it goes its way.
 
     Raises:
         InvalidInput: naming the poses that are missing.
@@ -107,7 +108,7 @@ class Righting(Way):
                 f"{robot.model.name} does not know how to get up; add the poses "
                 f"{', '.join(missing)} to an SRDF beside its file (docs/control.md)"
             )
-        self._time = np.sqrt((height or 1.0) / (gravity or 9.81))
+        self._time = np.sqrt(height / (gravity or 9.81))
         self._poses = {
             name: _with_joints(robot, self.q, poses[name])[self._joints]
             for name in POSES

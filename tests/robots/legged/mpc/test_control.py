@@ -272,6 +272,16 @@ def test_who_stands_still_has_not_gone_to_its_goal():
     assert judged(0.5, speed=0.0)[0] is Verdict.SUCCESS
 
 
+def test_who_still_lies_has_not_got_up():
+    """A robot that begins on its side has not fallen; it failed to get up."""
+    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
+    figures = {"fell": True, "fell_at_s": None, "final_tilt_deg": 91.3}
+    figures |= {"upright_at_s": None, "solve_hz": 100.0}
+    verdict, message = _judge(Control("mini_cheetah", start="side"), done, figures)
+    assert verdict is Verdict.FAILED
+    assert message.startswith("did not get up: ends tilted by 91 deg")
+
+
 @pytest.mark.long
 def test_a_micro_robot_trots_without_a_plan():
     """HAMR, 12 mm high, by the weights and clocks of all robots."""
