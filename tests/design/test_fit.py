@@ -87,6 +87,7 @@ def test_one_axis_is_enough():
         stand(turned, forward="z", up="-z")
 
 
+@pytest.mark.long
 def test_bent_hind_legs_are_not_taken_for_four():
     """Tail down, hocks and thighs look like four feet; they hang in the air."""
     middle = [
@@ -182,6 +183,7 @@ def test_what_no_servo_can_do_is_refused(thin):
         fit(stance, grid, 0.9, weak)
 
 
+@pytest.mark.long
 def test_where_there_is_room_nothing_is_thickened():
     stance = stand(_animal(0.055))
     grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)

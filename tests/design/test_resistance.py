@@ -81,6 +81,7 @@ def test_a_limb_with_a_wide_margin_is_the_whole_skin(leg):
     np.testing.assert_allclose(rest_stiffness(whole), rest_stiffness(leg), rtol=1e-6)
 
 
+@pytest.mark.long
 def test_a_limb_cut_off_and_held_is_stiffer_and_p2_softer():
     robot = load_skinned("beetle")
     k = robot.joints.index("FL_knee")

@@ -35,6 +35,7 @@ def test_it_is_short():
     assert len(HOPPER.read_text().splitlines()) < 200
 
 
+@pytest.mark.long
 def test_it_hops(tmp_path):
     files = {end: tmp_path / f"hop.{end}" for end in ("nc", "html", "png")}
     words = ["-o", files["nc"], "--html", files["html"], "--plot", files["png"]]
@@ -48,6 +49,7 @@ def test_it_hops(tmp_path):
     assert '<script src="http' not in files["html"].read_text()
 
 
+@pytest.mark.long
 def test_its_plan_is_a_hop(plan):
     result = load_result(plan)
     assert result.ok and result.kind == "hopper.plan"
@@ -56,6 +58,7 @@ def test_its_plan_is_a_hop(plan):
     assert feet[[0, -1]] == pytest.approx(np.zeros((2, 2)), abs=1e-5)
 
 
+@pytest.mark.long
 def test_its_plan_executes(plan, tmp_path):
     """Within a third of the planned height under another contact model."""
     facts = hopper("track", plan, "-o", tmp_path / "run.nc")

@@ -54,6 +54,7 @@ def test_a_plan_of_a_skinned_robot_is_drawn(tmp_path):
     assert "contacts, and load over weight" in panels
 
 
+@pytest.mark.long
 def test_only_the_last_two_cycles_of_the_feet_are_drawn(tmp_path):
     """A run of five cycles: by a frequency, or by a period as executed plans have."""
     plan = stored_plan("hamr:10hz_card")

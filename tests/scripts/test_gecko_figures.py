@@ -12,7 +12,7 @@ from tests.helpers.scripts import is_picture, last_json, load_script
 SCRIPT = load_script("gecko_figures.py")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_gecko(capsys):
     """The last line is one JSON object; SLSQP is slower and never better."""
     result = load_script("gecko.py").main(["--quick"])

@@ -23,6 +23,7 @@ def test_meshes_come_along(tmp_path):
     assert load(again).path == path
 
 
+@pytest.mark.long
 def test_unbraced_skin(tmp_path):
     """The trunk's skin is free above a height, and soft where it is far from glue."""
     own = load("monster").path.parent

@@ -29,7 +29,7 @@ def test_bench_simulate(capsys):
     assert result["system_overhead_ratio"]["value"] > 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("gcc", [False, True], ids=["interpreted", "compiled"])
 def test_bench_derivatives(capsys, monkeypatch, gcc):
     """Both Jacobians agree, or it ends; without gcc it interprets."""
@@ -57,7 +57,7 @@ def test_bench_skin_contact(capsys):
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_contact(capsys):
     """Hard contact and SAP both walk forward."""
     result = load_script("contact.py").main(["--quick"])
@@ -186,7 +186,7 @@ def test_bench_structured(capsys):
         assert json.loads(capsys.readouterr().out.splitlines()[-1]) == result
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_contact_implicit(capsys):
     """The recipe's rows agree with ours; exact Hessians are fast and succeed."""
     bench = load_script("contact_implicit.py")

@@ -42,6 +42,7 @@ def rows(folder):
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.long
 def test_a_robot_and_a_broken_file(tmp_path, capsys):
     """One row each; the second run finds both known and starts nothing."""
     (tmp_path / "two.urdf").write_text(ROBOT)

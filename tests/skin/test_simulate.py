@@ -243,6 +243,7 @@ def test_overrides_change_only_what_is_named(robot):
     assert module.skin_model(SkinSimulation(), robot) is robot.fem
 
 
+@pytest.mark.long
 def test_a_skin_that_lies_on_its_links_has_few_pairs():
     """A thousand vertices of the beetle rest within a millimetre of a link."""
     robot = load_skinned("beetle")

@@ -220,7 +220,7 @@ def test_bad_input(tmp_path):
         sweep(Waiting(), {"root": (1,)}, out=tmp_path / "file")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench(capsys):
     result = load_script("sweep.py").main(["--quick"])
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result

@@ -136,6 +136,7 @@ def test_section_of_a_ball_is_that_of_its_narrow_face():
     assert errors[2] < 1e-3 * np.pi * R**2
 
 
+@pytest.mark.long
 def test_nothing_of_a_plate_is_outside_of_the_skins_inside(design):
     skeleton, inside = design.skeleton, design.shell.inner
     points = _points_of(skeleton)
@@ -144,6 +145,7 @@ def test_nothing_of_a_plate_is_outside_of_the_skins_inside(design):
     assert _largest_volume_outside(skeleton, inside) == 0.0
 
 
+@pytest.mark.long
 def test_rings_of_the_template_do_stick_out(design):
     """What the plates mend: the check above fails on the rings' boxes."""
     template = design.template.skeleton()
@@ -151,6 +153,7 @@ def test_rings_of_the_template_do_stick_out(design):
     assert (_winding(points, design.shell.inner) < 0.5).sum() > 10
 
 
+@pytest.mark.long
 def test_every_ring_became_a_plate(design):
     template = design.template.skeleton()
     for link in template.links:
@@ -164,6 +167,7 @@ def test_every_ring_became_a_plate(design):
         assert one.mass == pytest.approx(build.density * one.volume)
 
 
+@pytest.mark.long
 def test_rims_follow_the_skin(design):
     """A limb's plates reach all round the skin, the torso's most of the way."""
     inside = trimesh.Trimesh(design.shell.inner.vertices, design.shell.inner.triangles)
@@ -178,6 +182,7 @@ def test_rims_follow_the_skin(design):
         assert np.median(away) < 0.5 * one.thickness
 
 
+@pytest.mark.long
 def test_glue_touches_the_plates(design):
     vertices = design.shell.mesh.vertices
     touch = TOUCH * mean_edge(design.shell.inner)
@@ -193,6 +198,7 @@ def test_glue_touches_the_plates(design):
     assert design.report()["glue_to_plate_m"] <= touch
 
 
+@pytest.mark.long
 def test_distance_is_that_of_the_mesh(design):
     """Distances to plates by hand: a vertex against all triangles of the meshes."""
     vertices = design.shell.mesh.vertices
@@ -212,6 +218,7 @@ def test_distance_is_that_of_the_mesh(design):
         )
 
 
+@pytest.mark.long
 def test_nothing_clashes_at_rest_nor_within_the_swing(design):
     """Plates keep clear of the neighbours' parts as each joint turns."""
     skeleton = design.skeleton
@@ -233,6 +240,7 @@ def _pair(skeleton, joint, angle):
     return Skeleton("pair", (parent, replace(child, solids=solids)), (), ())
 
 
+@pytest.mark.long
 def test_printed_parts_are_whole_and_weigh_what_the_model_says(design):
     build = design.template.build
     for name in ("torso", "FL_upper", "RR_lower"):
@@ -243,6 +251,7 @@ def test_printed_parts_are_whole_and_weigh_what_the_model_says(design):
         assert len(part.holes) == sum(s.name.endswith("_bay") for s in link.solids) * 4
 
 
+@pytest.mark.long
 def test_step_file_of_a_plated_link(design, tmp_path):
     cadquery = pytest.importorskip("cadquery")
     link = design.skeleton.link("FL_lower")
@@ -253,6 +262,7 @@ def test_step_file_of_a_plated_link(design, tmp_path):
     assert 1e-9 * shape.Volume() == pytest.approx(part.surface.volume, rel=5e-3)
 
 
+@pytest.mark.long
 def test_the_same_again(design):
     template = design.template
     args = template.skeleton(), design.shell.inner
@@ -263,6 +273,7 @@ def test_the_same_again(design):
     assert min(first.share.values()) > 0.3 and max(first.share.values()) == 1
 
 
+@pytest.mark.long
 def test_drake_loads_and_shows_the_plates(design, tmp_path):
     path = write_sdf(design.skeleton, tmp_path)
     builder = DiagramBuilder()
@@ -328,6 +339,7 @@ def test_a_ring_without_room_is_named():
         with_plates(skeleton, _sphere(0.01, link.p_WA))
 
 
+@pytest.mark.long
 def test_bad_input(design):
     skeleton, inside = _one_leg(), _sphere(0.07)
     with pytest.raises(InvalidInput, match="clearance"):

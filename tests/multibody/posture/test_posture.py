@@ -80,6 +80,7 @@ def test_defaults_beyond_limits_are_not_kept(tmp_path):
     assert posture.joints["RR_knee"] <= -0.9
 
 
+@pytest.mark.long
 def test_a_hexapod_keeps_its_trunk_off_the_ground(tmp_path):
     """Drawn with its legs spread level, as six-legged robots are."""
     path = hexapod(tmp_path)
@@ -103,6 +104,7 @@ def test_flat_feet_lie_flat(tmp_path):
     assert posture.joints["L_knee"] > 0.3
 
 
+@pytest.mark.long
 def test_motors_keep_a_reserve(tmp_path):
     """Weak motors stand on straighter legs than strong ones."""
     strong = find_posture(load(quadruped(tmp_path, effort=40.0)))

@@ -35,11 +35,16 @@ WITHOUT_TWIN = {"voxel": "LinearBushingRollPitchYaw"}
 
 
 def robots():
-    """Every other model of ours, on every base it can have, in both units."""
+    """Every other model of ours, on every base it can have, in both units.
+
+    HAMR is what is planned in mm, g and ms; of the others, that is checked at length.
+    """
     for name in sorted(set(drakebots.available_models()) - set(WITHOUT_TWIN)):
         for base in BASES if has_free_body(name) else ("quaternion", "fixed"):
             for unit, scaling in (("si", SI), ("mm_g_ms", MM_G_MS)):
-                yield pytest.param(name, base, scaling, id=f"{name}-{base}-{unit}")
+                marks = [pytest.mark.long] if unit != "si" and name != "hamr" else []
+                case = f"{name}-{base}-{unit}"
+                yield pytest.param(name, base, scaling, id=case, marks=marks)
 
 
 def random_state(robot, rng):

@@ -10,6 +10,7 @@ from drakebots.robots.gecko.model import gait_law
 from drakebots.robots.gecko.simulate import GeckoSimulation, prepare, simulate
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.05, 0.10])
 def test_all_targets_are_reached_from_anywhere(epsilon):
     """Twenty random starts and headings."""
@@ -89,6 +90,7 @@ def test_a_time_limit_keeps_what_was_reached():
     assert result.data.sizes["time"] >= 1
 
 
+@pytest.mark.long
 def test_a_final_heading_behind_a_wall():
     """The robot goes round the wall, and ends in the heading."""
     wall = ((0.4, -0.3), (0.5, -0.3), (0.5, 0.3), (0.4, 0.3))

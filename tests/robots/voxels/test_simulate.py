@@ -73,6 +73,7 @@ def test_one_cycle_is_said_to_be_the_start():
     assert not two.metrics["start_up_only"] and "start-up" not in two.message
 
 
+@pytest.mark.long
 def test_it_stands(forward):
     settled = forward.data.sel(time=slice(0, 0.3)).isel(time=-1)
     weight = 61.828e-3 * 9.81
@@ -82,11 +83,13 @@ def test_it_stands(forward):
     assert float(settled.foot_force[..., 2].min()) >= 0
 
 
+@pytest.mark.long
 def test_it_stands_on_its_back_feet(forward):
     # The core's weight is over them: front feet steady it and steer.
     assert 0.03 < forward.metrics["front_load_share"] < 0.12
 
 
+@pytest.mark.long
 def test_markers_follow_the_planes_of_motion(forward):
     metrics = forward.metrics
     assert forward.verdict is Verdict.SUCCESS
@@ -118,6 +121,7 @@ def test_loops_stay_closed(forward):
     assert fine.residuals["loop_gap [m]"] < 1e-6
 
 
+@pytest.mark.long
 def test_actuators_reach_what_is_commanded(forward):
     data = forward.data
     assert list(data.actuator.values) == ["blue", "yellow", "red", "green"]
@@ -128,6 +132,7 @@ def test_actuators_reach_what_is_commanded(forward):
     assert float(data.actuator_command.min()) == pytest.approx(0.0762 - 0.01)
 
 
+@pytest.mark.long
 def test_dataset_is_labelled_and_stored(forward, tmp_path):
     data = forward.data
     assert list(data.marker.values) == list(MARKERS)
@@ -138,6 +143,7 @@ def test_dataset_is_labelled_and_stored(forward, tmp_path):
     assert load_result(forward.save(tmp_path / "walk.nc")) == forward
 
 
+@pytest.mark.long
 def test_recording(forward):
     stage = record_voxel(forward)
     html = stage.html()
@@ -148,6 +154,7 @@ def test_recording(forward):
         record_voxel(forward, slow=0.0)
 
 
+@pytest.mark.long
 def test_picture(forward, tmp_path):
     assert is_picture(plot_walk(forward, tmp_path / "walk.png"))
     with pytest.raises(InvalidInput, match=r"\.png"):
@@ -236,6 +243,7 @@ def test_motion_is_smooth_and_passes_the_poses():
         )
 
 
+@pytest.mark.long
 def test_body_frame_has_no_part_of_rigid_motion(forward):
     nodes = forward.data.node_position.values[:3]
     p, R = body_frame(nodes)
@@ -288,6 +296,7 @@ def test_feet_need_a_bias_each():
         find_feet(walk.built, walk.feet.feet, [0.1], [1, 0, 0], graph)
 
 
+@pytest.mark.long
 def test_control_is_between_two_voxels(forward):
     assert forward.provenance["options"]["time_step"] == 2e-3
     assert Control((2, 1, 1), "z").other == (2, 1, 3)

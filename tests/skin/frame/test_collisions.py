@@ -160,6 +160,7 @@ def tube_model():
     return build_model(TetMesh(vertices, tets), soft)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dt", [2e-3, DT])
 def test_a_soft_block_rests_on_the_ground(dt):
     """Free on an almost massless link: the ground carries its weight, at 5 ms."""

@@ -190,7 +190,7 @@ def test_one_linear_solve_is_near_the_converged_step():
     assert left_out[0] < 0.2 * abs(angles[1] - angles[0])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_skin(capsys):
     """Runs in its quick form; the last line is one JSON object."""
     result = bench.main(["--quick"])

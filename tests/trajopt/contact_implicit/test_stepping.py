@@ -255,6 +255,7 @@ def test_brick_tumbles_to_rest(brick, integrator):
         assert H[-1] < H[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "terrain",
     [

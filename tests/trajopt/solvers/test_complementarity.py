@@ -52,7 +52,7 @@ def test_published(problem):
     assert np.abs(rows[np.arange(len(held)), held]).max() < 1e-7
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bench_mpcc(capsys):
     """Nine of ten of the collection, and more than Drake's SNOPT solves."""
     found = load_script("mpcc.py").main([])

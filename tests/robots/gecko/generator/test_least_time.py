@@ -27,6 +27,7 @@ def straight_only() -> MotionPolynomial:
     return MotionPolynomial(c, TABLE.domain)
 
 
+@pytest.mark.long
 def test_a_robot_on_a_line_needs_the_distance_over_its_stride():
     rule = LeastTime(straight_only(), 0.05)
     for distance in (0.4, 0.9, 2.0, 3.7):

@@ -136,6 +136,7 @@ def test_several_targets():
 angles = st.lists(st.floats(0, 2 * np.pi), min_size=5, max_size=9)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(
     st.lists(

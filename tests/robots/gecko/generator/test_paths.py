@@ -173,6 +173,7 @@ def test_starts_beside_the_path():
         assert check_end(path, generator, run)
 
 
+@pytest.mark.long
 @settings(max_examples=10)
 @given(st.floats(-0.6, 0.6))
 def test_one_attempt_ends(end_heading):
@@ -210,6 +211,7 @@ def test_robot_that_turns_less():
 WALL = (((0.4, -0.3), (0.5, -0.3), (0.5, 0.3), (0.4, 0.3)),)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("heading", [0.0, np.pi])
 def test_paths_and_their_approaches_keep_clear_of_a_wall(heading):
     """Straight on, a path would go through it."""

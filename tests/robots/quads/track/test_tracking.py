@@ -57,6 +57,7 @@ def quiet(run):
     return (run.data.time.values > 0.1) & (run.data.time.values < 0.2)
 
 
+@pytest.mark.long
 def test_the_ground_carries_the_weight(run, robot):
     assert run.ok, run.message
     load = run.data.patch_force.values[quiet(run), :, 2].sum(axis=1)
@@ -66,6 +67,7 @@ def test_the_ground_carries_the_weight(run, robot):
     assert np.abs((cop - com).mean(axis=0)).max() < 2e-3
 
 
+@pytest.mark.long
 def test_sap_carries_skeleton_and_recorded_skin(sap, robot):
     """The recorded wrenches weigh what the skin weighs."""
     assert sap.ok, sap.message
@@ -81,6 +83,7 @@ def test_sap_without_skin_carries_the_skeleton(plan, robot):
     assert "skin_position" not in bare.data
 
 
+@pytest.mark.long
 def test_both_end_where_they_began(run, sap, plan):
     for result in (run, sap):
         m = result.metrics
@@ -91,6 +94,7 @@ def test_both_end_where_they_began(run, sap, plan):
         assert np.abs(gap).max() < 0.2
 
 
+@pytest.mark.long
 def test_a_lifted_foot_bears_nothing(run, sap, plan):
     middle = np.abs(plan.data.time.values - 0.5) < 0.05
     for result in (run, sap):
@@ -99,6 +103,7 @@ def test_a_lifted_foot_bears_nothing(run, sap, plan):
         assert force[:, 5:, 2].sum(axis=1).min() > 1.0
 
 
+@pytest.mark.long
 def test_the_skin_goes_with_its_links(sap, run):
     """SAP's shapes are the plan's carried along: as near to the links as those."""
     a = sap.data.skin_position.values[-1].mean(axis=0)
@@ -129,6 +134,7 @@ def test_targets_lead_by_the_mean_load():
     assert np.allclose(np.roll(a[:-1], -4, axis=0), b[:-1]) and a[0] == a[-1]
 
 
+@pytest.mark.long
 def test_servos_told_of_their_sag_follow_better(plan, run, robot):
     """Sent the planned angles alone, joints stay behind by what bears their loads."""
     plain = track(Tracking(plan, plain_angles=True))
@@ -143,6 +149,7 @@ def test_servos_told_of_their_sag_follow_better(plan, run, robot):
     assert off(run) < 0.25 * off(plain)  # 2.7 against 17 mrad
 
 
+@pytest.mark.long
 def test_the_run_of_a_failed_plan_says_so_first(plan):
     fields = {
         name: getattr(plan, name)
@@ -301,6 +308,7 @@ def test_time_limit_and_bad_input(plan):
         SapTracking(plan, time_step=-1.0)
 
 
+@pytest.mark.long
 def test_what_is_no_plan(plan, run, robot):
     with pytest.raises(InvalidInput, match="no plan of a quad"):
         plan_reference(run, robot)
@@ -355,6 +363,7 @@ def test_shaft_angles(plan, robot):
     assert np.allclose(values, 90.0 + angle * signs, atol=1e-9)
 
 
+@pytest.mark.long
 def test_the_board_is_told_of_the_sag(plan, run, robot):
     """The shaft leads by torque over stiffness; a run's are the targets it had."""
     channels, gains = board(plan), robot.skinned.skin.servos
