@@ -113,6 +113,10 @@ SWEEPS = 20_000
 SETTLED = 1e-11
 """Change of a force in a sweep, over the largest force, at which the sweeps end."""
 
+RETURNED = 1e-6
+"""Distance of forces from earlier ones, over their change in a sweep, at which the
+sweeps go round in a cycle and never settle."""
+
 
 def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray:
     """Forces f (k, 3) of the contacts of a step [N].
@@ -130,7 +134,7 @@ def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray
     )
     if not np.isfinite(change) or change > 100 * SETTLED:
         raise NoSolution(
-            f"contacts: {SWEEPS} sweeps did not converge; take a larger compliance",
+            "contacts: the sweeps did not converge; take a larger compliance",
             {"change of a force [N]": float(change)},
         )
     return f.reshape(-1, 3)
@@ -138,9 +142,14 @@ def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray
 
 @numba.njit(cache=True)
 def _sweep(Y, y0, friction, f, tolerance):
-    """Sweeps over f in place; returns the last change over the largest force."""
+    """Sweeps over f in place; returns the last change over the largest force.
+
+    Sliding contacts may drive the sweeps round in a cycle. That is noticed as Brent
+    does: f is compared with one earlier f, which is replaced after 1, 2, 4, ... sweeps.
+    """
     n = len(y0)
     worst = 0.0
+    earlier, since, replaced_after = f.copy(), 0, 1
     for _ in range(SWEEPS):
         worst, largest = 0.0, 1.0
         for i in range(0, n, 3):
@@ -166,9 +175,14 @@ def _sweep(Y, y0, friction, f, tolerance):
             worst = max(worst, abs(a - f[i]), abs(b - f[i + 1]))
             f[i], f[i + 1] = a, b
             largest = max(largest, normal)
+        returned = np.abs(f - earlier).max() <= RETURNED * worst
         worst /= largest
-        if worst <= tolerance:
+        if worst <= tolerance or returned:
             break
+        since += 1
+        if since == replaced_after:
+            earlier[:] = f
+            since, replaced_after = 0, 2 * replaced_after
     return worst
 
 

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
 from drakebots.robots.quads.frames.contact_state import FREE, STICK, piece_of, residual
-from drakebots.robots.quads.frames.labelled_qp import LabelledQp, contact_forces
+from drakebots.robots.quads.frames.labelled_qp import (
+    SETTLED,
+    LabelledQp,
+    contact_forces,
+)
+from drakebots.robots.quads.frames.labelled_qp import (
+    _sweep as sweep,
+)
 from drakebots.robots.quads.frames.plan import FLAT_FRAMES, FrameProblem, plan_frames
 from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
 from drakebots.robots.quads.robot.feet import feet_kinematics
@@ -214,6 +221,22 @@ def test_sweeps_solve_the_contacts(quad):
         labels = piece_of(f, y, 0.3)
         w0, W, _, _ = LabelledQp(frame).affine(labels)
         assert np.allclose((w0 + W @ tau)[12:], f.ravel(), atol=1e-5)
+
+
+def test_sweeps_that_go_round_in_a_cycle_end():
+    """A contact that slides steeply: refused, and long before the last sweep.
+
+    From where a cycle was noticed, the forces still come back to themselves.
+    """
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(3, 3))
+    Y, y0 = A @ A.T + 0.05 * np.eye(3), 2 * rng.normal(size=3)
+    y0[2] = -abs(y0[2])
+    with pytest.raises(NoSolution, match="sweeps did not converge"):
+        contact_forces(Y, y0, 2.0)
+    f = np.zeros(3)
+    changes = [sweep(Y, y0, 2.0, f, SETTLED) for _ in range(3)]
+    assert min(changes) > 0.01
 
 
 def test_contact_on_the_skin(quad):
