@@ -13,6 +13,7 @@ from drakebots.results import load_result
 from tests.helpers.waiting import runs
 
 
+@pytest.mark.long
 def test_sweep_of_a_registered_robot(tmp_path, capsys):
     out, log = tmp_path / "new" / "out", tmp_path / "log"
     words = ["sweep", "waiting.simulate", "--root", "1,2,3", "--mode", "raise"]

@@ -32,6 +32,7 @@ def chain(hamr, names):
     return ClosedChain(hamr, names)
 
 
+@pytest.mark.long
 def test_actuator_to_marker_map(hamr, chain, names):
     """Markers on the legs move with swing and lift as in the authors' table, to
     1e-4 mm, and so do the Jacobian's columns, to 1e-3 mm/mm."""

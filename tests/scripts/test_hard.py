@@ -83,6 +83,7 @@ def test_wrong_types_are_refused_by_the_name_of_the_field(kind):
                 problems.maker(kind, field.name, value)()
 
 
+@pytest.mark.long
 def test_a_damaged_result_is_refused_or_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = make().save(tmp_path / "r.nc")

@@ -105,6 +105,7 @@ def test_no_film_is_left_at_the_rim_of_a_turned_bowl(bowl, turn):
     assert not upper.ray_cast(probe.tolist(), (0.04 * Z).tolist())
 
 
+@pytest.mark.long
 def test_a_tube_takes_a_loose_core(tube):
     mould = two_part_mould(tube, **BARE)
     assert set(mould.bodies) == {"upper", "lower", "core"}
@@ -122,6 +123,7 @@ def test_a_tube_takes_a_loose_core(tube):
     assert mould.undercut_without_core > 0.1 > mould.parting.undercut
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bowl", "tube"])
 def test_bodies_do_not_overlap(name, request):
     mould = two_part_mould(request.getfixturevalue(name))

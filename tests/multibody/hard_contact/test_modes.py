@@ -130,6 +130,7 @@ def test_stance_stays_in_time(on_ground, stance):
     assert forces.normal.sum() == pytest.approx(stance.normal.sum(), rel=1e-5)
 
 
+@pytest.mark.long
 def test_stand_without_a_pose(on_ground):
     """Held at a slope of 1 rad HAMR's feet cannot all be on the ground at rest;
     a NaN guess is no pose either."""

@@ -46,6 +46,7 @@ def test_pictures_are_written(tmp_path, course, space, driven):
     assert len(list(tmp_path.iterdir())) == len(written)
 
 
+@pytest.mark.long
 def test_summary_knows_geckos(tmp_path, course, space):
     for result in (course, space):
         path = plot(result, tmp_path / f"{result.kind}.svg")

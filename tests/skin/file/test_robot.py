@@ -159,6 +159,7 @@ def refused(call, *said):
         assert word in message, message
 
 
+@pytest.mark.long
 def test_meshes_that_cannot_be(leg, tmp_path, robot):
     mesh, path = robot.mesh, tmp_path / "bad.vtu"
     glue = GlueRadius(0.005)

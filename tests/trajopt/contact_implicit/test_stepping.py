@@ -361,6 +361,7 @@ def test_bad_input(brick, pendulum):
         one.run(AIR, np.zeros(6), None, 0)
 
 
+@pytest.mark.long
 def test_no_solution_names_rows(tmp_path):
     """Ground that a hanging rod cannot get above."""
     feet = "feet: {tip: {body: rod, p: [0, 0, -1]}}"

@@ -271,6 +271,7 @@ def test_result_is_stored(hop, tmp_path):
     assert hop.kind == "locomotion.plan"
 
 
+@pytest.mark.long
 def test_natural_units(hopper, quadruped):
     """Weight, gravity and size are one; the lowest foot touches."""
     for model in (hopper, quadruped):

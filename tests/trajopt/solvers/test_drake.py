@@ -187,6 +187,7 @@ def test_interrupt(solver, long_hop):
     assert raw.x.shape == guess.shape and np.isfinite(raw.x).all()
 
 
+@pytest.mark.long
 def test_more_workspace_is_tried(monkeypatch):
     """A run out of storage is repeated with four times as much."""
     sizes = []

@@ -123,6 +123,7 @@ def test_stiffness_follows_from_section_and_silicone():
     assert len(set(reproduction().stiffness.values())) == 1
 
 
+@pytest.mark.long
 def test_dataset(tmp_path):
     result = walked(80, 0.0)
     data = result.data
@@ -187,6 +188,7 @@ def test_closed_loop_with_a_fake():
     assert float(end[0]) == pytest.approx(0.1157, rel=0.05)
 
 
+@pytest.mark.long
 def test_closed_loop_reaches_a_target():
     target = (0.3, 0.08)
     result = simulate_walk(DrakeWalk(targets=(target,), half_cycles=14, times=QUICK))

@@ -98,6 +98,7 @@ def test_system_measures_the_plant(run):
     assert measured[1:] == pytest.approx(true[:-1], abs=1e-9)
 
 
+@pytest.mark.long
 def test_noise_repeats_with_its_seed(run):
     noisy = moving(encoder_noise=1e-5, seed=3).encoder_velocity.values
     again = moving(encoder_noise=1e-5, seed=3).encoder_velocity.values

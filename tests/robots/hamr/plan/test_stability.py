@@ -37,6 +37,7 @@ def test_the_metrics_of_a_gait_that_holds(gait):
     assert {name for _, name in found["floquet"]} <= set(hamr_system().coordinates)
 
 
+@pytest.mark.long
 def test_a_stored_plan_tells_its_own():
     plan = stored_plan("30hz_card")
     again = stability_of(plan)

@@ -107,6 +107,7 @@ def test_legs_without_a_sideways_joint_keep_their_loops_closed():
         assert np.abs(robot.closure.evaluate(context)[0]).max() < 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("terrain", [None, Step(0.3, 0.5, 0.03)])
 def test_joints_that_follow_others_do_so(tmp_path, terrain):
     """Also where a leg of two motors cannot put its foot where the clock has it, and
