@@ -39,6 +39,7 @@ from drakebots.design.skin import (
     with_regions,
 )
 from drakebots.design.stance import stand
+from drakebots.design.stride import side_by_side
 from drakebots.design.thicken import joined_feet, thicken
 
 STAGES = ("surface", "skeleton", "shell", "glue")
@@ -123,7 +124,7 @@ def design_robot(
         seen("surface", _seen_surface(grid))
     else:
         surface, notes = _closed(problem.surface)
-        stance = stand(surface, problem.forward, problem.up)
+        stance = side_by_side(stand(surface, problem.forward, problem.up))
         notes += stance.notes
         grid = DistanceGrid.from_surface(stance.surface, *_spacing(stance.surface))
         seen("surface", _seen_surface(grid))

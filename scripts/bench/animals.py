@@ -27,7 +27,6 @@ from drakebots.design.geometry import (
     Implicit,
     RoundCone,
     Surface,
-    mirrored,
     to_manifold,
     to_surface,
     write_surface,
@@ -45,6 +44,8 @@ class Animal:
         middle: chains on the plane of symmetry: torso, neck and head, tail.
         left: chains on the left that are mirrored: legs, ears, horns.
         shell: centre and radii of an ellipsoid over the torso [m]; None for none.
+        paces: whether the legs of a side swing together, as long ones do; they trot
+            otherwise.
         triangles: how many triangles its file has, about.
         blend: distance over which chains join [m].
         unit, up: unit of the file's numbers, and its upward axis ("z" or "y").
@@ -54,6 +55,7 @@ class Animal:
     middle: Sequence[Chain]
     left: Sequence[Chain]
     shell: tuple[tuple[float, float, float], tuple[float, float, float]] | None = None
+    paces: bool = False
     triangles: int = 30_000
     blend: float = 0.02
     unit: str = "m"
@@ -136,6 +138,7 @@ ANIMALS = {
             ((1.34, 0.06, 4.48, 0.035), (1.32, 0.07, 4.66, 0.04)),
             ((1.26, 0.14, 4.40, 0.05), (1.22, 0.26, 4.44, 0.03)),
         ),
+        paces=True,
         triangles=60_000,
         blend=0.12,
         place=(0.0, 0.0, 1.0),
@@ -301,19 +304,22 @@ ANIMALS = {
 }  # fmt: skip
 
 
-def animal_surface(name: str) -> Surface:
-    """The surface of an animal, x forward, z up, on the ground [m]."""
+def animal_surface(name: str, stride: float = 0.0) -> Surface:
+    """The surface of an animal, x forward, z up, on the ground [m].
+
+    Args:
+        name: of ANIMALS.
+        stride: how far legs are turned at hip and knee in a trot [rad]; 0 stands.
+    """
     animal = ANIMALS[name]
-    parts = []
-    for chains, twin in ((animal.middle, False), (animal.left, True)):
-        for chain in chains:
-            cones = [
-                RoundCone(a[:3], b[:3], a[3], b[3])
-                for a, b in itertools.pairwise(chain)
-            ]
-            parts += mirrored(cones) if twin else cones
+    pairs, lift = _posed(animal, stride)
+    parts = [cone for chain in animal.middle for cone in _cones(chain, lift)]
+    for left, right in pairs:
+        for both in zip(_cones(left, lift), _cones(right, lift), strict=True):
+            parts += both
     if animal.shell is not None:
-        parts.append(Ellipsoid(*animal.shell))
+        centre, radii = animal.shell
+        parts.append(Ellipsoid(centre + lift, radii))
     cut = HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0])
     body = Implicit(tuple(parts), (cut,), animal.blend)
     low, high = body.bounds()
@@ -328,6 +334,48 @@ def animal_surface(name: str) -> Surface:
     return (
         _simplified(surface, animal.triangles) if animal.triangles < count else surface
     )
+
+
+def _posed(animal: Animal, stride: float):
+    """Left and right chains, and the shift that puts the lowest foot on the ground.
+
+    In the middle of a trot's stride, the left front and the right hind leg (of a pace,
+    both left legs) swing forward from the hip, with the knee bent; the others are
+    turned back.
+    """
+    pairs = [(np.array(c), np.array(c) * [1, -1, 1, 1]) for c in animal.left]
+    stands = _lowest(pairs)
+    for k, forward in enumerate((1, 1 if animal.paces else -1)):
+        left, right = pairs[k]
+        pairs[k] = _swung(left, forward * stride), _swung(right, -forward * stride)
+    return pairs, np.array([0.0, 0.0, stands - _lowest(pairs)])
+
+
+def _lowest(pairs) -> float:
+    return min(float((c[:, 2] - c[:, 3]).min()) for pair in pairs[:2] for c in pair)
+
+
+def _cones(chain: Chain, lift: np.ndarray) -> list[RoundCone]:
+    points = np.array(chain)
+    return [
+        RoundCone(a[:3] + lift, b[:3] + lift, float(a[3]), float(b[3]))
+        for a, b in itertools.pairwise(points)
+    ]
+
+
+def _swung(leg: np.ndarray, angle: float) -> np.ndarray:
+    """A leg that is turned forward at the hip [rad]; its knee bends as it swings."""
+    leg = _turned(leg, 0, angle)
+    return _turned(leg, 1, -angle) if angle > 0 else leg
+
+
+def _turned(leg: np.ndarray, joint: int, angle: float) -> np.ndarray:
+    """The points below a joint, turned about it, positive forward [rad]."""
+    c, s = np.cos(angle), np.sin(angle)
+    leg = leg.copy()
+    d = leg[joint:, [0, 2]] - leg[joint, [0, 2]]
+    leg[joint:, [0, 2]] = leg[joint, [0, 2]] + d @ [[c, s], [-s, c]]
+    return leg
 
 
 def _marched(body, low, high, h):
@@ -352,9 +400,9 @@ def _simplified(surface: Surface, count: int) -> Surface:
     return to_surface(body.simplify(high))
 
 
-def write_animal(name: str, folder: Path) -> Path:
-    """Writes NAME.obj with the animal's unit, axes and place."""
-    animal, surface = ANIMALS[name], animal_surface(name)
+def write_animal(name: str, folder: Path, stride: float = 0.0) -> Path:
+    """Writes NAME.obj with the animal's unit, axes and place; `stride` in rad."""
+    animal, surface = ANIMALS[name], animal_surface(name, stride)
     x = surface.vertices + animal.place
     if animal.up == "y":  # z forward, y up: what many programs write.
         x = x[:, [1, 2, 0]]
@@ -368,10 +416,11 @@ def main(argv: Sequence[str] | None = None) -> list[Path]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ANIMALS)}")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
+    parser.add_argument("--stride", type=float, default=0.0, help="of a trot [deg]")
     args = parser.parse_args(argv)
     paths = []
     for name in args.names or ANIMALS:
-        paths.append(write_animal(name, args.output))
+        paths.append(write_animal(name, args.output, np.radians(args.stride)))
         print(paths[-1], flush=True)
     return paths
 

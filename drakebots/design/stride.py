@@ -1,0 +1,183 @@
+"""Puts the legs of an animal in mid-stride side by side, where a robot's are at rest.
+
+A robot's left and right limbs are mirror images at rest; a scanned or modelled animal
+often walks. Of a pair of legs with the lines L(s) and R(s) of their centres, from the
+foot (s = 0) to where they meet the body (s = 1), both are moved to
+
+    M(s) = (L(s) + S R(s)) / 2,    S the reflection across y = 0,
+
+with their feet on the ground. Sections keep their shape and stay horizontal, so that a
+leg that was tilted by 25 degrees becomes a tenth longer from front to rear. The body
+follows smoothly: beside the legs, up to the height of the hips, the displacement u of
+the surface is harmonic on its graph of edges, sum_j (u_j - u_i) / |x_j - x_i| = 0.
+
+    stance = side_by_side(stand(surface))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
+
+from drakebots.core.errors import NoSolution
+from drakebots.design.geometry import Surface
+from drakebots.design.stance import Leg, Stance, stand
+
+LEAST = 0.1
+"""Distance of a leg from its mean line, over its height, below which a pair stands side
+by side: 6 degrees."""
+
+_HIPS = 0.35
+"""Height of the hips above the legs' tops, over the legs' height."""
+
+_NEAR = 0.6
+"""Length of the body that follows a leg, to its front and rear, over its height."""
+
+_JUMP = 0.8
+"""Distance of the centres of two neighbouring sections of a leg, over its radius."""
+
+_FOOT = 0.2
+"""Height of a foot, over its leg's."""
+
+_MIRROR = np.array([1.0, -1.0, 1.0])
+
+
+def side_by_side(stance: Stance) -> Stance:
+    """The stance with each pair of legs side by side; the same if they are already.
+
+    Args:
+        stance: surface that stands, with its legs.
+
+    Returns:
+        The stance of the moved surface, with a note for each pair that was moved.
+
+    Raises:
+        NoSolution: when the moved surface has no four legs.
+    """
+    moved, notes = {}, []
+    legs = {name: _without_belly(leg) for name, leg in stance.legs.items()}
+    for end, name in (("F", "front"), ("R", "hind")):
+        left, right = legs[end + "L"], legs[end + "R"]
+        shifts = _shifts(left, right)
+        height = (left.top + right.top) / 2
+        most = max(float(np.linalg.norm(s, axis=1).max()) for s in shifts)
+        if most < LEAST * height:
+            continue
+        moved |= {end + "L": shifts[0], end + "R": shifts[1]}
+        share = 100 * most / height
+        notes.append(
+            f"the {name} legs are in mid-stride: they are moved side by side, each by "
+            f"up to {share:.0f} % of its height"
+        )
+    if not moved:
+        return stance
+    surface = _moved(stance.surface, legs, moved)
+    try:
+        found = stand(surface, "x", "z")
+    except NoSolution as error:
+        raise NoSolution(f"{error} (after {'; '.join(notes)})") from None
+    # At a top that is one side's only, the two sides would differ again.
+    legs = {name: _without_belly(leg) for name, leg in found.legs.items()}
+    return replace(found, legs=legs, notes=(*stance.notes, *notes))
+
+
+def _without_belly(leg: Leg) -> Leg:
+    """A leg up to where a belly joins its sections, and their centre jumps."""
+    jumps = np.linalg.norm(np.diff(leg.line[:, :2], axis=0), axis=1)
+    at = np.flatnonzero(jumps > _JUMP * leg.radius[:-1])
+    at = at[leg.line[at, 2] > leg.line[0, 2] + _FOOT * (leg.top - leg.line[0, 2])]
+    end = at[0] + 1 if len(at) else len(leg.line)
+    return replace(leg, line=leg.line[:end], radius=leg.radius[:end])
+
+
+def _shifts(left: Leg, right: Leg) -> tuple[np.ndarray, np.ndarray]:
+    """Displacements of both legs' lines (n, 3), (k, 3) [m]."""
+    mean = _at(left, _S) + _at(right, _S) * _MIRROR
+    mean /= 2
+    mean[:, 2] = _S * (left.top + right.top) / 2  # from the ground up
+    shifts = []
+    for leg, mirror in ((left, 1.0), (right, _MIRROR)):
+        goal = np.stack([np.interp(_share(leg), _S, mean[:, k]) for k in range(3)], 1)
+        shifts.append(goal * mirror - leg.line)
+    return shifts[0], shifts[1]
+
+
+_S = np.linspace(0.0, 1.0, 101)
+
+
+def _share(leg: Leg) -> np.ndarray:
+    """Share of the way from foot to top of the points of a line (n,)."""
+    z = leg.line[:, 2]
+    return (z - z[0]) / (z[-1] - z[0])
+
+
+def _at(leg: Leg, share: np.ndarray) -> np.ndarray:
+    """Points of a line at shares of the way to its top (n, 3) [m]."""
+    s = _share(leg)
+    return np.stack([np.interp(share, s, leg.line[:, k]) for k in range(3)], axis=1)
+
+
+def _moved(
+    surface: Surface, legs: Mapping[str, Leg], shifts: Mapping[str, np.ndarray]
+) -> Surface:
+    """The surface whose legs are displaced as their lines, and whose body follows."""
+    x = surface.vertices
+    graph = _graph(surface)
+    vertices = _legs_of(legs, x, graph)
+    u, free, own = np.zeros_like(x), np.zeros(len(x), bool), np.zeros(len(x), bool)
+    for name, leg in legs.items():
+        leg_only = vertices[name]
+        own[leg_only] = True
+        if name not in shifts:
+            continue
+        for k in range(3):
+            line = np.interp(x[leg_only, 2], leg.line[:, 2], shifts[name][:, k])
+            u[leg_only, k] = line
+        height = leg.top - leg.line[0, 2]
+        near = np.abs(x[:, 0] - leg.line[-1, 0]) < _NEAR * height
+        low = x[:, 2] < leg.top + _HIPS * height
+        free |= near & low & (np.sign(leg.line[-1, 1]) * x[:, 1] > 0)
+    fixed, free = np.flatnonzero(own | ~free), np.flatnonzero(free & ~own)
+    if len(free):
+        degree = np.asarray(graph.sum(axis=1)).ravel()
+        L = csr_array(diags_array(degree) - graph)[free]
+        u[free] = spsolve(L[:, free].tocsc(), -(L[:, fixed] @ u[fixed]))
+    return Surface(x + u, surface.triangles)
+
+
+def _graph(surface: Surface) -> csr_array:
+    """Inverse lengths of the edges, symmetric (n, n) [1/m]."""
+    f, x = surface.triangles, surface.vertices
+    i, j = np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]]).T
+    weight = 1 / np.maximum(np.linalg.norm(x[i] - x[j], axis=1), 1e-9)
+    n = len(x)
+    one = coo_array((weight, (i, j)), shape=(n, n)).tocsr()
+    return one.maximum(one.T).tocsr()
+
+
+def _legs_of(legs: Mapping[str, Leg], x: np.ndarray, graph: csr_array) -> dict:
+    """Vertices of each leg, as far up as no two legs are connected below it."""
+    found = {}
+    for share in np.arange(1.0, 0.3, -0.05):
+        found = {k: _below(leg, x, graph, share) for k, leg in legs.items()}
+        parts = [set(vertices.tolist()) for vertices in found.values()]
+        if not any(a & b for a, b in combinations(parts, 2)):
+            break
+    return found
+
+
+def _below(leg: Leg, x: np.ndarray, graph: csr_array, share: float) -> np.ndarray:
+    """Vertices that are connected to a foot below a share of the leg's height (n,)."""
+    bottom, height = leg.line[0, 2], leg.top - leg.line[0, 2]
+    below = np.flatnonzero(x[:, 2] < bottom + share * height)
+    _, part = connected_components(graph[below][:, below], directed=False)
+    low, high = leg.sole
+    over_sole = ((x[below, :2] >= low) & (x[below, :2] <= high)).all(axis=1)
+    foot = part[over_sole & (x[below, 2] < bottom + _FOOT * height)]
+    return below[part == np.bincount(foot).argmax()] if len(foot) else below[:0]
