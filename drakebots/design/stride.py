@@ -4,10 +4,10 @@ A robot's left and right limbs are mirror images at rest; a scanned or modelled 
 often walks. Of a pair of legs with the lines L(s) and R(s) of their centres, from the
 foot (s = 0) to where they meet the body (s = 1), both are moved to
 
-    M(s) = (L(s) + S R(s)) / 2,    S the reflection across y = 0,
+    M(s) = (L(s) + P R(s)) / 2,    P the reflection across y = 0,
 
 with their feet on the ground. Sections keep their shape and stay horizontal, so that a
-leg that was tilted by 25 degrees becomes a tenth longer from front to rear. The body
+leg that was tilted by 25 degrees becomes a tenth thicker from front to rear. The body
 follows smoothly: beside the legs, up to the height of the hips, the displacement u of
 the surface is harmonic on its graph of edges, sum_j (u_j - u_i) / |x_j - x_i| = 0.
 
@@ -44,6 +44,9 @@ _JUMP = 0.8
 
 _FOOT = 0.2
 """Height of a foot, over its leg's."""
+
+_SHARES = np.linspace(0.0, 1.0, 101)
+"""Values of s at which mean lines are made."""
 
 _MIRROR = np.array([1.0, -1.0, 1.0])
 
@@ -97,18 +100,15 @@ def _without_belly(leg: Leg) -> Leg:
 
 
 def _shifts(left: Leg, right: Leg) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements of both legs' lines (n, 3), (k, 3) [m]."""
-    mean = _at(left, _S) + _at(right, _S) * _MIRROR
-    mean /= 2
-    mean[:, 2] = _S * (left.top + right.top) / 2  # from the ground up
+    """Displacements from both legs' lines to their mean line (n, 3), (k, 3) [m]."""
+    mean = (_at(left, _SHARES) + _at(right, _SHARES) * _MIRROR) / 2
+    mean[:, 2] = _SHARES * (left.top + right.top) / 2  # from the ground up
     shifts = []
     for leg, mirror in ((left, 1.0), (right, _MIRROR)):
-        goal = np.stack([np.interp(_share(leg), _S, mean[:, k]) for k in range(3)], 1)
+        s = _share(leg)
+        goal = np.stack([np.interp(s, _SHARES, mean[:, k]) for k in range(3)], axis=1)
         shifts.append(goal * mirror - leg.line)
     return shifts[0], shifts[1]
-
-
-_S = np.linspace(0.0, 1.0, 101)
 
 
 def _share(leg: Leg) -> np.ndarray:

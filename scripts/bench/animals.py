@@ -416,7 +416,12 @@ def main(argv: Sequence[str] | None = None) -> list[Path]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ANIMALS)}")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
-    parser.add_argument("--stride", type=float, default=0.0, help="of a trot [deg]")
+    parser.add_argument(
+        "--stride",
+        type=float,
+        default=0.0,
+        help="how far hips and knees are turned in a trot [deg]",
+    )
     args = parser.parse_args(argv)
     paths = []
     for name in args.names or ANIMALS:

@@ -152,7 +152,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--animals", nargs="*", help="surfaces of animals: all, or some"
     )
     parser.add_argument(
-        "--stride", type=float, default=0.0, help="of animals that trot [deg]"
+        "--stride",
+        type=float,
+        default=0.0,
+        help="how far hips and knees of animals are turned in a trot [deg]",
     )
     parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
     args = parser.parse_args(argv)
