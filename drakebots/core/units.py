@@ -17,6 +17,13 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 
+GRAVITY = 9.81
+"""Earth's gravity [m/s^2], as Drake's plants have it by default. A plant may have
+another: take its own where there is one."""
+
+GRAVITY_W = (0.0, 0.0, -GRAVITY)
+"""The same as a vector in the world W, whose z axis points up [m/s^2]."""
+
 _KINDS: tuple[tuple[tuple[int, int, int] | None, dict[str, float]], ...] = (
     ((0, 0, 0), {"1": 1.0, "rad": 1.0, "deg": math.pi / 180.0}),
     ((1, 0, 0), {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}),

@@ -29,6 +29,7 @@ import numpy as np
 
 from drakebots.core.checks import check, check_value, one_of, optional, positive
 from drakebots.core.errors import DrakebotsError, NoSolution
+from drakebots.core.units import GRAVITY
 from drakebots.design.embed import (
     Field,
     fitted_torso,
@@ -89,8 +90,6 @@ folds resist at 15 degrees (docs/design.md). It grows with the thickness squared
 
 _SKIN_DENSITY = 1070.0
 """Density of the skin [kg/m^3], for the weight that the servos must hold."""
-
-_GRAVITY = 9.81
 
 _RAYS = np.radians(np.arange(-50.0, 86.0, 5.0))
 """Pitches at which to look for room for a neck or a tail [rad]."""
@@ -548,7 +547,7 @@ def _with_tail(template: Upright, phi: Field) -> Template:
 
 def _standing_torque(skeleton: Skeleton, mass: float) -> float:
     """Largest torque of a joint with a quarter of the weight on each foot [N m]."""
-    force = np.array([0.0, 0.0, mass * _GRAVITY / 4])
+    force = np.array([0.0, 0.0, mass * GRAVITY / 4])
     worst = 0.0
     for sole in skeleton.soles:
         p_WS = skeleton.link(sole.link).origin + sole.p_BP[4]

@@ -29,6 +29,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, one_of, positive
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
     as_positions,
@@ -44,8 +45,6 @@ from drakebots.fem.solver.newton import NewtonResult
 
 METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
 """Methods of a step, and the tolerance of Newton's method for each."""
-
-GRAVITY = (0.0, 0.0, -9.81)
 
 Forces = np.ndarray | Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 """Forces on the nodes (N, 3) [N], or a function of time [s], x [m] and v [m/s]."""
@@ -153,7 +152,7 @@ class ImplicitEuler:
         *,
         method: str = "linear",
         prescribed: Sequence[Prescribed] | Prescribed = (),
-        gravity: Sequence[float] = GRAVITY,
+        gravity: Sequence[float] = GRAVITY_W,
         solver: str = "auto",
         threads: int | None = None,
         tolerance: float | None = None,

@@ -9,8 +9,8 @@ import numpy as np
 
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import FemModel, as_positions, gravity_force
-from drakebots.fem.dynamics import GRAVITY
 from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise
 
 
@@ -40,7 +40,7 @@ def equilibrium(
     prescribed: Sequence[Prescribed] | Prescribed,
     *,
     forces: np.ndarray | None = None,
-    gravity: Sequence[float] = GRAVITY,
+    gravity: Sequence[float] = GRAVITY_W,
     start: np.ndarray | None = None,
     steps: int = 1,
     solver: str = "auto",

@@ -20,7 +20,7 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import Ground, build_robot, load
 from drakebots.cli.output import plain, print_table
-from drakebots.core.units import MM_G_MS, SI, Scaling
+from drakebots.core.units import GRAVITY, MM_G_MS, SI, Scaling
 from drakebots.multibody import trajectory_dataset
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.robots.hamr import GaitSource, hamr_ground, make_waveform
@@ -101,7 +101,7 @@ def trot_in_hard_contact(step: float, seconds: float) -> dict:
 
 def _gait_figures(times, x, normal) -> dict:
     after = times >= 0.2
-    weight = load("hamr").summary.mass * 9.81
+    weight = load("hamr").summary.mass * GRAVITY
     marks = np.interp(np.arange(0.2, times[-1] + 1e-6, 0.1), times, x)
     duty = (normal[after] > WEIGHT_SHARE * weight).mean(axis=0)
     return {

@@ -1,10 +1,23 @@
 """Units: factors to SI, dimensions, quantities of parameter files, scaled units."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from pydrake.multibody.tree import UniformGravityFieldElement
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.units import MM_G_MS, SI, dimensions, quantity, si_factor
+from drakebots.core.units import (
+    GRAVITY,
+    GRAVITY_W,
+    MM_G_MS,
+    SI,
+    dimensions,
+    quantity,
+    si_factor,
+)
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -49,3 +62,12 @@ def test_scaled_units():
     assert MM_G_MS.velocity == pytest.approx(1.0)
     assert MM_G_MS.inertia == pytest.approx(1e-9)
     assert MM_G_MS.of(mass=1, time=-2) == pytest.approx(1e3)
+
+
+def test_gravity_is_that_of_drake_s_plants_and_stated_once():
+    assert UniformGravityFieldElement.kDefaultStrength == GRAVITY
+    field = UniformGravityFieldElement()
+    assert field.gravity_vector() == pytest.approx(GRAVITY_W, abs=0)
+    files = [*ROOT.glob("drakebots/**/*.py"), *ROOT.glob("scripts/**/*.py")]
+    stated = [path.name for path in files if "9.81" in path.read_text()]
+    assert stated == ["units.py"], "use drakebots.core.units.GRAVITY"

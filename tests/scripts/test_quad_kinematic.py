@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from quad_kinematic import carry_within_friction, knot_motion, plan_kinematic
 
+from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.motion.gait import Gait, synthesize
-from drakebots.robots.quads.motion.motion import GRAVITY, margin, support_polygon
+from drakebots.robots.quads.motion.motion import margin, support_polygon
 from drakebots.robots.quads.motion.wrenches import carry
 from drakebots.robots.quads.space_time.problem import SpaceTime
 from tests.helpers.quad_skeletons import upright

@@ -14,6 +14,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, folding
 from drakebots.fem.assembly.kernels import (
     add_energy,
@@ -315,8 +316,8 @@ def damping_values(
     return values
 
 
-def gravity_force(model: FemModel, gravity=(0.0, 0.0, -9.81)) -> np.ndarray:
-    """Weight of the nodes (N, 3) [N]."""
+def gravity_force(model: FemModel, gravity: Sequence[float] = GRAVITY_W) -> np.ndarray:
+    """Weight of the nodes (N, 3) [N], for a gravity (3,) [m/s^2]."""
     return model.node_mass[:, None] * np.asarray(gravity, float)
 
 

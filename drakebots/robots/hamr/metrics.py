@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
+from drakebots.core.units import GRAVITY
 from drakebots.robots.hamr.gaits import Waveform
 from drakebots.robots.hamr.model import BIAS, LEGS, hamr_encoder
 from drakebots.robots.hamr.reference import Reference
-
-GRAVITY = 9.81
 
 LOADED = 0.01
 """A foot that carries this fraction of the weight counts as standing."""

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
 from drakebots.plots import (
     COLOURS,
     check_ending,
@@ -170,7 +171,7 @@ def _foot_loads(result: Result) -> np.ndarray | None:
         axis=1,
     )
     mass = metrics.get("mass_kg", metrics.get("mass"))
-    weight = loads.sum(axis=1).mean() if mass is None else 9.81 * mass
+    weight = loads.sum(axis=1).mean() if mass is None else GRAVITY * mass
     return loads / weight
 
 

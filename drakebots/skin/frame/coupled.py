@@ -26,12 +26,14 @@ and du by one backward sweep from u_k.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.units import GRAVITY_W
 from drakebots.fem import SkinState, frame_system
 from drakebots.fem.assembly import (
     FemModel,
@@ -94,7 +96,7 @@ def coupled_frame(
     glue: Glue,
     dt: float,
     *,
-    gravity: np.ndarray = (0.0, 0.0, -9.81),
+    gravity: Sequence[float] = GRAVITY_W,
     forces: np.ndarray | None = None,
     project: bool = False,
 ) -> CoupledFrame:

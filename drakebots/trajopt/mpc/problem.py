@@ -129,7 +129,7 @@ class MpcProblem:
         knots: N, the number of intervals.
         barrier: phi n of a foot, relaxed complementarity [N m]; None for 1e-2 of the
             robot's weight times g h^2, how far a body at rest falls in one step (with
-            9.81 m/s^2 where there is no gravity).
+            Earth's gravity where there is none).
         slip: speed below which friction is regularised [m/s].
         iterations: Newton steps of a solve.
         trials: largest number of step lengths tried in each.

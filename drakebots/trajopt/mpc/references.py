@@ -22,6 +22,7 @@ import numpy as np
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import between, check, finite, non_negative, positive
+from drakebots.core.units import GRAVITY
 from drakebots.multibody import Robot, base_body
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
@@ -148,7 +149,7 @@ def default_cost(
         effort: weight of efforts in place of that of WEIGHTS, as in `MpcCost`.
     """
     nv, plant = robot.plant.num_velocities(), robot.plant
-    g = float(np.linalg.norm(plant.gravity_field().gravity_vector())) or 9.81
+    g = float(np.linalg.norm(plant.gravity_field().gravity_vector())) or GRAVITY
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, way.q)
     weight, time2 = plant.CalcTotalMass(context) * g, height / g

@@ -21,6 +21,7 @@ import numpy as np
 
 from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
 from drakebots.trajopt.mpc.cost import cost_model
 from drakebots.trajopt.mpc.problem import MpcCost, MpcPlan, MpcProblem, Reference
 from drakebots.trajopt.mpc.riccati import eliminate, misses, regulate_within
@@ -73,7 +74,7 @@ class MpcSolver:
         plant, sizes = problem.robot.plant, self._stage.sizes
         self._sizes, self._bases = sizes, self._stage.bases
         self._B = np.array(plant.MakeActuationMatrix(), order="C")
-        g = np.linalg.norm(plant.gravity_field().gravity_vector()) or 9.81
+        g = np.linalg.norm(plant.gravity_field().gravity_vector()) or GRAVITY
         weight = g * plant.CalcTotalMass(plant.CreateDefaultContext())
         length = g * problem.step**2
         given = problem.barrier

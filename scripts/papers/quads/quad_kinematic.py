@@ -26,9 +26,10 @@ from quad_setting import Outcome, Setting, Trial, planned, row, trial_facts, tri
 from scipy.interpolate import CubicSpline
 
 from drakebots.core.run import Progress
+from drakebots.core.units import GRAVITY
 from drakebots.results import Result, provenance
 from drakebots.robots import quads
-from drakebots.robots.quads.motion import GRAVITY, Carried, carry, cone_rows
+from drakebots.robots.quads.motion import Carried, carry, cone_rows
 from drakebots.robots.quads.robot import PlannedRobot, Quad, load_planned
 from drakebots.robots.quads.space_time import (
     AXES,
@@ -125,7 +126,7 @@ def carry_within_friction(
         friction: coefficient of friction.
     """
     inertia = quad.tree.inertia if inertia is None else inertia
-    weight = inertia.reshape(-1, 10)[:, 0].sum() * 9.81
+    weight = inertia.reshape(-1, 10)[:, 0].sum() * GRAVITY
 
     def solve(H, h, A, b):
         prog = MathematicalProgram()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from drakebots.core.units import GRAVITY
 from drakebots.robots.hamr.gaits import make_waveform
 from drakebots.robots.hamr.metrics import (
-    GRAVITY,
     cycle_poses,
     cycle_starts,
     gait_metrics,

@@ -33,9 +33,10 @@ import numpy as np
 
 from drakebots.core.checks import check, non_negative, positive
 from drakebots.core.run import Progress, Stop, failed
+from drakebots.core.units import GRAVITY
 from drakebots.results import Result
 from drakebots.robots.gecko.drake.diagram import DrakeWalk, build
-from drakebots.robots.gecko.drake.plant import GRAVITY, GeckoPlant
+from drakebots.robots.gecko.drake.plant import GeckoPlant
 from drakebots.robots.gecko.drake.walk import simulate_built
 from drakebots.robots.gecko.model import FEET, parameters
 

@@ -24,7 +24,7 @@ from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.checks import check_value, one_of, positive
-from drakebots.core.units import SI
+from drakebots.core.units import GRAVITY, SI
 from drakebots.model import LoopClosure, load
 from drakebots.multibody import Robot
 from drakebots.multibody.limbs import LimbMap, couple_joints
@@ -41,9 +41,6 @@ from drakebots.robots.gecko.model import (
     gecko_sdf,
     parameters,
 )
-
-GRAVITY = 9.81
-"""Acceleration of gravity [m/s^2]."""
 
 LIMB_LAWS = ("arc", "beam")
 """How limbs bend under a force: they stay arcs, or bend as elastic beams."""

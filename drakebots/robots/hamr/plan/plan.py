@@ -20,9 +20,9 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict, check_stop, is_ending
+from drakebots.core.units import GRAVITY
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import (
-    GRAVITY,
     LOADED,
     clearance_mm,
     loaded_slip,

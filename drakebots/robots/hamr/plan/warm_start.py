@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
 from drakebots.results import Result, load_result
-from drakebots.robots.hamr.metrics import GRAVITY
 from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
 from drakebots.robots.hamr.reference import Reference, recorded_reference

@@ -24,6 +24,7 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
 from drakebots.multibody import Robot
 from drakebots.trajopt.mpc import MpcCost, Way
 
@@ -108,7 +109,7 @@ class Righting(Way):
                 f"{robot.model.name} does not know how to get up; add the poses "
                 f"{', '.join(missing)} to an SRDF beside its file (docs/control.md)"
             )
-        self._time = np.sqrt(height / (gravity or 9.81))
+        self._time = np.sqrt(height / (gravity or GRAVITY))
         self._poses = {
             name: _with_joints(robot, self.q, poses[name])[self._joints]
             for name in POSES

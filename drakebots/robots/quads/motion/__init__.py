@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from drakebots.robots.quads.motion.io import read_motion, write_motion
     from drakebots.robots.quads.motion.library import MOTIONS, library_motion
     from drakebots.robots.quads.motion.motion import (
-        GRAVITY,
         MotionInput,
         cop_of_forces,
         margin,

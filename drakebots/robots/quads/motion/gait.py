@@ -28,8 +28,8 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.motion.motion import (
-    GRAVITY,
     MotionInput,
     bar_footfall,
     gait_footfall,

@@ -16,10 +16,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.checks import check, check_types, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.robot import Quad, half_planes
-
-GRAVITY = 9.81
-"""[m/s^2]."""
 
 # --- support polygons, centre of pressure (COP) and zero-moment point (ZMP) --
 #

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.robot import Quad
 
 PYRAMID = np.sqrt(0.5)
@@ -77,7 +78,7 @@ def carry(
     J = J[kept]
     w = np.zeros(len(kept))
     limits = np.where(np.isfinite(quad.torque_limits), quad.torque_limits, 1.0)
-    scale = d.reshape(-1, 10)[:, 0].sum() * 9.81
+    scale = d.reshape(-1, 10)[:, 0].sum() * GRAVITY
     # Torques at a sole are measured as forces at its rim.
     size = np.array([s.radius for s in quad.soles])
     rho = np.concatenate([np.ones(3 * len(size)), np.repeat(1 / size, 3)])[kept] / scale

@@ -30,7 +30,8 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.robots.quads.motion import GRAVITY, MotionInput
+from drakebots.core.units import GRAVITY
+from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import (
     LinkSkin,
     Quad,
