@@ -1,9 +1,9 @@
 """Finds a skeleton for any surface: its parameters, scale, template and servo.
 
-    found = fit(stance, grid, area, FitSettings())
+    found = fit(animal, grid, area, FitSettings())
 
 For each servo, beginning with the smallest, a few scales and templates are tried. The
-lines of the legs (:mod:`~drakebots.design.stance`) place hips, knees and ankles. From
+lines of the legs (:mod:`~drakebots.design.animal`) place hips, knees and ankles. From
 there the parameters p of each pair of limbs (:mod:`~drakebots.design.skeleton`)
 minimise
 
@@ -30,6 +30,7 @@ import numpy as np
 from drakebots.core.checks import check, check_value, one_of, optional, positive
 from drakebots.core.errors import DrakebotsError, NoSolution
 from drakebots.core.units import GRAVITY
+from drakebots.design.animal import Animal
 from drakebots.design.embed import (
     Field,
     fitted_torso,
@@ -56,7 +57,6 @@ from drakebots.design.skeleton import (
     Upright,
     motor,
 )
-from drakebots.design.stance import Stance
 
 LONGEST = (0.35, 1.25)
 """Bounds of a robot's longest side, when its scale is chosen [m]; the paper's lizard
@@ -153,7 +153,7 @@ class Fit:
 
 
 def fit(
-    stance: Stance,
+    animal: Animal,
     phi: Field,
     area: float,
     settings: FitSettings,
@@ -163,8 +163,8 @@ def fit(
     """Fits a skeleton into a surface.
 
     Args:
-        stance: the surface and its legs.
-        phi: signed distance of the surface as it is, in the stance's frame.
+        animal: the surface and its legs.
+        phi: signed distance of the surface as it is, in the animal's frame.
         area: area of the surface [m^2].
         settings: what the user gives.
         skin, sole: thickness of the skin, and of that under the soles [m].
@@ -174,9 +174,9 @@ def fit(
             template can be built.
     """
     servos, reserve = _servos(settings, skin)
-    scales, wished = _scales(settings, stance)
+    scales, wished = _scales(settings, animal)
     kinds = [settings.template] if settings.template else ["upright", "crouched"]
-    longest = float(stance.size.max())
+    longest = float(animal.size.max())
 
     def cost(limbs: _Limbs) -> float:
         thicker = limbs.protrusion / (longest * limbs.scale)
@@ -188,7 +188,7 @@ def fit(
     for servo in servos:
         build = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole)
         tried = [
-            _fit_limbs(stance, phi, kind, build, float(scale), reasons)
+            _fit_limbs(animal, phi, kind, build, float(scale), reasons)
             for kind in kinds
             for scale in scales
         ]
@@ -199,7 +199,7 @@ def fit(
         if best is None or found.load < best.load:
             best = found
         if reserve * found.torque <= servo.effort:
-            return _noted(found, stance)
+            return _noted(found, animal)
     if best is None:
         raise NoSolution(f"surface: no skeleton can be built in it: {reasons[-1]}")
     servo = best.template.build.servo
@@ -230,26 +230,26 @@ def _servos(settings: FitSettings, skin: float) -> tuple[list[Servo], float]:
     return sorted(servos, key=lambda servo: float(np.prod(servo.size))), _RESERVE
 
 
-def _scales(settings: FitSettings, stance: Stance) -> tuple[np.ndarray, float]:
+def _scales(settings: FitSettings, animal: Animal) -> tuple[np.ndarray, float]:
     """The scales of the surface to try, and the one that is best if all fit."""
     if settings.scale is not None:
         return np.array([settings.scale]), settings.scale
-    low, high = (bound / float(stance.size.max()) for bound in LONGEST)
+    low, high = (bound / float(animal.size.max()) for bound in LONGEST)
     wished = float(np.clip(1.0, low, high))
     return np.unique([_SMALLER * high, wished, high]), wished
 
 
-def enough_scale(stance, phi, area, found: Fit, settings: FitSettings) -> float | None:
+def enough_scale(animal, phi, area, found: Fit, settings: FitSettings) -> float | None:
     """The smallest scale, of those tried, at which nothing sticks out; or None.
 
     Args:
-        stance, phi, area, settings: as for :func:`fit`.
+        animal, phi, area, settings: as for :func:`fit`.
         found: fit whose template and servo are kept. Scales of up to 4 times its own
             are tried.
     """
     build = found.template.build
     for scale in found.scale * np.geomspace(1.05, 4.0, 12):
-        limbs = _fit_limbs(stance, phi, found.kind, build, float(scale), [])
+        limbs = _fit_limbs(animal, phi, found.kind, build, float(scale), [])
         if limbs is None or limbs.protrusion > SHORT:
             continue
         if not _finished(phi, area, limbs, settings.template is None).lacking:
@@ -257,9 +257,9 @@ def enough_scale(stance, phi, area, found: Fit, settings: FitSettings) -> float 
     return None
 
 
-def _noted(found: Fit, stance: Stance) -> Fit:
+def _noted(found: Fit, animal: Animal) -> Fit:
     """The fit with a first note on what was chosen."""
-    build, size = found.template.build, stance.size * found.scale
+    build, size = found.template.build, animal.size * found.scale
     line = (
         f"template {found.kind}, servo {build.servo.name}, surface scaled by "
         f"{found.scale:.3g} to {' x '.join(f'{s:.2f}' for s in size)} m; standing "
@@ -287,11 +287,11 @@ class _Limbs(NamedTuple):
     protrusion: float
 
 
-def _fit_limbs(stance, phi, kind, build, scale, reasons) -> _Limbs | None:
+def _fit_limbs(animal, phi, kind, build, scale, reasons) -> _Limbs | None:
     """A template with fitted limbs; None, and why in `reasons`, if none can be built.
 
     Args:
-        stance, phi: as for :func:`fit`.
+        animal, phi: as for :func:`fit`.
         kind: name of the template in TEMPLATES.
         build: servo and thicknesses.
         scale: factor on the surface.
@@ -299,7 +299,7 @@ def _fit_limbs(stance, phi, kind, build, scale, reasons) -> _Limbs | None:
     """
     here = _scaled(phi, scale)
     try:
-        template = _start(stance, TEMPLATES[kind], build, scale)
+        template = _start(animal, TEMPLATES[kind], build, scale)
         lacks = []
         for end, first in (("front", "FL"), ("hind", "RL")):
             template, lack = _fit_pair(template, end, first, here)
@@ -325,10 +325,10 @@ def _both_sides(phi: Field) -> Field:
     return larger
 
 
-def _start(stance, kind, build, scale) -> Template:
+def _start(animal, kind, build, scale) -> Template:
     """A template with its hips, knees and ankles on the lines of the legs."""
     limbs = {
-        end: _start_limb(stance, end, build, scale, kind is not Crouched)
+        end: _start_limb(animal, end, build, scale, kind is not Crouched)
         for end in ("front", "hind")
     }
     torso = Torso(size=(0.2, 0.1, 0.06))
@@ -336,16 +336,16 @@ def _start(stance, kind, build, scale) -> Template:
     return kind("robot", torso, limbs["front"], limbs["hind"], build, **more)
 
 
-def _start_limb(stance, end, build, scale, abducts) -> Limb:
+def _start_limb(animal, end, build, scale, abducts) -> Limb:
     """A limb on the line of its legs; a pair's is the mean of left and mirrored right.
 
     Args:
-        stance, build, scale: as for :func:`_fit_limbs`.
+        animal, build, scale: as for :func:`_fit_limbs`.
         end: "front" or "hind".
         abducts: whether the hip also turns about x, which takes a wider motor bay.
     """
     letter = end[0].upper() if end == "front" else "R"
-    left, right = (stance.legs[letter + side] for side in "LR")
+    left, right = (animal.legs[letter + side] for side in "LR")
     top = scale * min(left.top, right.top)
 
     def line(z):

@@ -16,6 +16,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
+from drakebots.design.animal import stand
 from drakebots.design.bracing import (
     around_limbs,
     brace_vertices,
@@ -38,7 +39,6 @@ from drakebots.design.skin import (
     region_materials,
     with_regions,
 )
-from drakebots.design.stance import stand
 from drakebots.design.stride import side_by_side
 from drakebots.design.thicken import joined_feet, thicken
 
@@ -124,9 +124,9 @@ def design_robot(
         seen("surface", _seen_surface(grid))
     else:
         surface, notes = _closed(problem.surface)
-        stance = side_by_side(stand(surface, problem.forward, problem.up))
-        notes += stance.notes
-        grid = DistanceGrid.from_surface(stance.surface, *_spacing(stance.surface))
+        animal = side_by_side(stand(surface, problem.forward, problem.up))
+        notes += animal.notes
+        grid = DistanceGrid.from_surface(animal.surface, *_spacing(animal.surface))
         seen("surface", _seen_surface(grid))
     stage("skeleton")
     if problem.surface is None:
@@ -135,7 +135,7 @@ def design_robot(
         folds = joint_folds(skeleton, skin.folds)
     else:
         if template is None:
-            grid, template, more = _fitted(problem, stance, grid, seen)
+            grid, template, more = _fitted(problem, animal, grid, seen)
             notes += more
         else:
             template = replace(template, name=problem.name)
@@ -189,11 +189,11 @@ def _seen_surface(grid: DistanceGrid) -> Surface:
     return coarse.level_set()
 
 
-def _fitted(problem, stance, grid, seen):
+def _fitted(problem, animal, grid, seen):
     """The body around a skeleton that was found, its template, and notes."""
     skin = problem.skin
-    phi, area = grid, float(stance.surface.areas.sum())
-    found = fit(stance, phi, area, problem.fit, skin.wall, skin.foot_wall)
+    phi, area = grid, float(animal.surface.areas.sum())
+    found = fit(animal, phi, area, problem.fit, skin.wall, skin.foot_wall)
     k = found.scale
     grid = DistanceGrid(
         k * grid.values, k * grid.origin, k * grid.spacing, k * grid.band
@@ -202,7 +202,7 @@ def _fitted(problem, stance, grid, seen):
     template, notes = replace(found.template, name=problem.name), found.notes
     if not problem.thicken:
         if found.lacking:
-            enough = enough_scale(stance, phi, area, found, problem.fit)
+            enough = enough_scale(animal, phi, area, found, problem.fit)
             raise NoSolution(_misfits(found, problem.name, enough))
         return grid, template, notes
     wide = thicken(

@@ -11,7 +11,7 @@ leg that was tilted by 25 degrees becomes a tenth thicker from front to rear. Th
 follows smoothly: beside the legs, up to the height of the hips, the displacement u of
 the surface is harmonic on its graph of edges, sum_j (u_j - u_i) / |x_j - x_i| = 0.
 
-    stance = side_by_side(stand(surface))
+    animal = side_by_side(stand(surface))
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 from drakebots.core.errors import NoSolution
+from drakebots.design.animal import Animal, Leg, stand
 from drakebots.design.geometry import Surface
-from drakebots.design.stance import Leg, Stance, stand
 
 LEAST = 0.1
 """Distance of a leg from its mean line, over its height, below which a pair stands side
@@ -51,20 +51,20 @@ _SHARES = np.linspace(0.0, 1.0, 101)
 _MIRROR = np.array([1.0, -1.0, 1.0])
 
 
-def side_by_side(stance: Stance) -> Stance:
-    """The stance with each pair of legs side by side; the same if they are already.
+def side_by_side(animal: Animal) -> Animal:
+    """The animal with each pair of legs side by side; the same if they are already.
 
     Args:
-        stance: surface that stands, with its legs.
+        animal: standing, with its legs.
 
     Returns:
-        The stance of the moved surface, with a note for each pair that was moved.
+        The animal with the moved surface, and a note for each pair that was moved.
 
     Raises:
         NoSolution: when the moved surface has no four legs.
     """
     moved, notes = {}, []
-    legs = {name: _without_belly(leg) for name, leg in stance.legs.items()}
+    legs = {name: _without_belly(leg) for name, leg in animal.legs.items()}
     for end, name in (("F", "front"), ("R", "hind")):
         left, right = legs[end + "L"], legs[end + "R"]
         shifts = _shifts(left, right)
@@ -79,15 +79,15 @@ def side_by_side(stance: Stance) -> Stance:
             f"up to {share:.0f} % of its height"
         )
     if not moved:
-        return stance
-    surface = _moved(stance.surface, legs, moved)
+        return animal
+    surface = _moved(animal.surface, legs, moved)
     try:
         found = stand(surface, "x", "z")
     except NoSolution as error:
         raise NoSolution(f"{error} (after {'; '.join(notes)})") from None
     # At a top that is one side's only, the two sides would differ again.
     legs = {name: _without_belly(leg) for name, leg in found.legs.items()}
-    return replace(found, legs=legs, notes=(*stance.notes, *notes))
+    return replace(found, legs=legs, notes=(*animal.notes, *notes))
 
 
 def _without_belly(leg: Leg) -> Leg:

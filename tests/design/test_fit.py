@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.design.animal import stand
 from drakebots.design.fit import CLEARANCE, SHORT, FitSettings, fit
 from drakebots.design.geometry.distance import DistanceGrid
 from drakebots.design.geometry.implicit import (
@@ -19,7 +20,6 @@ from drakebots.design.geometry.implicit import (
 from drakebots.design.geometry.surface import Surface
 from drakebots.design.pipeline import _closed
 from drakebots.design.problem import DesignProblem
-from drakebots.design.stance import stand
 from drakebots.design.thicken import joined_feet, thicken
 
 FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
@@ -44,11 +44,11 @@ def _animal(radius: float, spacing: float = 8e-3) -> Surface:
 
 @pytest.fixture(scope="module")
 def thin():
-    """A stance whose legs are too thin for a servo, its grid, and the fit."""
-    stance = stand(_animal(0.026))
-    grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)
+    """An animal whose legs are too thin for a servo, its grid, and the fit."""
+    animal = stand(_animal(0.026))
+    grid = DistanceGrid.from_surface(animal.surface, 8e-3, 0.024)
     settings = FitSettings(scale=1.0, template="upright", servo="MG995R")
-    return stance, grid, fit(stance, grid, 0.9, settings)
+    return animal, grid, fit(animal, grid, 0.9, settings)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_legs_and_axes_are_found(place, axes):
     x = surface.vertices[:, list(place)]
     if axes == ("-x", "z"):
         x = x * [-1, -1, 1]
-    stance = stand(Surface(x + np.array([0.7, -0.2, 0.4]), surface.triangles))
-    for name, leg in stance.legs.items():
+    animal = stand(Surface(x + np.array([0.7, -0.2, 0.4]), surface.triangles))
+    for name, leg in animal.legs.items():
         away = leg.line[:, :2] - leg.line[0, :2]
         assert np.abs(away[leg.line[:, 2] < 0.2]).max() < 0.012
         # The middle of the feet is the origin.
@@ -70,7 +70,7 @@ def test_legs_and_axes_are_found(place, axes):
         assert 0.15 < leg.top < 0.33
         inside = leg.radius[leg.line[:, 2] < 0.2]
         np.testing.assert_allclose(inside, 0.04, atol=0.012)
-    found = " ".join(stance.notes)
+    found = " ".join(animal.notes)
     assert (axes is None and not found) or (
         axes is not None and f"{axes[0]} points forward and its {axes[1]} up" in found
     )
@@ -80,9 +80,9 @@ def test_one_axis_is_enough():
     """Of a file with y up that looks along z, only that is said."""
     surface = _animal(0.04, 0.012)
     turned = Surface(surface.vertices[:, [1, 2, 0]], surface.triangles)
-    stance = stand(turned, forward="z")
-    assert "its y up" in stance.notes[0]
-    assert stance.legs["FL"].line[0, 0] > 0 > stance.legs["RL"].line[0, 0]
+    animal = stand(turned, forward="z")
+    assert "its y up" in animal.notes[0]
+    assert animal.legs["FL"].line[0, 0] > 0 > animal.legs["RL"].line[0, 0]
     with pytest.raises(InvalidInput, match="perpendicular"):
         stand(turned, forward="z", up="-z")
 
@@ -117,11 +117,11 @@ def test_what_stands_on_no_four_legs_is_refused():
 
 
 def test_joints_lie_on_the_legs_lines(thin):
-    stance, _, found = thin
+    animal, _, found = thin
     for hinge in found.skeleton.hinges:
         limb, joint = hinge.name.split("_")
         if joint in ("knee", "ankle"):
-            line = stance.legs[limb].at(hinge.p_WJ[2])
+            line = animal.legs[limb].at(hinge.p_WJ[2])
             assert np.linalg.norm((hinge.p_WJ - line)[:2]) < 0.03
 
 
@@ -150,7 +150,7 @@ def test_feet_that_grow_together_are_named(thin):
 
 @pytest.mark.long
 def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
-    stance, grid, found = thin
+    animal, grid, found = thin
     assert {"FL_lower", "RR_lower", "FL_foot"} <= set(found.lacking)
     build = found.template.build
     wide = thicken(grid, found.skeleton, build, CLEARANCE)
@@ -161,7 +161,7 @@ def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
     assert depth.min() > build.skin + CLEARANCE - 3e-3
     # Nothing moved inward, and head and back stay where they were; the grid rounds
     # the edges of soles.
-    x = stance.surface.vertices[stance.surface.vertices[:, 2] > 0.03]
+    x = animal.surface.vertices[animal.surface.vertices[:, 2] > 0.03]
     assert wide.grid(x).max() < 2e-3
     head = x[x[:, 0] > 0.45]
     assert np.abs(wide.grid(head)).max() < 2e-3
@@ -173,22 +173,22 @@ def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
 
 
 def test_what_no_servo_can_do_is_refused(thin):
-    stance, grid, _ = thin
+    animal, grid, _ = thin
     with pytest.raises(NoSolution, match=r"needs a servo of .* make it thinner"):
-        fit(stance, grid, 0.9, FitSettings(), skin=9e-3)
+        fit(animal, grid, 0.9, FitSettings(), skin=9e-3)
     weak = FitSettings(scale=3.0, template="crouched", servo="MG90S")
     with pytest.raises(
         NoSolution, match=r"servo MG90S has 0\.216; scale .* by [0-2]\."
     ):
-        fit(stance, grid, 0.9, weak)
+        fit(animal, grid, 0.9, weak)
 
 
 @pytest.mark.long
 def test_where_there_is_room_nothing_is_thickened():
-    stance = stand(_animal(0.055))
-    grid = DistanceGrid.from_surface(stance.surface, 8e-3, 0.024)
+    animal = stand(_animal(0.055))
+    grid = DistanceGrid.from_surface(animal.surface, 8e-3, 0.024)
     settings = FitSettings(scale=1.5, template="upright", servo="MG995R")
-    found = fit(stance, grid, 0.9, settings)
+    found = fit(animal, grid, 0.9, settings)
     depth = -1.5 * grid(found.skeleton.corners(("shell", "servo"))[0] / 1.5)
     feet = [k for k in found.lacking if k.endswith("_foot")]
     assert set(found.lacking) <= set(feet)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from drakebots.design.animal import stand
 from drakebots.design.geometry import (
     DistanceGrid,
     HalfSpaceCut,
@@ -10,7 +11,6 @@ from drakebots.design.geometry import (
     RoundCone,
     check_surface,
 )
-from drakebots.design.stance import stand
 from drakebots.design.stride import side_by_side
 
 RADIUS = 0.035
@@ -37,24 +37,24 @@ def striding(front: float, hind: float, lift: float = 0.0):
     return stand(DistanceGrid.from_implicit(body, 8e-3).level_set(), "x", "z")
 
 
-def apart(stance, end):
+def apart(animal, end):
     """Largest distance of a pair's lines along x below their tops [m]."""
-    left, right = stance.legs[end + "L"], stance.legs[end + "R"]
+    left, right = animal.legs[end + "L"], animal.legs[end + "R"]
     z = np.linspace(0.01, 0.2, 20)
     return max(abs(left.at(h)[0] - right.at(h)[0]) for h in z)
 
 
 def test_who_stands_straight_is_left_alone():
-    stance = striding(0.0, 0.0)
-    assert side_by_side(stance) is stance
+    animal = striding(0.0, 0.0)
+    assert side_by_side(animal) is animal
 
 
 @pytest.mark.parametrize("hind", [np.radians(-25), np.radians(25)])
 def test_legs_come_side_by_side(hind):
     """A trot and a pace at 25 degrees: legs straight down, as wide as they were."""
-    stance = striding(np.radians(25), hind)
-    assert min(apart(stance, end) for end in "FR") > 0.2
-    moved = side_by_side(stance)
+    animal = striding(np.radians(25), hind)
+    assert min(apart(animal, end) for end in "FR") > 0.2
+    moved = side_by_side(animal)
     assert max(apart(moved, end) for end in "FR") < 0.02
     for end, x in (("F", 0.22), ("R", -0.22)):
         for side in "LR":
@@ -70,10 +70,10 @@ def test_legs_come_side_by_side(hind):
 
 def test_a_pair_that_stands_stays_and_the_body_is_whole():
     """Only the front legs are moved; what is far from them is as it was."""
-    stance = striding(np.radians(20), 0.0)
-    moved = side_by_side(stance)
+    animal = striding(np.radians(20), 0.0)
+    moved = side_by_side(animal)
     assert "hind" not in " ".join(moved.notes)
-    before, after = stance.surface, moved.surface
+    before, after = animal.surface, moved.surface
     shift = (after.vertices - before.vertices) - (after.vertices - before.vertices)[
         np.argmax(before.vertices[:, 2])
     ]

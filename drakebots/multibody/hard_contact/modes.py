@@ -80,7 +80,7 @@ def natural_modes(
 
 
 @dataclass(frozen=True)
-class Stance:
+class StandingPose:
     """A pose at rest on frictionless feet.
 
     Attributes:
@@ -92,7 +92,7 @@ class Stance:
     normal: np.ndarray
 
 
-def stand(stepper: TimeStepper, guess: np.ndarray, level: np.ndarray) -> Stance:
+def stand(stepper: TimeStepper, guess: np.ndarray, level: np.ndarray) -> StandingPose:
     """Static equilibrium with all feet on the ground, without friction.
 
     Solves tau(q) + C'lam + N'gam = 0, c(q) = 0, phi(q) = 0 and q = guess for
@@ -131,4 +131,4 @@ def stand(stepper: TimeStepper, guess: np.ndarray, level: np.ndarray) -> Stance:
     if worst > 1e-7:
         raise NoSolution("no standing pose was found", {"residual": worst})
     feet = len(start.phi)
-    return Stance(solution.x[:n], solution.x[len(solution.x) - feet :])
+    return StandingPose(solution.x[:n], solution.x[len(solution.x) - feet :])

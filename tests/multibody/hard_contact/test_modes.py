@@ -33,7 +33,7 @@ def base_index(stepper, name):
 
 
 @pytest.fixture(scope="module")
-def stance(on_ground):
+def standing(on_ground):
     guess = np.zeros(38)
     guess[base_index(on_ground, "z")] = 12.54
     level = np.array([base_index(on_ground, k) for k in ("x", "y", "yaw")])
@@ -104,30 +104,30 @@ def test_hamr_driven_by_voltage(in_air):
     np.testing.assert_allclose(frequency[4:] * HZ, 128.1, atol=0.6)
 
 
-def test_stance(on_ground, stance):
+def test_standing_pose(on_ground, standing):
     """HAMR stands level; its feet share its weight."""
-    assert stance.q[base_index(on_ground, "z")] == pytest.approx(12.21, abs=0.01)
+    assert standing.q[base_index(on_ground, "z")] == pytest.approx(12.21, abs=0.01)
     for name in ("roll", "pitch"):
-        assert abs(stance.q[base_index(on_ground, name)]) < 5e-3
+        assert abs(standing.q[base_index(on_ground, name)]) < 5e-3
     plant, context = on_ground.plant, on_ground.context
-    plant.SetPositions(context, stance.q)
+    plant.SetPositions(context, standing.q)
     com = plant.CalcCenterOfMassPositionInWorld(context)
     assert com[2] == pytest.approx(11.68, abs=0.01)
-    np.testing.assert_allclose(stance.normal * 1e3, 3.617, atol=0.02)  # mN
+    np.testing.assert_allclose(standing.normal * 1e3, 3.617, atol=0.02)  # mN
     weight = plant.CalcTotalMass(context) * 9.81e-3  # g mm/ms^2 = N
-    assert stance.normal.sum() == pytest.approx(weight, rel=1e-6)
+    assert standing.normal.sum() == pytest.approx(weight, rel=1e-6)
     feet = on_ground.robot.feet_positions(context)
     np.testing.assert_allclose(feet[:, 2], 0, atol=1e-9)
     assert on_ground.robot.closure.gaps(context).max() < 1e-6
 
 
-def test_stance_stays_in_time(on_ground, stance):
+def test_standing_pose_stays_in_time(on_ground, standing):
     """The static solution is a rest of the dynamics: a step leaves it there."""
     stepper = TimeStepper(on_ground.robot, 0.1, friction=0.5)
-    q, v, forces = stepper.step(stance.q, np.zeros(38), np.zeros(8))
+    q, v, forces = stepper.step(standing.q, np.zeros(38), np.zeros(8))
     assert np.abs(v).max() < 1e-6
-    np.testing.assert_allclose(q, stance.q, atol=1e-7)
-    assert forces.normal.sum() == pytest.approx(stance.normal.sum(), rel=1e-5)
+    np.testing.assert_allclose(q, standing.q, atol=1e-7)
+    assert forces.normal.sum() == pytest.approx(standing.normal.sum(), rel=1e-5)
 
 
 @pytest.mark.long
@@ -144,11 +144,11 @@ def test_stand_without_a_pose(on_ground):
         stand(on_ground, np.full(38, np.nan), level)
 
 
-def test_standing_modes_on_ice(on_ground, stance):
+def test_standing_modes_on_ice(on_ground, standing):
     """On frictionless feet HAMR bounces (z) at 26.7, pitches at 38.0 and rolls
     at 67.9 Hz; x, y and yaw are free."""
-    terms = on_ground.terms(stance.q, np.zeros(38), np.zeros(8))
-    modes = natural_modes(on_ground, stance.q, held=terms.N)
+    terms = on_ground.terms(standing.q, np.zeros(38), np.zeros(8))
+    modes = natural_modes(on_ground, standing.q, held=terms.N)
     frequency = modes.frequency * HZ
     assert (frequency[:3] < 1).all()
     names = ("x", "y", "z", "roll", "pitch", "yaw")
@@ -164,10 +164,10 @@ def test_standing_modes_on_ice(on_ground, stance):
     assert found["roll"] == pytest.approx(67.9, abs=0.1)
 
 
-def test_standing_modes_without_slip(on_ground, stance):
+def test_standing_modes_without_slip(on_ground, standing):
     """With feet that do not slip the lowest modes are 22.2 and 27.9 Hz."""
-    terms = on_ground.terms(stance.q, np.zeros(38), np.zeros(8))
+    terms = on_ground.terms(standing.q, np.zeros(38), np.zeros(8))
     tangent = terms.P.reshape(4, 4, -1)[:, [0, 2]].reshape(8, -1)
     held = np.vstack([terms.N, tangent])
-    frequency = natural_modes(on_ground, stance.q, held=held).frequency * HZ
+    frequency = natural_modes(on_ground, standing.q, held=held).frequency * HZ
     np.testing.assert_allclose(frequency[:2], [22.2, 27.9], atol=0.1)

@@ -6,8 +6,8 @@ starts four lines of centres, the limbs' skeletal lines (paper, Fig. 5), which a
 followed upward until two legs become one island. Tails, trunks and chins that reach
 the ground lie on the plane of symmetry, ears and horns lie higher.
 
-    stance = stand(read_surface("dog.obj"))
-    stance.legs["FL"].line
+    animal = stand(read_surface("dog.obj"))
+    animal.legs["FL"].line
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class Stance:
-    """A surface that stands: x forward, z up, y = 0 its plane of symmetry.
+class Animal:
+    """An animal's surface, standing: x forward, z up, y = 0 its plane of symmetry.
 
     Attributes:
         surface: the surface, lowest at z = 0, the middle of its feet at x = 0.
@@ -94,7 +94,7 @@ class Stance:
 
 def stand(
     surface: Surface, forward: str | None = None, up: str | None = None
-) -> Stance:
+) -> Animal:
     """Finds an animal's axes and legs.
 
     Args:
@@ -134,7 +134,7 @@ def stand(
     )
 
 
-def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Stance:
+def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Animal:
     if asked_forward is None and _points_back(cells, legs):
         forward = f"-{forward}"
         legs = {
@@ -151,7 +151,7 @@ def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Stanc
     notes = []
     if (asked_forward or "x", asked_up or "z") != (forward, up):
         notes.append(f"the file's {forward} points forward and its {up} up, as found")
-    return Stance(Surface(x - middle, surface.triangles), legs, tuple(notes))
+    return Animal(Surface(x - middle, surface.triangles), legs, tuple(notes))
 
 
 def _points_back(cells, legs) -> bool:
