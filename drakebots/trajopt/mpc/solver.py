@@ -129,8 +129,8 @@ class MpcSolver:
                 for the problem's, without `warm` for STEPS.
 
         Raises:
-            InvalidInput: for a state that is not finite, or a reference of another
-                shape.
+            InvalidInput: for a state or a reference that is not finite or not within
+                the range of numbers, or a reference of another shape.
         """
         began = _clock()
         q = check_value("mpc: q", q, array((self._sizes["nq"],)))
@@ -160,8 +160,8 @@ class MpcSolver:
         return point, gains, ok
 
     def _wanted(self, reference, time, q, v):
-        n, sizes = self.problem.knots + 1, self._sizes
         """Positions and velocities at the knots, and the weights of the cost."""
+        n, sizes = self.problem.knots + 1, self._sizes
         answer, out = reference(time, q, v), []
         weights = self._arrays(answer[2]) if len(answer) > 2 else self._weights
         for name, values, size in zip("qv", answer[:2], ("nq", "nv")):
@@ -173,6 +173,12 @@ class MpcSolver:
                     f"mpc: reference {name} must be {n} x {sizes[size]} numbers, got "
                     f"{' x '.join(map(str, values.shape))}"
                 ) from error
+            if not is_measurement(values, values):
+                # The merits of steps would overflow, and compare as nothing.
+                raise InvalidInput(
+                    f"mpc: reference {name} at {time:g} s must be finite numbers, "
+                    f"none larger than {RANGES[''][1]:g}"
+                )
             out.append(values)
         return tuple(out), weights
 

@@ -1,6 +1,7 @@
 """Solves against peers, and the controller in time."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import casadi as ca
@@ -173,18 +174,19 @@ def test_a_shifted_plan_is_where_the_plan_before_was(solver):
 
 
 def test_efforts_stay_within_their_limits(tmp_path):
-    """A knee too weak to stand on does all it can."""
-    weak = written(tmp_path, "weak", hopper_urdf(effort=1.5))
-    solver = MpcSolver(_problem(weak, cost=MpcCost(200.0, 1.0, 1e-6)))
+    """A knee that lacks a fourteenth of what the pose asks for does all it can."""
+    weak = written(tmp_path, "weak", hopper_urdf(effort=2.5))
+    solver = MpcSolver(_problem(weak))
 
     def upright(t, q, v):
         return CROUCHED, np.zeros(5)
 
     plan = _converged(solver, CROUCHED, np.zeros(5), upright)
     low, high = solver.effort_limits()
-    np.testing.assert_array_equal(high, 1.5)
-    assert np.abs(plan.tau).max() == 1.5
-    assert not plan.gains[0, 1].any() or abs(plan.tau[0, 1]) < 1.5
+    np.testing.assert_array_equal(high, 2.5)
+    assert plan.ok and plan.residuals["dynamics"] < 1e-6
+    assert np.abs(plan.tau).max() == 2.5
+    assert abs(plan.tau[0, 1]) == 2.5 and not plan.gains[0, 1].any()
     for sign in (1.0, -1.0):
         u = solver.command(plan, 0.0, CROUCHED + sign, np.full(5, 50.0 * sign))
         assert (u >= low).all() and (u <= high).all()
@@ -304,6 +306,26 @@ def test_bad_references_and_states(solver):
         solver.solve(CROUCHED, np.zeros(5), lambda t, q, v: (np.zeros(3), v))
     with pytest.raises(InvalidInput, match="mpc: v must be 5 finite numbers"):
         solver.solve(CROUCHED, np.full(5, np.nan), standing)
+
+
+@pytest.mark.parametrize("far", [1e16, 1e300, np.nan, -np.inf])
+def test_references_beyond_all_numbers_are_refused(solver, far):
+    with pytest.raises(InvalidInput, match="reference v at 3 s must be finite numbers"):
+        solver.solve(
+            CROUCHED, np.zeros(5), lambda t, q, v: (q, np.full(5, far)), time=3.0
+        )
+
+
+@pytest.mark.parametrize("far", [1e2, 1e8, 1e14])
+def test_a_solve_that_diverges_overflows_nowhere(solver, far):
+    """What it asks for lies beyond all reach; the efforts stay within their limits."""
+    low, high = solver.effort_limits()
+    asked = CROUCHED + far * np.array([1.0, -1.0, 0.5, 1.0, -0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = _converged(solver, CROUCHED, np.full(5, far), lambda *_: (asked, asked))
+    assert np.isfinite(plan.cost) and plan.cost > far**2
+    assert (plan.tau >= low).all() and (plan.tau <= high).all()
 
 
 def test_after_many_failed_solves_it_plans_from_nothing(hopper):
