@@ -16,6 +16,7 @@ the highest ground that it may come to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,7 +101,8 @@ class Push:
 
 @dataclass(frozen=True)
 class Trot:
-    """A clock by which diagonal pairs of feet step in turn.
+    """A clock by which every second leg, round the robot, steps in turn: diagonal
+    pairs of four legs, the tripods of six, the left and the right one of two.
 
     Attributes:
         period: of a cycle [s].
@@ -126,7 +128,7 @@ class Trot:
 
         Args:
             time: (...) [s].
-            first: whether a foot is of the pair that swings at time 0 (nc,).
+            first: whether a foot is of the legs that swing at time 0 (nc,).
         """
         phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
         return np.where(phase < 1 - self.duty, phase / (1 - self.duty), 0.0)
@@ -135,6 +137,24 @@ class Trot:
         """Share of its stance behind it (..., nc); 0 in the air."""
         phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
         return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
+
+
+def alternate(legs: Sequence[str], feet: np.ndarray) -> np.ndarray:
+    """Whether each foot is of every second leg (nc,), counted round their middle from
+    straight ahead to the left.
+
+    Args:
+        legs: the link of every foot; feet of one link are one leg's.
+        feet: x (ahead) and y (left) of the feet (nc, 2).
+    """
+    names = list(dict.fromkeys(legs))
+    at = np.array([names.index(leg) for leg in legs])
+    places = np.array([feet[at == k].mean(axis=0) for k in range(len(names))])
+    x, y = (places - places.mean(axis=0)).T
+    order = np.argsort(np.mod(np.arctan2(y, x), 2 * np.pi), kind="stable")
+    rank = np.empty(len(names), int)
+    rank[order] = np.arange(len(names))
+    return rank[at] % 2 == 0
 
 
 def default_cost(
@@ -214,7 +234,7 @@ class Way:
         gait: clock of the feet, or None.
         terrain: the ground.
         horizon: duration of what a call answers [s].
-        first: with a gait, whether a foot is of the pair that swings first (nc,).
+        first: with a gait, whether a foot is of the legs that swing first (nc,).
     """
 
     def __init__(
@@ -325,9 +345,7 @@ class Way:
         self._fit = np.linalg.pinv(np.column_stack([np.ones(len(arms)), sides]))
         level, slopes = self._plane_under(self.q[None])
         self._under = level[0], slopes[0]
-        left = np.where(arms[:, 1] >= 0, 1, -1)
-        front = np.where(arms[:, 0] >= 0, 1, -1)
-        self.first = left * front > 0
+        self.first = alternate([f.body for f in robot.model.feet], arms[:, :2])
         ahead = np.zeros(3)
         ahead[: len(self._plane)] = self._speed * self._ahead
         self._passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)

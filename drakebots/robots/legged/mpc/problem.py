@@ -30,7 +30,7 @@ CONTROLLERS = ("mpc", "tracking", "sampling")
 """Contact-implicit control; whole-body control of a plan that is made once; MPPI."""
 
 GAITS = ("none", "trot")
-"""Clocks of the feet: none, or diagonal pairs in turn."""
+"""Clocks of the feet: none, or every second leg in turn, as :class:`Trot` has it."""
 
 FEEDBACK = ("gains", "servos")
 """What holds the robot to the plan between solves: the gains of the last solve, for
@@ -70,8 +70,8 @@ class Control:
         model: the model: a name, a path, or a loaded model.
         controller: mpc (contact-implicit), tracking (whole-body control of one plan)
             or sampling (MPPI, within the same processor time).
-        gait: clock of the feet: none, or trot (diagonal pairs in turn); in Python also
-            a Trot.
+        gait: clock of the feet: none, or trot (every second leg in turn: diagonal pairs
+            of four, the tripods of six); in Python also a Trot.
         goal: where the base is to go, from its start (x, y) [m]; None to go ahead at
             `speed` and `turn`.
         speed: speed on the way [m/s]; None for 0.4 with a goal, less for small

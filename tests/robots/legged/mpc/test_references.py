@@ -9,7 +9,9 @@ from drakebots import build_robot, load
 from drakebots.multibody import find_posture
 from drakebots.robots.legged.mpc import Trot, Way
 from drakebots.trajopt import Slope, Step
+from drakebots.trajopt.mpc.references import alternate
 from tests.helpers.coupled_robots import knees_follow
+from tests.helpers.standing_robots import hexapod
 
 
 def standing(name):
@@ -40,6 +42,49 @@ def test_pairs_step_in_turn():
     air = clock.swing(np.linspace(0, 4, 4001)[:-1], first) > 0
     assert air.mean(axis=0) == pytest.approx(0.4, abs=0.01)
     assert not air.all(axis=1).any()
+
+
+@pytest.mark.parametrize(
+    ("places", "first"),
+    [
+        ({"FL": (2, 1), "FR": (2, -1), "RL": (-2, 1), "RR": (-2, -1)}, {"FL", "RR"}),
+        ({"L": (0.1, 1), "R": (-0.1, -1)}, {"L"}),
+        ({"leg": (0, 0)}, {"leg"}),
+        (
+            {
+                f"{side}{k}": (1 - k, y)
+                for side, y in (("L", 1), ("R", -1))
+                for k in range(3)
+            },
+            {"L0", "L2", "R1"},
+        ),
+    ],
+)
+def test_every_second_leg_steps_first(places, first):
+    """Whatever the order of the feet, where the base is, and with two feet a leg."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        legs = rng.permutation([*places, *places])
+        feet = np.array([places[leg] for leg in legs]) + rng.normal(size=2)
+        feet += rng.uniform(-0.1, 0.1, feet.shape)
+        found = alternate(legs, feet)
+        if len(places) > 1:
+            assert {leg for leg, now in zip(legs, found) if now} == first
+        else:
+            assert found.all()
+
+
+def test_a_hexapod_stands_on_either_tripod(tmp_path):
+    """The centre of mass is over the three feet that are down, at any moment."""
+    robot, context, q0 = standing(hexapod(tmp_path))
+    first = way(robot, q0, gait=Trot()).first
+    feet = robot.feet_positions(context)[:, :2]
+    com = robot.plant.CalcCenterOfMassPositionInWorld(context)[:2]
+    assert first.sum() == 3
+    for down in (first, ~first):
+        corners = np.vstack([feet[down].T, np.ones(3)])
+        shares = np.linalg.solve(corners, [*com, 1.0])
+        assert shares.min() > 0.1
 
 
 @pytest.mark.parametrize("speed", [0.4, 0.0])
