@@ -135,7 +135,10 @@ def choose_actuators(
     actuators = tuple(
         Actuator(name, efforts[name] if effort is None else effort) for name in chosen
     )
-    return Choice(actuators, tuple(_notes(free, driven, chosen, efforts, effort)))
+    return Choice(
+        actuators,
+        tuple(_notes(free, driven, chosen, efforts, effort, asked=bool(patterns))),
+    )
 
 
 def unlimited_actuators(joints: Sequence[str]) -> Choice:
@@ -165,7 +168,7 @@ def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:
     return [n for n in joints if any(fnmatchcase(n, p) for p in patterns)]
 
 
-def _notes(free, driven, chosen, efforts, effort):
+def _notes(free, driven, chosen, efforts, effort, asked):
     """What was done, in one line, and what is left without a motor."""
     if not free:
         return
@@ -181,10 +184,13 @@ def _notes(free, driven, chosen, efforts, effort):
     if limits == {1.0} and len(chosen) > 1:
         yield "every effort limit is 1: if its motors have another one, give --effort"
     start = "" if driven else "has no motors: "
-    yield (
-        f"{start}{len(chosen)} joints {which}get one each"
-        + (f"; {_some(passive)} without" if passive else "")
-    )
+    end = f"; {_some(passive)} without" if passive else ""
+    if passive and not asked:
+        end += (
+            ", which have no effort limit above 0 (give one in the file, or --actuate "
+            "all --effort 10)"
+        )
+    yield f"{start}{len(chosen)} joints {which}get one each{end}"
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:

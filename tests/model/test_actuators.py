@@ -49,7 +49,21 @@ def test_joints_with_an_effort_limit_get_motors(tmp_path):
 def test_a_joint_without_a_limit_stays_passive_and_is_named(tmp_path):
     model = load(leg(tmp_path, efforts=(20, None)))
     assert [motor.joint for motor in model.actuators] == ["hip"]
-    assert "knee without" in " ".join(model.notes)
+    words = " ".join(model.notes)
+    assert "knee without, which have no effort limit above 0 (give one" in words
+    assert "without" in (chosen := " ".join(load(leg(tmp_path), actuate="hip").notes))
+    assert "no effort limit above 0" not in chosen  # it is what was asked for
+
+
+@pytest.mark.parametrize("more", ["", MOTOR + MOTOR.replace("hip", "knee")])
+def test_an_effort_limit_of_zero_is_no_motor_and_has_a_remedy(tmp_path, more):
+    """Whether the file says nothing of motors or gives every joint one."""
+    path = leg(tmp_path, efforts=(20, 0), more=more)
+    model = load(path)
+    assert len(model.summary.actuators) == 1
+    (words,) = (note for note in model.notes if "knee" in note)
+    assert "--actuate all --effort 10" in words and "Drake says" not in words
+    assert len(load(path, actuate="all", effort=10.0).summary.actuators) == 2
 
 
 def test_no_limit_at_all_says_how_to_give_one(tmp_path):

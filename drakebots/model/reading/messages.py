@@ -37,6 +37,12 @@ _KINDS = [
         "<{1}>",
     ),
     (r"XML Element\[(.*?)\],.*not defined in SDF", "Drake ignores", "<{0}>"),
+    (
+        r"Skipping transmission since it's attached to joint \"(.*?)\" which has a zero",
+        "a motor whose effort limit is 0 is left out (raise the limit in the file, or "
+        "--actuate all --effort 10)",
+        "{0}",
+    ),
     (r".*non-zero value for the 'friction'", "Drake ignores joint friction", ""),
     (r".*mechanicalReduction", "Drake ignores <mechanicalReduction>", ""),
     (r"A link named (\S+) has invalid inertia", "an inertia is invalid", "{0}"),

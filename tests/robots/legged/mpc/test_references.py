@@ -74,6 +74,7 @@ def test_every_second_leg_steps_first(places, first):
             assert found.all()
 
 
+@pytest.mark.long
 def test_a_hexapod_stands_on_either_tripod(tmp_path):
     """The centre of mass is over the three feet that are down, at any moment."""
     robot, context, q0 = standing(hexapod(tmp_path))
