@@ -38,7 +38,7 @@ _KINDS = [
     ),
     (r"XML Element\[(.*?)\],.*not defined in SDF", "Drake ignores", "<{0}>"),
     (
-        r"Skipping transmission since it's attached to joint \"(.*?)\" which has a zero",
+        r'Skipping transmission .* joint "(.*?)" which has a zero effort limit',
         "a motor whose effort limit is 0 is left out (raise the limit in the file, or "
         "--actuate all --effort 10)",
         "{0}",
