@@ -13,7 +13,7 @@ the ground lie on the plane of symmetry, ears and horns lie higher.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt, label
@@ -54,11 +54,14 @@ class Leg:
     Attributes:
         line: centres of its sections, upward (n, 3) [m].
         radius: radius of the largest circle in each section (n,) [m].
+        across: whether each section reaches the plane of symmetry, as one does that a
+            belly has joined (n,).
         sole: lowest and highest x and y of what is on the ground (2, 2) [m].
     """
 
     line: np.ndarray
     radius: np.ndarray
+    across: np.ndarray
     sole: np.ndarray
 
     @property
@@ -138,14 +141,16 @@ def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Anima
     if asked_forward is None and _points_back(cells, legs):
         forward = f"-{forward}"
         legs = {
-            _OPPOSITE[name]: Leg(leg.line * [-1, -1, 1], leg.radius, -leg.sole[::-1])
+            _OPPOSITE[name]: replace(
+                leg, line=leg.line * [-1, -1, 1], sole=-leg.sole[::-1]
+            )
             for name, leg in legs.items()
         }
     x = surface.turned(forward, up).vertices
     feet = np.mean([leg.sole.mean(axis=0) for leg in legs.values()], axis=0)
     middle = np.array([*feet, x[:, 2].min()])
     legs = {
-        name: Leg(leg.line - middle, leg.radius, leg.sole - middle[:2])
+        name: replace(leg, line=leg.line - middle, sole=leg.sole - middle[:2])
         for name, leg in legs.items()
     }
     notes = []
@@ -321,9 +326,11 @@ def _touching(islands, mask):
 
 
 def _leg(cells: _Cells, rows) -> Leg:
-    line, radius = [], []
+    line, radius, across = [], [], []
     for k, mask in rows:
-        centre = np.argwhere(mask).mean(axis=0)
+        nodes = np.argwhere(mask)
+        centre = nodes.mean(axis=0)
+        across.append(nodes[:, 1].min() <= cells.middle <= nodes[:, 1].max())
         line.append(cells.origin + cells.h * np.array([*centre, k]))
         radius.append(cells.h * distance_transform_edt(mask).max())
     foot = np.any([mask for k, mask in rows[: max(3, len(rows) // 8)]], axis=0)
@@ -331,5 +338,6 @@ def _leg(cells: _Cells, rows) -> Leg:
     return Leg(
         np.array(line),
         np.array(radius),
+        np.array(across),
         np.array([nodes.min(axis=0), nodes.max(axis=0)]),
     )

@@ -1,15 +1,17 @@
 """Puts the legs of an animal in mid-stride side by side, where a robot's are at rest.
 
 A robot's left and right limbs are mirror images at rest; a scanned or modelled animal
-often walks. Of a pair of legs with the lines L(s) and R(s) of their centres, from the
-foot (s = 0) to where they meet the body (s = 1), both are moved to
+often walks, lifts a foot or spreads a leg. Of a pair of legs with the lines L(s) and
+R(s) of their centres, from the foot (s = 0) to where they meet the body (s = 1), both
+are moved to
 
     M(s) = (L(s) + P R(s)) / 2,    P the reflection across y = 0,
 
-with their feet on the ground. Sections keep their shape and stay horizontal, so that a
-leg that was tilted by 25 degrees becomes a tenth thicker from front to rear. The body
-follows smoothly: beside the legs, up to the height of the hips, the displacement u of
-the surface is harmonic on its graph of edges, sum_j (u_j - u_i) / |x_j - x_i| = 0.
+with their feet on the ground; y = 0 is the plane of symmetry of the trunk. Sections
+keep their shape and stay horizontal, so that a leg that was tilted by 25 degrees
+becomes a tenth thicker in that direction. The body follows smoothly: beside the legs,
+up to the height of the hips, the displacement u of the surface is harmonic on its graph
+of edges, sum_j (u_j - u_i) / |x_j - x_i| = 0.
 
     animal = side_by_side(stand(surface))
 """
@@ -27,11 +29,14 @@ from scipy.sparse.linalg import spsolve
 
 from drakebots.core.errors import NoSolution
 from drakebots.design.animal import Animal, Leg, stand
-from drakebots.design.geometry import Surface
+from drakebots.design.geometry import DistanceGrid, Surface
 
 LEAST = 0.1
 """Distance of a leg from its mean line, over its height, below which a pair stands side
 by side: 6 degrees."""
+
+LOWEST = 0.35
+"""Height up to which legs must be distinct to be moved, over their height."""
 
 _HIPS = 0.35
 """Height of the hips above the legs' tops, over the legs' height."""
@@ -39,8 +44,8 @@ _HIPS = 0.35
 _NEAR = 0.6
 """Length of the body that follows a leg, to its front and rear, over its height."""
 
-_JUMP = 0.8
-"""Distance of the centres of two neighbouring sections of a leg, over its radius."""
+_CELLS = 150
+"""Number of voxels along the surface's longest side."""
 
 _FOOT = 0.2
 """Height of a foot, over its leg's."""
@@ -61,10 +66,12 @@ def side_by_side(animal: Animal) -> Animal:
         The animal with the moved surface, and a note for each pair that was moved.
 
     Raises:
-        NoSolution: when the moved surface has no four legs.
+        NoSolution: when a leg that must be moved is joined with another far below the
+            body, or the moved surface has no four legs.
     """
     moved, notes = {}, []
-    legs = {name: _without_belly(leg) for name, leg in animal.legs.items()}
+    surface, legs = _centred(animal)
+    legs = {name: _without_belly(leg) for name, leg in legs.items()}
     for end, name in (("F", "front"), ("R", "hind")):
         left, right = legs[end + "L"], legs[end + "R"]
         shifts = _shifts(left, right)
@@ -75,12 +82,12 @@ def side_by_side(animal: Animal) -> Animal:
         moved |= {end + "L": shifts[0], end + "R": shifts[1]}
         share = 100 * most / height
         notes.append(
-            f"the {name} legs are in mid-stride: they are moved side by side, each by "
-            f"up to {share:.0f} % of its height"
+            f"the {name} legs differ left and right: they are moved side by side, each "
+            f"by up to {share:.0f} % of its height"
         )
     if not moved:
         return animal
-    surface = _moved(animal.surface, legs, moved)
+    surface = _moved(surface, legs, moved)
     try:
         found = stand(surface, "x", "z")
     except NoSolution as error:
@@ -90,13 +97,43 @@ def side_by_side(animal: Animal) -> Animal:
     return replace(found, legs=legs, notes=(*animal.notes, *notes))
 
 
+def _centred(animal: Animal) -> tuple[Surface, dict[str, Leg]]:
+    """Surface and legs with y = 0 where most of the body is symmetric.
+
+    An animal is placed with y = 0 in the middle of its feet, which is nearer to a leg
+    that is spread. Its plane of symmetry is the one across which most voxels have an
+    image inside: half the peak of sum_xz inside(y) * inside(y), where * convolves. If
+    the middle of the feet is within a voxel of it, y = 0 stays.
+    """
+    h = float(animal.size.max()) / _CELLS
+    inside, origin = DistanceGrid.cells(animal.surface, h)
+    n = 2 * inside.shape[1]
+    f = np.fft.rfft(inside.astype(np.float32), n, axis=1)
+    images = np.fft.irfft((f**2).sum(axis=(0, 2)), n)
+    k = int(np.argmax(images))
+    a, b, c = images[[k - 1, k, (k + 1) % n]]
+    y = origin[1] + h * (k + (a - c) / (2 * (a - 2 * b + c))) / 2
+    if abs(y) < h:
+        return animal.surface, dict(animal.legs)
+    shift = np.array([0.0, y, 0.0])
+    legs = {
+        name: replace(leg, line=leg.line - shift, sole=leg.sole - shift[:2])
+        for name, leg in animal.legs.items()
+    }
+    return Surface(animal.surface.vertices - shift, animal.surface.triangles), legs
+
+
 def _without_belly(leg: Leg) -> Leg:
-    """A leg up to where a belly joins its sections, and their centre jumps."""
-    jumps = np.linalg.norm(np.diff(leg.line[:, :2], axis=0), axis=1)
-    at = np.flatnonzero(jumps > _JUMP * leg.radius[:-1])
-    at = at[leg.line[at, 2] > leg.line[0, 2] + _FOOT * (leg.top - leg.line[0, 2])]
-    end = at[0] + 1 if len(at) else len(leg.line)
-    return replace(leg, line=leg.line[:end], radius=leg.radius[:end])
+    """A leg up to where a belly joins its sections, and their centre jumps.
+
+    The belly lies on the plane of symmetry; a jump alone does not tell, since the
+    centre of a shin that is nearly level moves by more than its radius, too.
+    """
+    joined = int(np.argmin(leg.across[::-1]))  # number of the highest that reach it
+    end = max(len(leg.line) - joined, 2)
+    return replace(
+        leg, line=leg.line[:end], radius=leg.radius[:end], across=leg.across[:end]
+    )
 
 
 def _shifts(left: Leg, right: Leg) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +166,7 @@ def _moved(
     """The surface whose legs are displaced as their lines, and whose body follows."""
     x = surface.vertices
     graph = _graph(surface)
-    vertices = _legs_of(legs, x, graph)
+    vertices = _legs_of(legs, set(shifts), x, graph)
     u, free, own = np.zeros_like(x), np.zeros(len(x), bool), np.zeros(len(x), bool)
     for name, leg in legs.items():
         leg_only = vertices[name]
@@ -161,15 +198,35 @@ def _graph(surface: Surface) -> csr_array:
     return one.maximum(one.T).tocsr()
 
 
-def _legs_of(legs: Mapping[str, Leg], x: np.ndarray, graph: csr_array) -> dict:
-    """Vertices of each leg, as far up as no two legs are connected below it."""
-    found = {}
-    for share in np.arange(1.0, 0.3, -0.05):
+def _legs_of(
+    legs: Mapping[str, Leg], moved: set[str], x: np.ndarray, graph: csr_array
+) -> dict[str, np.ndarray]:
+    """Vertices of each leg, as far up as no moved leg is connected with one below it.
+
+    Raises:
+        NoSolution: when a moved leg is connected with another below LOWEST, or has no
+            vertices.
+    """
+    joined: list[str] = []
+    for share in np.arange(1.0, LOWEST - 0.01, -0.05):
         found = {k: _below(leg, x, graph, share) for k, leg in legs.items()}
-        parts = [set(vertices.tolist()) for vertices in found.values()]
-        if not any(a & b for a, b in combinations(parts, 2)):
-            break
-    return found
+        if empty := [name for name in moved if not len(found[name])]:
+            raise NoSolution(
+                f"surface: the foot of the leg {min(empty)} has no vertices, so that "
+                "it cannot be moved beside the other; give a finer surface"
+            )
+        joined = [
+            f"{a} and {b}"
+            for a, b in combinations(sorted(found), 2)
+            if {a, b} & moved and np.intersect1d(found[a], found[b]).size
+        ]
+        if not joined:
+            return found
+    raise NoSolution(
+        f"surface: the legs {', '.join(joined)} are joined below {100 * LOWEST:.0f} % "
+        "of their height, so that they cannot be moved side by side; cut out of the "
+        "surface what joins them, or let the animal stand straight"
+    )
 
 
 def _below(leg: Leg, x: np.ndarray, graph: csr_array, share: float) -> np.ndarray:

@@ -304,15 +304,34 @@ ANIMALS = {
 }  # fmt: skip
 
 
-def animal_surface(name: str, stride: float = 0.0) -> Surface:
+@dataclass(frozen=True)
+class Pose:
+    """How an animal's joints are turned from where it stands [rad].
+
+    Attributes:
+        stride: of hips, forward and back in a trot, and of the knees that swing.
+        spread: of the hips of the left legs, sideways.
+        flex: of the knees and the joints below them, back, in the left front and the
+            right hind leg, whose feet hang in the air.
+    """
+
+    stride: float = 0.0
+    spread: float = 0.0
+    flex: float = 0.0
+
+
+STANDING = Pose()
+
+
+def animal_surface(name: str, pose: Pose = STANDING) -> Surface:
     """The surface of an animal, x forward, z up, on the ground [m].
 
     Args:
         name: of ANIMALS.
-        stride: how far legs are turned at hip and knee in a trot [rad]; 0 stands.
+        pose: how its joints are turned.
     """
     animal = ANIMALS[name]
-    pairs, lift = _posed(animal, stride)
+    pairs, lift = _posed(animal, pose)
     parts = [cone for chain in animal.middle for cone in _cones(chain, lift)]
     for left, right in pairs:
         for both in zip(_cones(left, lift), _cones(right, lift), strict=True):
@@ -336,7 +355,7 @@ def animal_surface(name: str, stride: float = 0.0) -> Surface:
     )
 
 
-def _posed(animal: Animal, stride: float):
+def _posed(animal: Animal, pose: Pose):
     """Left and right chains, and the shift that puts the lowest foot on the ground.
 
     In the middle of a trot's stride, the left front and the right hind leg (of a pace,
@@ -347,7 +366,14 @@ def _posed(animal: Animal, stride: float):
     stands = _lowest(pairs)
     for k, forward in enumerate((1, 1 if animal.paces else -1)):
         left, right = pairs[k]
-        pairs[k] = _swung(left, forward * stride), _swung(right, -forward * stride)
+        if pose.stride:
+            left = _swung(left, forward * pose.stride)
+            right = _swung(right, -forward * pose.stride)
+        left = _turned(left, 0, pose.spread, axes=[1, 2])
+        flexed = left if k == 0 else right
+        for joint in (1, 2):
+            flexed = _turned(flexed, joint, -pose.flex)
+        pairs[k] = (flexed, right) if k == 0 else (left, flexed)
     return pairs, np.array([0.0, 0.0, stands - _lowest(pairs)])
 
 
@@ -369,12 +395,12 @@ def _swung(leg: np.ndarray, angle: float) -> np.ndarray:
     return _turned(leg, 1, -angle) if angle > 0 else leg
 
 
-def _turned(leg: np.ndarray, joint: int, angle: float) -> np.ndarray:
-    """The points below a joint, turned about it, positive forward [rad]."""
+def _turned(leg: np.ndarray, joint: int, angle: float, axes=(0, 2)) -> np.ndarray:
+    """The points below a joint, turned about it [rad], positive forward (or left)."""
     c, s = np.cos(angle), np.sin(angle)
-    leg = leg.copy()
-    d = leg[joint:, [0, 2]] - leg[joint, [0, 2]]
-    leg[joint:, [0, 2]] = leg[joint, [0, 2]] + d @ [[c, s], [-s, c]]
+    leg, axes = leg.copy(), list(axes)
+    d = leg[joint:, axes] - leg[joint, axes]
+    leg[joint:, axes] = leg[joint, axes] + d @ [[c, s], [-s, c]]
     return leg
 
 
@@ -400,9 +426,9 @@ def _simplified(surface: Surface, count: int) -> Surface:
     return to_surface(body.simplify(high))
 
 
-def write_animal(name: str, folder: Path, stride: float = 0.0) -> Path:
-    """Writes NAME.obj with the animal's unit, axes and place; `stride` in rad."""
-    animal, surface = ANIMALS[name], animal_surface(name, stride)
+def write_animal(name: str, folder: Path, pose: Pose = STANDING) -> Path:
+    """Writes NAME.obj with the animal's unit, axes and place."""
+    animal, surface = ANIMALS[name], animal_surface(name, pose)
     x = surface.vertices + animal.place
     if animal.up == "y":  # z forward, y up: what many programs write.
         x = x[:, [1, 2, 0]]
@@ -412,20 +438,32 @@ def write_animal(name: str, folder: Path, stride: float = 0.0) -> Path:
     return path
 
 
+def add_pose(parser: argparse.ArgumentParser) -> None:
+    """Options for the angles of a pose."""
+    for name, what in (
+        ("stride", "hips, and knees of swinging legs, in a trot"),
+        ("spread", "hips of the left legs, sideways"),
+        ("flex", "knees and ankles of two feet in the air, back"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=float, default=0.0, help=f"angle of {what} [deg]"
+        )
+
+
+def pose_of(args: argparse.Namespace) -> Pose:
+    """The pose that the options give."""
+    return Pose(*np.radians([args.stride, args.spread, args.flex]).tolist())
+
+
 def main(argv: Sequence[str] | None = None) -> list[Path]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ANIMALS)}")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
-    parser.add_argument(
-        "--stride",
-        type=float,
-        default=0.0,
-        help="how far hips and knees are turned in a trot [deg]",
-    )
+    add_pose(parser)
     args = parser.parse_args(argv)
     paths = []
     for name in args.names or ANIMALS:
-        paths.append(write_animal(name, args.output, np.radians(args.stride)))
+        paths.append(write_animal(name, args.output, pose_of(args)))
         print(paths[-1], flush=True)
     return paths
 

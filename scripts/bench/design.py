@@ -5,6 +5,7 @@ python scripts/bench/design.py --quick               # 3k only
 python scripts/bench/design.py --animals             # 12 surfaces of animals.py
 python scripts/bench/design.py --animals dog pig -o out/animals
 python scripts/bench/design.py --animals --stride 20  # they trot; joints turned 20 deg
+python scripts/bench/design.py --animals --spread 25  # left legs spread; --flex: lifted
 
 The last line is JSON: surface_to_robot_s of Table 1's 14k (or the last measured), and
 the number of different silicones in the models. Of animals it is how many become
@@ -34,7 +35,7 @@ from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.skin.file import load_skinned
 
 sys.path.append(str(Path(__file__).parent))
-from animals import ANIMALS, write_animal
+from animals import ANIMALS, STANDING, Pose, add_pose, pose_of, write_animal
 
 SUNK = 0.02
 """How far a robot that stands may sink [m]."""
@@ -59,9 +60,9 @@ def densities() -> int:
     return len({load_skinned(name).skin.material for name in (*JOINTS, "skinned_leg")})
 
 
-def measure_animal(name: str, folder: Path, stride: float) -> dict:
-    """One animal through the command line, then 2 s on its servos; stride [deg]."""
-    path = write_animal(name, folder, np.radians(stride))
+def measure_animal(name: str, folder: Path, pose: Pose) -> dict:
+    """One animal through the command line, then 2 s on its servos."""
+    path = write_animal(name, folder, pose)
     with open(path) as file:
         triangles = sum(line.startswith("f ") for line in file)
     row = {"name": name, "triangles": triangles, "stands": False}
@@ -101,7 +102,7 @@ def measure_animal(name: str, folder: Path, stride: float) -> dict:
     }
 
 
-def measure_animals(names: Sequence[str], folder: Path, stride: float) -> dict:
+def measure_animals(names: Sequence[str], folder: Path, pose: Pose) -> dict:
     """All animals, a row each; the figures of the last line."""
     print(
         "| animal | triangles | joints | size [m] | mass [kg] | sinks [mm] "
@@ -110,7 +111,7 @@ def measure_animals(names: Sequence[str], folder: Path, stride: float) -> dict:
     print("| --- " * 11 + "|")
     rows = []
     for name in names:
-        row = measure_animal(name, folder, stride)
+        row = measure_animal(name, folder, pose)
         rows.append(row)
         figures = (
             f"{row['joints']} | {' x '.join(f'{s:.2f}' for s in row['size_m'])} "
@@ -126,8 +127,9 @@ def measure_animals(names: Sequence[str], folder: Path, stride: float) -> dict:
             f"| {seconds} | {row.get('why', '')} |",
             flush=True,
         )
+    kind = "" if pose == STANDING else "striding_" if pose.stride else "posed_"
     return {
-        "striding_animals_of_12" if stride else "animals_of_12": {
+        f"{kind}animals_of_12": {
             "value": sum(row["stands"] for row in rows),
             "unit": "1",
             "target": 12,
@@ -151,17 +153,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument(
         "--animals", nargs="*", help="surfaces of animals: all, or some"
     )
-    parser.add_argument(
-        "--stride",
-        type=float,
-        default=0.0,
-        help="how far hips and knees of animals are turned in a trot [deg]",
-    )
+    add_pose(parser)
     parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
     args = parser.parse_args(argv)
     if args.animals is not None:
         names = args.animals or list(ANIMALS)
-        result = measure_animals(names, args.output, args.stride)
+        result = measure_animals(names, args.output, pose_of(args))
         print(json.dumps(result))
         return result
     counts = [3000] if args.quick else args.vertices
