@@ -124,6 +124,10 @@ class UncondensedQp(LabelledQp):
         self._options = SolverOptions()
         for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
             self._options.SetOption(ClarabelSolver.id(), name, tolerance)
+        # With the default of 1e-8, which of these QPs end in a numerical error depends
+        # on the processor's rounding; refinement takes the regularization out again.
+        name = "static_regularization_constant"
+        self._options.SetOption(ClarabelSolver.id(), name, 1e-7)
 
     def _rows(self, labels, rows, cop):
         """Rows of the labels: equalities on [f, dq], and inequalities >= 0."""

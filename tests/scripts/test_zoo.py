@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import pytest
 from robot_zoo.children import Children, Limits
@@ -109,8 +110,13 @@ def test_interrupt(tmp_path, capsys):
     """Ctrl-C ends the child, keeps what was done, and the table is written."""
     (tmp_path / "two.urdf").write_text(ROBOT)
     zoo, out = load_script("zoo.py"), tmp_path / "out"
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def interrupt():
+        while not any(out.rglob("*.out")):  # until the child writes
+            time.sleep(0.002)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     result = run(zoo, capsys, tmp_path / "two.urdf", "-o", out, "--stages", "show")
     assert result["ended"] == "interrupted" and result["loaded"] == 0
     assert "two" in rows(out)

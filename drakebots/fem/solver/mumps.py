@@ -240,9 +240,9 @@ class MumpsSolver(SparseSolver):
     repeats its first half.
 
     Definite matrices are factored as LDL' without pivoting, and refused where a pivot
-    is negative or no more than rounding; indefinite ones where a pivot is zero. Only
-    the BLAS within MUMPS uses `threads`; its matrices are small, and more than one
-    thread seldom helps.
+    is negative or no more than rounding; indefinite ones where a pivot is no more than
+    rounding. Only the BLAS within MUMPS uses `threads`; its matrices are small, and
+    more than one thread seldom helps.
     """
 
     name = "mumps"
@@ -280,16 +280,21 @@ class MumpsSolver(SparseSolver):
         self._check(error, "factorization")
         negative, null = data.infog[NEGATIVE], data.infog[NULL]
         smallest, largest = data.rinfog[SMALLEST], data.rinfog[LARGEST]
-        if self._definite:
-            rounding = self.pattern.size * np.finfo(float).eps * largest
-            if negative or not smallest > rounding:
-                raise NoSolution(
-                    f"mumps: {negative} pivots are negative, the smallest is "
-                    f"{smallest:.1e} beside {largest:.1e}: the matrix is not positive "
-                    "definite"
-                )
-        elif null:
-            raise NoSolution(f"mumps: {null} pivots are zero: the matrix is singular")
+        rounding = self.pattern.size * np.finfo(float).eps * largest
+        small = not smallest > rounding
+        if self._definite and (negative or small):
+            raise NoSolution(
+                f"mumps: {negative} pivots are negative, the smallest is "
+                f"{smallest:.1e} beside {largest:.1e}: the matrix is not positive "
+                "definite"
+            )
+        # Which pivots of the size of rounding MUMPS itself calls zero depends on how
+        # the processor rounds.
+        if null or small:
+            raise NoSolution(
+                f"mumps: {null} pivots are zero, the smallest is {smallest:.1e} beside "
+                f"{largest:.1e}: the matrix is singular"
+            )
         self._factored = True
         # MUMPS writes the lower triangle.
         lower = np.tril(self._schur, -1)

@@ -33,8 +33,7 @@ LADDER = (1000.0, 100.0, 10.0, 1.0)
 distance, and the horizon of hard contact has many poor minima (docs/control.md)."""
 
 UNSETTLED = 0.1
-"""A first plan whose dynamics are missed by this share of the weight is made anew, with
-hard contact from the start."""
+"""A first plan whose dynamics are missed by this share of the weight is made anew."""
 
 RISE = 0.05
 """Share of the merit by which a step that finds no descent may raise it: the plan is
@@ -137,24 +136,33 @@ class MpcSolver:
         v = check_value("mpc: v", v, array((self._sizes["nv"],)))
         wanted = self._wanted(reference, time, q, v)
         count = iterations or (self.problem.iterations if warm else STEPS)
-        if warm is None and self._sizes["nc"]:
-            found = self._climb(self._rest(q, v), wanted, LADDER, count)
-            plan = self._plan(*found[:2], wanted, time, began, found[2])
-            # Soft contact may throw a light robot up, to where nothing holds it.
-            if plan.residuals["dynamics"] < UNSETTLED * self._contact[1]:
-                return plan
-        point = self._rest(q, v) if warm is None else self._shifted(warm, time, q, v)
-        point, gains, ok = self._climb(point, wanted, LADDER[-1:], count)
-        return self._plan(point, gains, wanted, time, began, ok)
 
-    def _climb(self, point: _Point, wanted, ladder, count: int):
-        """`count` Newton steps on every rung: the iterate, gains, and whether it is
-        good."""
+        def plan(start, ladder, falls=False):
+            found = self._climb(start, wanted, ladder, count, falls)
+            return self._plan(*found, wanted, time, began)
+
+        if warm is not None:
+            return plan(self._shifted(warm, time, q, v), LADDER[-1:])
+        rest = self._rest(q, v)
+        if self._sizes["nc"]:
+            # Where the merit may only fall, a plan cannot run away; but some are found
+            # only by way of worse ones.
+            for falls in (True, False):
+                found = plan(rest, LADDER, falls)
+                missed = found.residuals["dynamics"] / self._contact[1]
+                if missed < UNSETTLED and (found.ok or not falls):
+                    return found
+        # Soft contact may throw a light robot up, to where nothing holds it.
+        return plan(rest, LADDER[-1:])
+
+    def _climb(self, point: _Point, wanted, ladder, count: int, falls: bool = False):
+        """Up to `count` Newton steps on every rung: the iterate, gains, and whether the
+        last step was good. With `falls` a rung ends before a step that is not."""
         ok, gains = True, None
         for factor in ladder:
             for _ in range(count):
                 new, gains_new, ok = self._step(point, wanted, factor * self._relaxed)
-                if new is None:
+                if new is None or (falls and not ok):
                     break
                 point, gains = new, gains_new
         return point, gains, ok
@@ -306,7 +314,7 @@ class MpcSolver:
     def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
         return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)
 
-    def _plan(self, x: _Point, gains, wanted, time, began, ok) -> MpcPlan:
+    def _plan(self, x: _Point, gains, ok, wanted, time, began) -> MpcPlan:
         N, n = self.problem.knots, self._sizes
         values = self._evaluate(x, self._rows)
         rows = self._misses(x, values, self._relaxed)
