@@ -51,7 +51,7 @@ from drakebots.model.reading.urdf.joined_frames import (
     with_joint_types,
     with_small_masses,
 )
-from drakebots.model.summarize import inspect_model
+from drakebots.model.summarize import REMEDY, doubt_on_lengths, inspect_model
 
 LOG = logging.getLogger(__name__)
 
@@ -121,6 +121,8 @@ def load(
         )
     except UnknownName as error:
         raise ModelProblem(sidecar_path(path), str(error)) from error
+    if doubt := doubt_on_lengths(links, source.remedy):
+        findings.note(doubt)
     findings.check(path, strict=strict)
     if actuate is None:
         actuate = source.motors or None
@@ -209,6 +211,7 @@ class _Source:
         feet, points: of the YAML beside the model.
         motors: joints with motors, of the YAML that joins frames.
         is_ros: whether it is a URDF as ROS has them, not one of old Drake.
+        remedy: what to do about lengths that cannot be in metres.
     """
 
     reading: Reading
@@ -217,6 +220,7 @@ class _Source:
     points: tuple[Point, ...]
     motors: tuple[str, ...] = field(default=())
     is_ros: bool = False
+    remedy: str = REMEDY
 
 
 def _read(
@@ -240,7 +244,10 @@ def _read(
         reading = Reading(old.sdf, "sdf", notes)
         loops = beside.loops or _fewest_rows(path, reading, old.loops)
         feet = tuple(Point(k, b, p) for k, (b, p) in old.feet.items())
-        return _Source(reading, loops, beside.feet or feet, beside.points)
+        remedy = "if it is in mm, g and ms, give --units mm-g-ms"
+        return _Source(
+            reading, loops, beside.feet or feet, beside.points, remedy=remedy
+        )
     if units != SI:
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "

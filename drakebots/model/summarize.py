@@ -1,4 +1,4 @@
-"""What a model contains, by having Drake parse it."""
+"""What a model contains, by having Drake parse it, and if that can be in metres."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from drakebots.core.errors import DrakebotsError, ModelProblem
 from drakebots.model.closing import independent_rows
 from drakebots.model.description import Point
 from drakebots.model.feet import Links
+from drakebots.model.feet.soles import shape_points
 from drakebots.model.loops import Loop, LoopClosure, find_body
 from drakebots.model.model import Summary
 from drakebots.model.parse import DRAKE_REFUSALS, drake_message, parse_model
@@ -24,6 +25,14 @@ SINGULAR = 1e-13
 
 PART = 0.1
 """A coordinate belongs to a singular direction with at least this part of it."""
+
+WATER = 1000.0
+"""Density of water [kg/m^3]."""
+
+SLENDER = 1e-3
+"""Thickness of the rod, over its length."""
+
+REMEDY = "if its lengths are in mm, divide them by 1000 and its inertias by 10^6"
 
 
 def _check_positions(path: Path, plant: MultibodyPlant) -> None:
@@ -127,3 +136,56 @@ def moving_without_inertia(plant: MultibodyPlant, M: np.ndarray) -> tuple[str, .
             is_floating = "floating" in joint.type_name()
             found.append(link + ("" if is_floating else f" on joint {joint.name()!r}"))
     return tuple(found)
+
+
+def doubt_on_lengths(links: Links, remedy: str = REMEDY) -> str:
+    """What speaks against lengths in metres, in one line; "" where nothing does.
+
+    A robot of length l weighs more than a rod of water of that length that is a
+    thousandth as thick,
+
+        m > rho pi/4 (l / 1000)^2 l = 7.9e-4 kg/m^3 l^3
+
+    with l the diagonal of the box about links and shapes of contact. Of 206 models,
+    most of them public, robots have m / l^3 from 0.05 kg/m^3 (an ant of five times the
+    density of air) to 400. Lengths in mm make it 1e9 times less where masses are in kg,
+    and 1e6 times less where they are in g.
+
+    Args:
+        links: of the model, posed; what is fixed to the world does not count.
+        remedy: what to do about it, unless a single shape is to blame.
+    """
+    plant, context = links.plant, links.context
+    mass, origins = 0.0, [np.zeros((0, 3))]
+    shapes: list[tuple[float, str, np.ndarray]] = []
+    for body in links.bodies:
+        if links.group[body.index()] == 0:
+            continue
+        X_WB = plant.EvalBodyPoseInWorld(context, body)
+        mass += body.get_mass(context)
+        origins.append(X_WB.translation()[None])
+        for shape in plant.GetCollisionGeometriesForBody(body):
+            points, radius = shape_points(links.inspector.GetShape(shape))
+            if len(points):
+                X_WG = X_WB.multiply(links.inspector.GetPoseInFrame(shape))
+                p_WP = points @ X_WG.rotation().matrix().T + X_WG.translation()
+                corners = np.vstack([p_WP - radius, p_WP + radius])
+                shapes.append((_diagonal(corners), body.name(), corners))
+    length = _diagonal(np.vstack([*origins, *(corners for _, _, corners in shapes)]))
+    least = WATER * np.pi / 4 * SLENDER**2 * length**3
+    if not 0.0 < mass < least:
+        return ""
+    largest, link = max((shape[:2] for shape in shapes), default=(0.0, ""))
+    what = "it"
+    if largest > length / 2 and _diagonal(np.vstack(origins)) < length / 30:
+        what, length = f"a shape of link {link!r}", largest
+        remedy = "if its mesh is in mm, scale it by 0.001"
+    return (
+        f"{what} is {length:.3g} m long, but the robot weighs {mass:.3g} kg, less than "
+        f"a rod of water a thousandth as thick: {remedy}"
+    )
+
+
+def _diagonal(points: np.ndarray) -> float:
+    """Of the box about points (n, 3) [m]; 0 for none."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
