@@ -5,6 +5,7 @@ python scripts/make_quads.py beetle cow
 python scripts/make_quads.py --table         # compare the models as they are
 python scripts/make_quads.py --masses        # what their masses are made of
 python scripts/make_quads.py --pictures      # draw and describe them as they are
+python scripts/make_quads.py --trim          # trim their links to their skins anew
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import trimesh
 import yaml
 
 from drakebots.cli.output import one_line_errors
@@ -28,11 +32,28 @@ from drakebots.design import (
     table1_problem,
     write_design,
 )
+from drakebots.design.bracing import (
+    Through,
+    glue_distance,
+    through_skin,
+    trim_to_skin,
+    with_plates,
+)
+from drakebots.design.file import yaml_text
+from drakebots.design.pipeline import SEEN
 from drakebots.design.robots import VERTICES, WEIGHTS
-from drakebots.design.skeleton import GLUE, MASSES, SIZES, table1_template
-from drakebots.design.skin import SOFT, in_folds
+from drakebots.design.skeleton import (
+    GLUE,
+    MASSES,
+    SIZES,
+    link_meshes,
+    skeleton_sdf,
+    table1_template,
+    trimmed_parts,
+)
+from drakebots.design.skin import SOFT, in_folds, wall_surfaces
 from drakebots.fem.material import SILICONE
-from drakebots.fem.mesh import surface_triangles
+from drakebots.fem.mesh import read_mesh, surface_triangles
 from drakebots.model import package_root
 from drakebots.skin.file import load_skinned, read_skin
 
@@ -84,12 +105,15 @@ def masses(names: Sequence[str]) -> list[str]:
 
 
 def _masses(name: str) -> dict[str, str]:
-    robot, skeleton = load_skinned(name), table1_template(name).skeleton()
+    robot, template = load_skinned(name), table1_template(name)
+    skeleton = template.skeleton()
     solids = [solid for link in skeleton.links for solid in link.solids]
     servos = [solid.mass for solid in solids if solid.kind == "servo"]
     payload = sum(solid.mass for solid in solids if solid.kind == "payload")
-    printed = sum(solid.mass for solid in solids if solid.kind == "shell")
-    plates = robot.report()["skeleton_mass_kg"] - sum(servos) - payload - printed
+    files = (package_root() / name / "meshes").glob("*_plates.obj")
+    plates = sum(trimesh.load(file, process=False).volume for file in files)
+    plates *= template.build.density
+    printed = robot.report()["skeleton_mass_kg"] - sum(servos) - payload - plates
     mesh, material = robot.mesh, robot.skin.material
     low = mesh.vertices[mesh.tets].mean(axis=1)[:, 2] < 0.024
     folds = in_folds(mesh) & ~low
@@ -154,6 +178,13 @@ def readme(name: str) -> str:
         + textwrap.fill(f"* {note[0].upper()}{note[1:]}.", 88, subsequent_indent="  ")
         for note in report["notes"]
     )
+    limits = "".join(
+        f"\n* `{row['part']}` passes the skin's inside by "
+        f"{1e3 * row['inner_depth_m']:.1f} mm, {1e6 * row['inner_volume_m3']:.2f} cm^3 "
+        "(docs/design.md)."
+        for row in report["through_skin"]
+        if row["inner_depth_m"] > SEEN
+    )
     text = f"""# {name.capitalize()}
 
 <p float="left">
@@ -191,7 +222,7 @@ wall {wall} mm (percentiles 1/50/99), Young's modulus
 | file | what |
 |---|---|
 | `{name}.sdf`, `{name}.drakebots.yaml` | the skeleton; five contact patches per foot |
-| `meshes/` | the bracing plates of each link, for the pictures |
+| `meshes/` | bracing plates and trimmed parts of each link, for pictures |
 | `skin.vtu`, `{name}.skin.yaml` | tets and regions; material, glue, servos, patches |
 | `params.yaml` | every number of the design |
 | `{name}.png` | the picture above |
@@ -205,13 +236,80 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
 * Shape and masses are ours, not the paper's.
 * Bracing plates are flat, {1e3 * thick:.0f} mm thick; glue is within
   {1e3 * report["glue_to_plate_m"]:.1f} mm of them.
-* The reflected inertia of the servos' gears is left out: no data sheet gives it.
+* The reflected inertia of the servos' gears is left out: no data sheet gives
+  it.{limits}
 
 ## Licence
 
 [BSD-3-Clause](../../LICENSE).
 """
     return text
+
+
+LARGEST = 1e-3
+"""Largest mass that --trim takes from a solid [kg]: the plans of the models hold for
+their masses."""
+
+
+def trim(name: str) -> tuple[Through, ...]:
+    """Trims the links of a model to its skin as it is, which stays as it is.
+
+    A solid that would lose more than LARGEST stays whole, and so do all plates; only
+    the links that are trimmed are written.
+
+    Returns:
+        what still passes the skin.
+    """
+    folder, template = package_root() / name, table1_template(name)
+    mesh = read_mesh(folder / "skin.vtu")
+    inner, outer = wall_surfaces(mesh)
+    whole = with_plates(template.skeleton(), inner, gap=template.build.gap).skeleton
+    trimmed = trim_to_skin(whole, inner, template.build)
+    links = []
+    for before, after in zip(whole.links, trimmed.links):
+        pairs = zip(before.solids, after.solids)
+        kept = [a if b.mass - a.mass <= LARGEST else b for b, a in pairs]
+        links.append(replace(after, solids=tuple(kept)))
+        lost = 1e3 * (before.mass - links[-1].mass)
+        if lost > 0:
+            print(f"  {before.name}: {lost:.2f} g of {1e3 * before.mass:.0f} g trimmed")
+    skeleton = replace(whole, links=tuple(links))
+    through = through_skin(skeleton, inner, outer)
+    for file, text in link_meshes(skeleton).items():
+        if file.endswith("_trimmed.obj"):
+            with replacing(folder / file) as part:
+                part.write_text(text)
+    cut = {link.name for link, _ in trimmed_parts(skeleton)}
+    path = folder / f"{name}.sdf"
+    text = _with_links(path.read_text(), skeleton_sdf(skeleton), cut)
+    with replacing(path) as part:
+        part.write_text(text)
+    glue = read_skin(folder / f"{name}.skin.yaml").glue
+    glue = {link: np.array(ids) for link, ids in glue.items()}
+    raw = yaml.safe_load((folder / "params.yaml").read_text())
+    raw["measured"] |= {
+        "glue_to_plate_m": glue_distance(skeleton, mesh.vertices, glue),
+        "skeleton_mass_kg": skeleton.mass,
+        "mass_kg": skeleton.mass + raw["measured"]["skin_mass_kg"],
+        "trimmed_parts": len(trimmed_parts(skeleton)),
+        "through_skin": [row.figures() for row in through],
+    }
+    with replacing(folder / "params.yaml") as part:
+        part.write_text(yaml_text(raw))
+    write_readme(name)
+    return through
+
+
+def _with_links(text: str, other: str, names: set[str]) -> str:
+    """An SDF whose links of some names are those of another SDF."""
+    root, new = ET.fromstring(text), ET.fromstring(other)
+    wanted = {link.get("name"): link for link in new.iter("link")}
+    model = root.find("model")
+    for k, node in enumerate(model):
+        if node.tag == "link" and node.get("name") in names:
+            model[k] = wanted[node.get("name")]
+    ET.indent(root)
+    return '<?xml version="1.0"?>\n' + ET.tostring(root, "unicode") + "\n"
 
 
 def write_readme(name: str) -> None:
@@ -240,8 +338,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="write pictures and READMEs of the models as they are, design nothing",
     )
+    parser.add_argument(
+        "--trim",
+        action="store_true",
+        help="trim the links of the models to their skins as they are, mesh nothing",
+    )
     args = parser.parse_args(argv)
     names = args.names or list(JOINTS)
+    if args.trim:
+        for name in names:
+            print(name)
+            for row in trim(name):
+                depth, volume = 1e3 * row.inner.depth, 1e6 * row.inner.volume
+                part = f"{row.link}/{row.solid}"
+                print(f"  {part} passes by {depth:.2f} mm, {volume:.3f} cm^3")
+        return 0
     if args.masses:
         print(*masses(names), sep="\n")
         return 0

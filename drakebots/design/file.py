@@ -204,6 +204,11 @@ def params_text(design: Design) -> str:
         "skin": asdict(skin),
         "measured": measured,
     }
+    return yaml_text(raw)
+
+
+def yaml_text(raw: dict[str, Any]) -> str:
+    """The numbers of a design as the text of its params.yaml."""
     head = "# Written by drakebots.design; every number of the design, SI.\n"
     return head + yaml.safe_dump(_plain(raw), sort_keys=False, width=100)
 

@@ -16,6 +16,7 @@ from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
 from drakebots.design.pipeline import Fitted
 from drakebots.design.problem import Design
+from drakebots.design.skeleton import Trimmed
 from drakebots.design.skin import SOFT, in_folds
 from drakebots.fem.mesh import TetMesh, surface_triangles
 from drakebots.plots import Solid, box, shaded, turned
@@ -94,6 +95,11 @@ def _links(skeleton, red=()) -> list[Solid]:
     for link in skeleton.links:
         for solid in link.solids:
             if solid.kind == "rib":
+                continue
+            if isinstance(solid, Trimmed):
+                x = link.origin + solid.shape.vertices
+                colour = _RED if link.name in red else _PLASTIC
+                solids.append(Solid(x, solid.shape.triangles, colour))
                 continue
             corners = link.origin + solid.corners()
             colour = _PLASTIC

@@ -2,13 +2,14 @@
 
 A body or a surface becomes a distance grid; a skeleton is placed inside it; the skin is
 folded at the joints, hollowed to a wall and meshed with tets, which get regions and
-materials; bracing plates are trimmed to its inside, and vertices are glued to them.
+materials; bracing plates are trimmed to its inside, and vertices are glued to them;
+printed parts that pass its inside are trimmed too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +19,12 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
 from drakebots.design.animal import stand
 from drakebots.design.bracing import (
+    Through,
     around_limbs,
     brace_vertices,
     mean_edge,
+    through_skin,
+    trim_to_skin,
     with_plates,
 )
 from drakebots.design.embed import embed
@@ -62,6 +66,9 @@ LOST = 0.1
 
 _NODES = 1.5e6
 """Number of nodes of a surface's grid, about: its resolution follows its size."""
+
+SEEN = 5e-5
+"""Depth in the skin's inside below which a part is not named in the notes [m]."""
 
 _LEAST_GLUE = 6
 """Smallest number of glue vertices of a link with bracing; fewer let it slip."""
@@ -162,18 +169,32 @@ def design_robot(
     if skin.fold_modulus is None:
         moduli = fold_moduli(braced.skeleton, folds, shell.mesh, glue, materials)
         materials = region_materials(shell.mesh, skin, moduli)
+    # Glue lies on the skin's inside, to which the parts that hold it are trimmed.
+    skeleton = trim_to_skin(braced.skeleton, shell.inner, template.build)
+    through = through_skin(skeleton, shell.inner, shell.outer)
     times.append(time.perf_counter())
     return Design(
         problem,
         template,
-        braced.skeleton,
+        skeleton,
         folds,
         shell,
         glue,
         materials,
         dict(zip(STAGES, np.diff(times).tolist())),
-        (*notes, *braced.notes, *more),
+        (*notes, *braced.notes, *more, *_passing(through)),
+        through,
     )
+
+
+def _passing(through: Sequence[Through]) -> tuple[str, ...]:
+    """A line on the parts that pass the skin's inside by more than SEEN."""
+    rows = [
+        f"{row.link}/{row.solid} {1e3 * row.inner.depth:.1f} mm"
+        for row in through
+        if row.inner.depth > SEEN
+    ]
+    return (f"these parts pass the skin's inside: {', '.join(rows)}",) if rows else ()
 
 
 def _spacing(surface: Surface) -> tuple[float, float]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from drakebots.core.checks import array, check, check_value, instance, positive, text
 from drakebots.core.errors import InvalidInput
-from drakebots.design.bracing import glue_distance, plates
+from drakebots.design.bracing import Through, glue_distance, plates
 from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import Implicit, Surface
-from drakebots.design.skeleton import Skeleton, Template
+from drakebots.design.skeleton import Skeleton, Template, trimmed_parts
 from drakebots.design.skin import JointFold, Shell, SkinSettings
 from drakebots.fem.material import Material
 
@@ -83,13 +83,14 @@ class Design:
     Attributes:
         problem: the problem that was solved.
         template: the template as fitted.
-        skeleton: the skeleton at rest, with bracing plates.
+        skeleton: the skeleton at rest, with bracing plates, trimmed to the skin.
         folds: folding regions of the joints.
         shell: the wall of tets; its regions are 0 plain, 1 folds, 2... soft parts.
         glue: glue vertices of the shell's mesh, by link.
         materials: materials by region of the mesh.
         seconds: time spent in each stage [s].
         notes: what was adjusted, one line each.
+        through: the rigid parts that still pass the skin's inside, the deepest first.
     """
 
     problem: DesignProblem
@@ -101,6 +102,7 @@ class Design:
     materials: Mapping[int, Material]
     seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
+    through: tuple[Through, ...] = ()
 
     @property
     def skin_mass(self) -> float:
@@ -133,6 +135,8 @@ class Design:
             "glue_to_plate_m": glue_distance(self.skeleton, vertices, self.glue),
             "plates": len(braces),
             "plate_thickness_m": _range(plate.thickness for _, plate in braces),
+            "trimmed_parts": len(trimmed_parts(self.skeleton)),
+            "through_skin": [row.figures() for row in self.through],
             "skeleton_mass_kg": self.skeleton.mass,
             "skin_mass_kg": self.skin_mass,
             "mass_kg": self.mass,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import manifold3d as m
 import numpy as np
 import pytest
+import trimesh
+from pydrake.geometry import Box
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
+from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import DiagramBuilder
 
+from drakebots.design.bracing.sections import inside_of
+from drakebots.design.geometry import Surface, distances, to_manifold
 from drakebots.design.robots import JOINTS, VERTICES, WEIGHTS
 from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES
+from drakebots.design.skin import wall_surfaces
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh.check import tet_quality
 from drakebots.model import package_root
@@ -67,6 +74,44 @@ def test_glue_is_where_the_skin_lies(robot):
     state = robot.stepper(5e-3).start()
     away = state.skin.positions - robot.fem.rest
     assert np.abs(away).max() < 1e-6
+
+
+@pytest.mark.long
+def test_what_is_drawn_of_the_links_lies_within_the_skin(robot):
+    """All but the torso's box of the monster, which its plans hold for."""
+    inner, _ = wall_surfaces(robot.mesh)
+    body = inside_of(inner)
+    through = {}
+    for name, solid in _drawn(robot):
+        out = solid - body
+        if out.volume() > 1e-3:
+            points = out.refine_to_length(1.5).to_mesh64().vert_properties
+            through[name] = distances(inner, points[:, :3] / 1e3).max()
+    if robot.model.name == "monster":
+        frame = [depth for name, depth in through.items() if "frame_" in name]
+        assert max(frame) == pytest.approx(5.4e-3, abs=1e-4)
+        through = {k: depth for k, depth in through.items() if "frame_" not in k}
+    assert max(through.values(), default=0.0) < 5e-5
+
+
+def _drawn(robot):
+    """Names and solids [mm] of the visual geometry of all links, at rest."""
+    plant, context = robot.plant, robot.context
+    inspector = plant.get_geometry_query_input_port().Eval(context).inspector()
+    for index in map(BodyIndex, range(1, plant.num_bodies())):
+        link = plant.get_body(index)
+        X_WB = plant.EvalBodyPoseInWorld(context, link)
+        for geometry in plant.GetVisualGeometriesForBody(link):
+            shape = inspector.GetShape(geometry)
+            if isinstance(shape, Box):
+                solid = m.Manifold.cube(shape.size().tolist(), True)
+            else:
+                mesh = trimesh.load(shape.source().path(), process=False)
+                solid = to_manifold(Surface(mesh.vertices, mesh.faces))
+            X_WG = X_WB.multiply(inspector.GetPoseInFrame(geometry))
+            placed = solid.transform(X_WG.GetAsMatrix34())
+            name = f"{link.name()}/{inspector.GetName(geometry)}"
+            yield name, placed.scale([1e3] * 3)
 
 
 @pytest.mark.parametrize("name", NAMES)

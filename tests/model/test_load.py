@@ -25,7 +25,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 2.7600333775,
+        "mass": 2.758270902768,
     },
     "brick": {
         "velocities": 6,
@@ -45,7 +45,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 3.8690070003,
+        "mass": 3.866244611478,
     },
     "gecko": {
         "velocities": 38,
@@ -85,7 +85,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 5.1923484097,
+        "mass": 5.189111889442,
     },
     "mini_cheetah": {
         "velocities": 18,
@@ -115,7 +115,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 6.2135994340,
+        "mass": 6.210940527354,
     },
     "skinned_leg": {
         "velocities": 2,

@@ -2,6 +2,8 @@
 
 braced = with_plates(skeleton, shell.inner)
 glue = brace_vertices(shell.mesh.vertices, braced.skeleton, 140, touch=5e-3)
+skeleton = trim_to_skin(braced.skeleton, shell.inner, build)
+left = through_skin(skeleton, shell.inner, shell.outer)
 """
 
 from typing import TYPE_CHECKING
@@ -16,5 +18,7 @@ if TYPE_CHECKING:
         mean_edge,
     )
     from drakebots.design.bracing.plates import plates, with_plates
+    from drakebots.design.bracing.through import Through, through_skin
+    from drakebots.design.bracing.trim import trim_to_skin
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

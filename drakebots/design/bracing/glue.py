@@ -15,8 +15,8 @@ import numpy as np
 
 from drakebots.core.checks import array, check_value, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry import Surface
-from drakebots.design.skeleton import Link, Plate, Skeleton, Solid
+from drakebots.design.geometry import Surface, distances
+from drakebots.design.skeleton import Link, Plate, Skeleton, Solid, Trimmed
 
 _REACH = 1.5
 """Distance from a limb's axis to its farthest vertices, over the limb's radius."""
@@ -236,6 +236,9 @@ def plate_distances(vertices: np.ndarray, link: Link) -> np.ndarray:
     for solid in link.solids:
         if isinstance(solid, Plate):
             best = np.minimum(best, solid.distance(p_B))
+        elif solid.name == "plate" and isinstance(solid, Trimmed):
+            # Of points outside of it, where the skin is.
+            best = np.minimum(best, distances(solid.shape, p_B))
         elif solid.name == "plate":
             best = np.minimum(best, _box_distance(solid, p_B))
     return best

@@ -18,7 +18,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.design.fabrication.demould import frame_of
 from drakebots.design.geometry import Surface, to_surface, write_surface
-from drakebots.design.skeleton import Build, Link, Plate, Skeleton
+from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Trimmed
 
 _DRAIN = 0.004
 """Diameter of the holes that drain closed tubes [m]."""
@@ -85,7 +85,10 @@ def link_part(link: Link, build: Build) -> Part:
         if isinstance(solid, Plate):
             boxes.append(solid.body(_JOIN / 2))
             continue
-        boxes += [box(solid, size + _JOIN, p_GV) for size, p_GV in solid.boxes()]
+        if isinstance(solid, Trimmed):
+            boxes.append(_stretched(solid))
+        else:
+            boxes += [box(solid, size + _JOIN, p_GV) for size, p_GV in solid.boxes()]
         if solid.name.endswith("_bay"):
             cuts.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
     holes = pilot_holes(link, build)
@@ -105,6 +108,12 @@ def link_part(link: Link, build: Build) -> Part:
             "what does not touch the rest, or make build.wall thicker"
         )
     return Part(link.name, to_surface(body), holes)
+
+
+def _stretched(solid: Trimmed) -> m.Manifold:
+    """A trimmed box, stretched along its sides so that it is enlarged like a box."""
+    R = solid.R_BG @ np.diag(1 + _JOIN / solid.size) @ solid.R_BG.T
+    return solid.body().transform(np.column_stack([R, solid.p_BG - R @ solid.p_BG]))
 
 
 def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
@@ -233,7 +242,10 @@ def _step_shape(cq, link: Link, build: Build):
         if isinstance(solid, Plate):
             boxes += _step_prisms(cq, solid)
             continue
-        boxes += [box(solid, size, p_GV) for size, p_GV in solid.boxes()]
+        if isinstance(solid, Trimmed):
+            boxes.append(_step_faces(cq, solid))
+        else:
+            boxes += [box(solid, size, p_GV) for size, p_GV in solid.boxes()]
         if solid.name.endswith("_bay"):
             cuts.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
     cuts += [cylinder(h) for h in (*pilot_holes(link, build), *_drain_holes(link))]
@@ -252,3 +264,14 @@ def _step_prisms(cq, plate: Plate):
         cq.Solid.extrudeLinear(wire(outline), [wire(hole) for hole in holes], along)
         for outline, holes in plate.pieces()
     ]
+
+
+def _step_faces(cq, solid: Trimmed):
+    x = 1e3 * solid.shape.vertices
+    faces = [
+        cq.Face.makeFromWires(
+            cq.Wire.makePolygon([cq.Vector(*p) for p in x[triangle]], close=True)
+        )
+        for triangle in solid.shape.triangles
+    ]
+    return cq.Solid.makeSolid(cq.Shell.makeShell(faces))

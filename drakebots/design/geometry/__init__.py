@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
+    from drakebots.design.geometry.distance import (
+        DistanceGrid,
+        distances,
+        value_and_gradient,
+    )
     from drakebots.design.geometry.implicit import (
         Ellipsoid,
         HalfSpaceCut,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from scipy.ndimage import distance_transform_edt
+from scipy.spatial import cKDTree
 from skimage.measure import marching_cubes
 
 from drakebots.core.checks import check_value, positive
@@ -274,6 +275,31 @@ def _square_distance(p, vertices, triangles, f):
         vertices[triangles[f, 1]],
         vertices[triangles[f, 2]],
     )
+
+
+def distances(surface: Surface, points: np.ndarray) -> np.ndarray:
+    """Exact distances of points (n, 3) from a surface (n,) [m], without a sign."""
+    x, f = surface.vertices, surface.triangles
+    points = np.ascontiguousarray(points, float).reshape(-1, 3)
+    middle = x[f].mean(axis=1)
+    radius = np.linalg.norm(x[f] - middle[:, None], axis=2).max(axis=1)
+    start = cKDTree(x[np.unique(f)]).query(points)[0]
+    return _distances(points, x, f, middle, radius, start)
+
+
+@njit(cache=True)
+def _distances(points, vertices, triangles, middle, radius, start):
+    """See :func:`distances`; no distance is larger than `start`, and every triangle is
+    in a ball about its middle."""
+    found = start**2
+    for i, p in enumerate(points):
+        for f in range(len(triangles)):
+            x, y, z = middle[f, 0] - p[0], middle[f, 1] - p[1], middle[f, 2] - p[2]
+            reach = start[i] + radius[f]
+            if x * x + y * y + z * z < reach * reach:
+                square = _square_distance(p, vertices, triangles, f)
+                found[i] = min(found[i], square)
+    return np.sqrt(found)
 
 
 @njit(cache=True)

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
         edit,
         parameter,
     )
-    from drakebots.design.skeleton.sdf import skeleton_sdf, write_plates, write_sdf
+    from drakebots.design.skeleton.sdf import (
+        link_meshes,
+        skeleton_sdf,
+        write_meshes,
+        write_sdf,
+    )
     from drakebots.design.skeleton.skeleton import (
         Hinge,
         Link,
@@ -32,7 +37,10 @@ if TYPE_CHECKING:
         Skeleton,
         Sole,
         Solid,
+        Trimmed,
         plate,
+        trimmed,
+        trimmed_parts,
     )
     from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
     from drakebots.design.skeleton.template import Crouched, Long, Template, Upright

@@ -4,8 +4,9 @@ The inertias of the links are those of their solids. Every hinge is a revolute j
 with limits, effort, velocity and an actuator of its name. Beside `x.sdf`,
 `x.drakebots.yaml` has five contact patches for each foot, as points of the sole on the
 outside of the skin: FL_0 to FL_3 are its corners, FL_4 its middle. Bracing plates are
-drawn from `meshes/LINK_plates.obj`, which the SDF names relative to itself. The files
-depend on the skeleton only.
+drawn from `meshes/LINK_plates.obj`, parts that are trimmed to the skin from
+`meshes/LINK_trimmed.obj`, which the SDF names relative to itself. The files depend on
+the skeleton only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from pydrake.math import RotationMatrix
 
 from drakebots.core.files import replacing
 from drakebots.design.skeleton.links import axes
-from drakebots.design.skeleton.skeleton import Hinge, Link, Plate, Skeleton, Solid
+from drakebots.design.skeleton.skeleton import (
+    Hinge,
+    Link,
+    Plate,
+    Skeleton,
+    Solid,
+    Trimmed,
+)
 from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
 
 _DRAKE = "{http://drake.mit.edu}"
@@ -75,33 +83,40 @@ def feet_yaml(skeleton: Skeleton) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plate_meshes(skeleton: Skeleton) -> dict[str, str]:
-    """The bracing plates of each link, as Wavefront OBJ in the link's frame [m].
+def link_meshes(skeleton: Skeleton) -> dict[str, str]:
+    """Bracing plates and trimmed parts, as Wavefront OBJ in their link's frame [m].
 
     Returns:
         The texts by file name, relative to the SDF.
     """
     made = {}
     for link in skeleton.links:
-        lines, first = [], 1
-        for plate in (s for s in link.solids if isinstance(s, Plate)):
-            surface = plate.surface()
-            lines.append(f"o {plate.name}")
-            lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
-            faces = surface.triangles + first
-            lines += [f"f {a} {b} {c}" for a, b, c in faces]
-            first += len(surface.vertices)
-        if lines:
-            made[_plate_file(link)] = "\n".join(lines) + "\n"
+        for what, solids in _meshed(link).items():
+            lines, first = [], 1
+            for solid in solids:
+                surface = solid.surface()
+                lines.append(f"o {solid.name}")
+                lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
+                faces = surface.triangles + first
+                lines += [f"f {a} {b} {c}" for a, b, c in faces]
+                first += len(surface.vertices)
+            made[_mesh_file(link, what)] = "\n".join(lines) + "\n"
     return made
 
 
-def _plate_file(link: Link) -> str:
-    return f"meshes/{link.name}_plates.obj"
+def _meshed(link: Link) -> dict[str, list[Plate | Trimmed]]:
+    """The solids of a link that are no boxes, by what they are; only what there is."""
+    kinds = {"plates": Plate, "trimmed": Trimmed}
+    rows = {k: [s for s in link.solids if isinstance(s, t)] for k, t in kinds.items()}
+    return {what: solids for what, solids in rows.items() if solids}
+
+
+def _mesh_file(link: Link, what: str) -> str:
+    return f"meshes/{link.name}_{what}.obj"
 
 
 def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
-    """Writes NAME.sdf, NAME.drakebots.yaml and the plates' meshes into a folder.
+    """Writes NAME.sdf, NAME.drakebots.yaml and the links' meshes into a folder.
 
     Returns:
         the path of the SDF.
@@ -113,13 +128,13 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
     for target, text in ((path, skeleton_sdf(skeleton)), (beside, feet_yaml(skeleton))):
         with replacing(target) as part:
             part.write_text(text)
-    write_plates(skeleton, folder)
+    write_meshes(skeleton, folder)
     return path
 
 
-def write_plates(skeleton: Skeleton, folder: Path) -> None:
-    """Writes the meshes of :func:`plate_meshes` for an SDF in this folder."""
-    for name, text in plate_meshes(skeleton).items():
+def write_meshes(skeleton: Skeleton, folder: Path) -> None:
+    """Writes the meshes of :func:`link_meshes` for an SDF in this folder."""
+    for name, text in link_meshes(skeleton).items():
         (folder / name).parent.mkdir(exist_ok=True)
         with replacing(folder / name) as part:
             part.write_text(text)
@@ -128,12 +143,12 @@ def write_plates(skeleton: Skeleton, folder: Path) -> None:
 def _link(skeleton, link: Link, sole) -> SdfLink:
     parent = None if link.parent is None else skeleton.link(link.parent)
     p = link.origin - (0.0 if parent is None else parent.origin)
-    boxes = [s for s in link.solids if isinstance(s, Solid)]
+    boxes = [s for s in link.solids if not isinstance(s, Plate | Trimmed)]
     drawn = [g for solid in boxes for g in _visuals(link, solid)]
-    if len(boxes) < len(link.solids):
-        mesh = {"uri": _plate_file(link)}
-        rgba = np.array(_KIND["rib"])
-        drawn.append(SdfGeometry("visual", "plates", SdfPose(), "mesh", mesh, rgba))
+    for what, solids in _meshed(link).items():
+        mesh = {"uri": _mesh_file(link, what)}
+        rgba = _colour(link, solids[0])
+        drawn.append(SdfGeometry("visual", what, SdfPose(), "mesh", mesh, rgba))
     return SdfLink(
         link.name,
         round(link.mass, 12),
@@ -162,14 +177,17 @@ def _joint(hinge: Hinge) -> SdfJoint:
 
 
 def _visuals(link: Link, solid: Solid) -> list[SdfGeometry]:
-    part = link.name.split("_")[-1]
-    rgba = np.array(_KIND.get(solid.kind, _PRINTED.get(part, _PRINTED["torso"])))
-    boxes = solid.boxes()
+    rgba, boxes = _colour(link, solid), solid.boxes()
     names = [f"{solid.name}_{k}" if len(boxes) > 1 else solid.name for k in range(4)]
     return [
         _box("visual", name, solid.p_BG + solid.R_BG @ p_GV, solid.R_BG, size, rgba)
         for name, (size, p_GV) in zip(names, boxes)
     ]
+
+
+def _colour(link: Link, solid: Solid | Plate) -> np.ndarray:
+    part = link.name.split("_")[-1]
+    return np.array(_KIND.get(solid.kind, _PRINTED.get(part, _PRINTED["torso"])))
 
 
 def _box(kind, name, p, R, size, rgba=None):

@@ -8,14 +8,14 @@ origin of a link is at its joint, that of the torso in the middle of its box.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import manifold3d as m
 import numpy as np
 
 from drakebots.core.errors import UnknownName
-from drakebots.design.geometry import Surface, to_surface
+from drakebots.design.geometry import Surface, to_manifold, to_surface
 from drakebots.design.skeleton.parameters import Servo
 
 _KINDS = ("shell", "servo", "payload", "rib")
@@ -53,9 +53,14 @@ class Solid:
         """Volume of the material [m^3]."""
         return float(np.prod(self.size) - np.prod(self.hole))
 
+    @property
+    def p_BGcm(self) -> np.ndarray:
+        """Its centre of mass in the link (3,) [m]."""
+        return self.p_BG
+
     @cached_property
     def inertia(self) -> np.ndarray:
-        """Inertia about the box's centre, in the link's axes (3, 3) [kg m^2]."""
+        """Inertia about its centre of mass, in the link's axes (3, 3) [kg m^2]."""
         density = self.mass / self.volume
         about_G = _box_inertia(self.size, density) - _box_inertia(self.hole, density)
         return self.R_BG @ about_G @ self.R_BG.T
@@ -86,10 +91,82 @@ class Solid:
         signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
         return self.p_BG + (signs * self.size) @ self.R_BG.T
 
+    def body(self) -> m.Manifold:
+        """What :meth:`boxes` fill, as a solid in the link [m]."""
+        cubes = [
+            m.Manifold.cube(size.tolist(), True).translate(p_GV.tolist())
+            for size, p_GV in self.boxes()
+        ]
+        body = m.Manifold.batch_boolean(cubes, m.OpType.Add)
+        return body.transform(np.column_stack([self.R_BG, self.p_BG]))
+
 
 def _box_inertia(size, density):
     x, y, z = np.square(size)
     return density * np.prod(size) / 12 * np.diag([y + z, x + z, x + y])
+
+
+@dataclass(frozen=True)
+class Trimmed(Solid):
+    """What is left of a box where the skin takes away a part; see :func:`trimmed`.
+
+    Its size, pose and cavity are still those of the box, around which everything is
+    arranged; mass, centre of mass and inertia are those of what is left.
+
+    Attributes:
+        shape: the closed surface of what is left, in the link [m].
+    """
+
+    shape: Surface
+
+    @cached_property
+    def _moments(self):
+        """Volume [m^3], centroid from p_BG (3,) [m], integral of r r' (3, 3) [m^5]."""
+        # Tets from p_BG to the triangles, exactly (Tonon, J. Math. Stat. 1, 2004).
+        a, b, c = np.moveaxis(
+            (self.shape.vertices - self.p_BG)[self.shape.triangles], 1, 0
+        )
+        det, s = np.einsum("ni,ni->n", a, np.cross(b, c)), a + b + c
+        volume = det.sum() / 6
+        second = sum(np.einsum("n,ni,nj->ij", det, r, r) for r in (a, b, c, s)) / 120
+        return float(volume), det @ s / 24 / volume, second
+
+    @property
+    def volume(self) -> float:
+        """Volume of what is left [m^3]."""
+        return self._moments[0]
+
+    @property
+    def p_BGcm(self) -> np.ndarray:
+        """Its centre of mass in the link (3,) [m]."""
+        return self.p_BG + self._moments[1]
+
+    @cached_property
+    def inertia(self) -> np.ndarray:
+        """Inertia about its centre of mass, in the link's axes (3, 3) [kg m^2]."""
+        volume, r, second = self._moments
+        about = self.mass * (second / volume - np.outer(r, r))
+        return np.trace(about) * np.eye(3) - about
+
+    def surface(self) -> Surface:
+        """Its closed surface, in the link [m]."""
+        return self.shape
+
+    def body(self) -> m.Manifold:
+        """Itself as a solid, in the link [m]."""
+        return to_manifold(self.shape, self.name)
+
+
+def trimmed(solid: Solid, shape: Surface) -> Trimmed:
+    """What is left of a solid, of the same material.
+
+    Args:
+        solid: the solid.
+        shape: closed surface of what is left, in the link [m].
+    """
+    base = {f.name: getattr(solid, f.name) for f in fields(Solid)}
+    whole = Trimmed(**base, shape=shape)
+    return replace(whole, mass=solid.mass * whole.volume / solid.volume)
 
 
 @dataclass(frozen=True)
@@ -123,6 +200,11 @@ class Plate:
     def volume(self) -> float:
         """Volume of the plate [m^3]."""
         return self.area * self.thickness
+
+    @property
+    def p_BGcm(self) -> np.ndarray:
+        """Its centre of mass in the link (3,) [m]."""
+        return self.p_BG
 
     @cached_property
     def inertia(self) -> np.ndarray:
@@ -281,14 +363,14 @@ class Link:
     @cached_property
     def com(self) -> np.ndarray:
         """Centre of mass in the link, p_BBcm (3,) [m]."""
-        return sum(s.mass * s.p_BG for s in self.solids) / self.mass
+        return sum(s.mass * s.p_BGcm for s in self.solids) / self.mass
 
     @cached_property
     def inertia(self) -> np.ndarray:
         """Inertia about the centre of mass (3, 3) [kg m^2]."""
         total = np.zeros((3, 3))
         for solid in self.solids:
-            r = solid.p_BG - self.com
+            r = solid.p_BGcm - self.com
             total += solid.inertia + solid.mass * (r @ r * np.eye(3) - np.outer(r, r))
         return 0.5 * (total + total.T)
 
@@ -402,3 +484,13 @@ class Skeleton:
         high = points.max(axis=0)
         low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
         return high - low
+
+
+def trimmed_parts(skeleton: Skeleton) -> list[tuple[Link, Trimmed]]:
+    """Every trimmed solid of a skeleton, with its link."""
+    return [
+        (link, solid)
+        for link in skeleton.links
+        for solid in link.solids
+        if isinstance(solid, Trimmed)
+    ]

@@ -27,6 +27,6 @@ if TYPE_CHECKING:
         region_materials,
         with_regions,
     )
-    from drakebots.design.skin.shell import Shell
+    from drakebots.design.skin.shell import Shell, wall_surfaces
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
@@ -13,7 +15,7 @@ from drakebots.design.geometry import DistanceGrid, Ring, Surface, remesh
 from drakebots.design.skin import shell_tets
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
 from drakebots.design.skin.shell_tets import ShellReport, shell_report
-from drakebots.fem.mesh import TetMesh, prism_tets
+from drakebots.fem.mesh import TetMesh, prism_tets, surface_triangles
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
 """Thickness of a wall [m], or a function of points (n, 3) -> (n,) [m]."""
@@ -187,6 +189,33 @@ def _hollow(
     report = shell_report(mesh, grid, inner_ids, f, wall)
     outer = Surface(x[:n], f)
     return Shell(mesh, outer, np.arange(n), inner_ids, -grid(x[inner_ids]), report)
+
+
+def wall_surfaces(mesh: TetMesh) -> tuple[Surface, Surface]:
+    """The inner and the outer surface of a wall, both with their normals outward.
+
+    Args:
+        mesh: tets of a wall around one cavity, such as the skin of a robot in a file.
+
+    Raises:
+        InvalidInput: unless its boundary is a closed surface within another one.
+    """
+    f, x = surface_triangles(mesh), mesh.vertices
+    ends = np.concatenate([f[:, [0, 1]], f[:, [1, 2]]])
+    links = csr_array((np.ones(len(ends)), ends.T), (len(x), len(x)))
+    part = connected_components(links, directed=False)[1][f[:, 0]]
+    pieces = [Surface(x, f[part == k]) for k in np.unique(part)]
+    pieces.sort(key=lambda piece: piece.volume)
+    if len(pieces) != 2 or pieces[0].volume >= 0:
+        raise InvalidInput(f"skin: its boundary has {len(pieces)} pieces, not two")
+    inner, outer = pieces
+    return _compact(Surface(x, inner.triangles[:, ::-1])), _compact(outer)
+
+
+def _compact(surface: Surface) -> Surface:
+    """A surface without the vertices that it does not use."""
+    used, triangles = np.unique(surface.triangles, return_inverse=True)
+    return Surface(surface.vertices[used], triangles.reshape(-1, 3))
 
 
 def _sizes(grid, fine, folds, fold_refine):

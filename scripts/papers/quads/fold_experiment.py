@@ -31,7 +31,7 @@ from drakebots.core.files import replacing
 from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
 from drakebots.design.file import GAINS
-from drakebots.design.skeleton import skeleton_sdf, write_plates
+from drakebots.design.skeleton import skeleton_sdf, write_meshes
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import TetMesh, write_mesh
 from drakebots.plots import legend_below, line_style
@@ -85,7 +85,7 @@ def write_ankle(design: Design, folder: Path, limb: str = "FL") -> Path:
     with replacing(path) as part:
         part.write_text(_ankle_sdf(design, limb))
     kept = [design.skeleton.link(name) for name in _links(limb)]
-    write_plates(replace(design.skeleton, links=tuple(kept)), folder)
+    write_meshes(replace(design.skeleton, links=tuple(kept)), folder)
     write_mesh(folder / "skin.vtu", mesh, small=True)
     material = design.materials[0]
     write_skin(

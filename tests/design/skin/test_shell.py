@@ -17,9 +17,9 @@ from drakebots.design.geometry.implicit import (
 from drakebots.design.geometry.remesh import Ring
 from drakebots.design.geometry.surface import check_surface
 from drakebots.design.skin.fold import Fold
-from drakebots.design.skin.shell import FLOOR, shell_mesh
+from drakebots.design.skin.shell import FLOOR, shell_mesh, wall_surfaces
 from drakebots.fem.mesh.check import check_mesh, tet_quality
-from drakebots.fem.mesh.mesh import surface_triangles
+from drakebots.fem.mesh.mesh import TetMesh, surface_triangles
 
 R, WALL = 0.05, 4e-3
 
@@ -38,6 +38,13 @@ def test_a_sphere_has_the_volume_and_the_wall_of_its_shell(ball):
     depth = R - np.linalg.norm(shell.inner.vertices, axis=1)
     np.testing.assert_allclose(depth, WALL, atol=0.06 * WALL)
     assert len(shell.mesh.vertices) == pytest.approx(2400, rel=0.05)
+    # From the mesh alone, as after a file.
+    for found, own in zip(wall_surfaces(shell.mesh), (shell.inner, shell.outer)):
+        assert found.volume == pytest.approx(own.volume, rel=1e-12)
+        assert found.vertices.shape == own.vertices.shape
+    solid = TetMesh(np.eye(4, 3), np.array([[3, 0, 1, 2]]), np.zeros(1, int))
+    with pytest.raises(InvalidInput, match="1 pieces, not two"):
+        wall_surfaces(solid)
 
 
 def test_the_rim_of_a_sole_is_a_line_of_edges():
