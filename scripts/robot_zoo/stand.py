@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "height_m": float(posture.X_WB.translation()[2]),
             "joints": dict(posture.joints),
             "residuals": dict(posture.residuals),
-            "message": "; ".join(posture.faults),
+            "message": "; ".join(filter(None, [*posture.faults, posture.reservation])),
         }
         if args.picture is not None:
             try:

@@ -118,6 +118,7 @@ def _as_posture(
         source=source,
         residuals=residuals,
         faults=tuple(faults),
+        loose=stance.loose(),
     )
 
 

@@ -37,6 +37,8 @@ class Posture:
             the polygon of the feet [m], largest loop row [m, 1], how far shapes
             reach into the ground [m], and what no motor holds at rest [weight].
         faults: why it does not stand, a line each; empty where it does.
+        loose: joints of its legs that nothing drives, by motor, leader or loop. It may
+            only balance on them, which a posture does not tell.
     """
 
     joints: Mapping[str, float]
@@ -44,6 +46,7 @@ class Posture:
     source: str
     residuals: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -57,6 +60,19 @@ class Posture:
             return ""
         more = ", ..." if len(self.faults) > 2 else ""
         return f", though {', '.join(self.faults[:2])}{more}"
+
+    @property
+    def reservation(self) -> str:
+        """What to say of loose joints, "4 joints ... have no motor: ..."; or ""."""
+        if not self.loose:
+            return ""
+        count, verb = len(self.loose), "have" if len(self.loose) > 1 else "has"
+        more = f" and {count - 4} more" if count > 4 else ""
+        joints = "joints" if count > 1 else "joint"
+        return (
+            f"{count} {joints} of its legs {verb} no motor: "
+            f"{', '.join(self.loose[:4])}{more}"
+        )
 
 
 @dataclass(frozen=True)
@@ -317,6 +333,18 @@ class Stance:
             self.joints[j].index() in driven
             for j in leg.joints
             if self.upper[j] > self.lower[j]
+        )
+
+    def loose(self) -> tuple[str, ...]:
+        """Names of the legs' joints that can move and have neither a motor nor a leader
+        that does, nor a loop that joins them to others."""
+        driven, in_loops = self.driven(), self.in_loops()
+        return tuple(
+            self.joints[j].name()
+            for j in dict.fromkeys(j for leg in self.legs for j in leg.joints)
+            if self.upper[j] > self.lower[j]
+            and self.joints[j].index() not in driven
+            and not in_loops[self.joints[j].velocity_start()]
         )
 
     def driven(self) -> set[JointIndex]:

@@ -33,6 +33,7 @@ from drakebots.multibody import (
     Robot,
     add_foot_contacts,
     advance,
+    base_body,
     build_robot,
     closure_residuals,
     trajectory_dataset,
@@ -46,7 +47,12 @@ from drakebots.multibody.posture import (
     servos,
 )
 from drakebots.results import Result
-from drakebots.robots.legged.start import filter_overlaps, place, steady_light_links
+from drakebots.robots.legged.start import (
+    filter_overlaps,
+    nudge,
+    place,
+    steady_light_links,
+)
 
 STANDING_HEIGHT = 0.8
 """Least height of a standing robot's centre of mass, as a share of its first."""
@@ -61,6 +67,14 @@ STANDING_REACH = 0.15
 """and how far from one the ground may push, as a share of its size."""
 
 
+NUDGE = 0.005
+"""Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 1 cm/s for
+one of 0.35 m. What only balances leans more by exp(t sqrt(g / l)) and falls."""
+
+FALLING = 6.0
+"""Time in which it falls, in units of sqrt(l / g)."""
+
+
 @dataclass(frozen=True)
 class Simulation:
     """A model on the ground z = 0, from its standing posture.
@@ -73,6 +87,9 @@ class Simulation:
             held by servos.
         stiffness: stiffness of the servos of its legs, in units of its weight times
             its size per leg and radian.
+        nudge: rate at which it leans at the start, in units of sqrt(g / l) with l its
+            size, so that it does not merely balance; 0 for a start at rest, as one that
+            is passive has.
         pose: joint positions by joint to start from and hold [rad, m]; by default its
             standing posture.
         height: height of the base at the start [m]; by default its lowest point
@@ -90,6 +107,7 @@ class Simulation:
     friction: float = 0.6
     passive: bool = False
     stiffness: float = 10.0
+    nudge: float = NUDGE
     pose: Mapping[str, float] | None = None
     height: float | None = None
     time_step: float = 1e-3
@@ -104,6 +122,7 @@ class Simulation:
             friction=non_negative(),
             passive=flag(),
             stiffness=positive(),
+            nudge=non_negative(),
             height=optional(finite("m")),
             time_step=positive("s"),
             log_period=positive("s"),
@@ -150,6 +169,10 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     place(robot, plant.GetMyMutableContextFromRoot(context), posture, problem.height)
     notes += steady_light_links(robot, plant.GetMyMutableContextFromRoot(context))
     notes += filter_overlaps(robot, context)
+    if held is not None and stance.can_be_lowered() and problem.nudge:
+        start, rate = plant.GetMyMutableContextFromRoot(context), problem.nudge
+        rate *= np.sqrt(stance.gravity / stance.size)
+        nudge(robot, start, _base_of(stance), posture.loose, rate)
     simulator.Initialize()
 
     def reached(end: RunEnd) -> Result:
@@ -224,6 +247,7 @@ class _Standing:
         tilt: tilt of its base [rad].
         can_fall: whether its base is free, or slides along z.
         borne: share of the ground's push near its feet, in the end.
+        falling: time in which it falls if it only balances [s].
     """
 
     height: np.ndarray
@@ -231,11 +255,18 @@ class _Standing:
     tilt: np.ndarray
     can_fall: bool
     borne: float
+    falling: float
 
     def fell(self) -> np.ndarray:
         """Whether it does not stand (T,)."""
         low = self.height < STANDING_HEIGHT * self.height[0]
         return self.can_fall & (low | (self.tilt > STANDING_TILT))
+
+
+def _base_of(stance: Stance) -> str:
+    """Full name of the free body that carries the robot, or of that on its slides."""
+    base = base_body(stance.plant) if stance.base is None else stance.base
+    return base.scoped_name().get_full()
 
 
 def _standing(
@@ -263,6 +294,7 @@ def _standing(
         tilt=np.arccos(np.clip(up @ up[0], -1, 1)),
         can_fall=stance.can_be_lowered(),
         borne=borne,
+        falling=float(FALLING * np.sqrt(stance.size / max(stance.gravity, 1e-9))),
     )
 
 
@@ -334,15 +366,24 @@ def _judge(
             f"in its posture ({posture.source})"
         )
     how += posture.doubts
+    but = ""
+    if posture.loose and "no motor" not in how:
+        but = f"{posture.reservation} (--actuate all --effort 10 adds one each)"
     fell = standing.fell()
     if fell[-1]:
         # The last time it went down and did not get up.
         up = np.flatnonzero(~fell)
         when = times[up[-1] + 1] if len(up) else times[0]
-        return Verdict.FAILED, f"it fell at {when:.2g} s; {how}"
+        why = f"it fell at {when:.2g} s; {but}; {how}"
+        return Verdict.FAILED, why.replace("; ;", ";")
     if standing.borne < STANDING_LOAD:
         share = f"{standing.borne:.0%} of the ground's push is on its feet"
         return Verdict.FAILED, f"it does not stand: {share}; {how}"
+    if but:
+        so_far = (
+            "it stands" if times[-1] > standing.falling else "it has not fallen yet"
+        )
+        return end.verdict, f"{end.message}; {so_far}, but {but}; {how}"
     return end.verdict, f"{end.message}; {how}"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydrake.geometry import CollisionFilterDeclaration, GeometrySet
 from pydrake.math import RigidTransform
 from pydrake.multibody.tree import (
     BodyIndex,
+    JacobianWrtVariable,
     RigidBody,
     RotationalInertia,
     SpatialInertia,
@@ -59,6 +62,54 @@ def place(
         height = p[2] - lowest.min()
     X_WB = RigidTransform(posture.X_WB.rotation(), [p[0], p[1], height])
     robot.set_base_pose(context, X_WB)
+
+
+def nudge(
+    robot: Robot, context: Context, base: str, loose: Sequence[str], rate: float
+) -> None:
+    """Sets a robot going, so slowly that one that does not just balance stays upright.
+
+    The base goes ahead and to the left. Joints that nothing holds turn towards the
+    middle of their range, as knees do that collapse; where the feet stay on the spot
+    only if the base then goes back, it does.
+
+    Args:
+        robot: robot in SI.
+        context: context of its plant, at rest.
+        base: full name of its base.
+        loose: names of joints that nothing holds.
+        rate: of these joints [rad/s, m/s]; the base goes as fast as its height over
+            the feet times this, in either direction.
+    """
+    plant, world = robot.plant, robot.plant.world_frame()
+    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    above = {joint.child_body().scoped_name().get_full(): joint for joint in joints}
+    body, columns = above[base].child_body(), []
+    while base in above:
+        first = above[base].velocity_start()
+        columns += range(first, first + above[base].num_velocities())
+        base = above[base].parent_body().scoped_name().get_full()
+    J = plant.CalcJacobianTranslationalVelocity(
+        context, JacobianWrtVariable.kV, body.body_frame(), np.zeros(3), world, world
+    )
+    feet = robot.feet_positions(context).reshape(-1, 3)
+    p_WB = plant.EvalBodyPoseInWorld(context, body).translation()
+    speed = rate * abs(p_WB[2] - feet[:, 2].mean() if len(feet) else p_WB[2])
+    v, asked = plant.GetVelocities(context), speed * np.array([1.0, 1.0, 0.0])
+    for joint in joints:
+        if joint.name() in loose:
+            low, high = joint.position_lower_limit(), joint.position_upper_limit()
+            middle = (low + high) / 2 if np.isfinite(high - low) else np.inf
+            here = plant.GetPositions(context)[joint.position_start()]
+            v[joint.velocity_start()] = rate if middle >= here else -rate
+    if loose:
+        moving = robot.feet_jacobian(context)
+        follow = np.linalg.lstsq(moving[:, columns], -moving @ v, rcond=1e-9)[0]
+        along = J[:, columns] @ follow
+        asked[0] *= -1.0 if along[0] < -1e-6 * speed else 1.0
+        asked += along
+    v[columns] = np.linalg.pinv(J[:, columns], rcond=1e-9) @ asked
+    plant.SetVelocities(context, v)
 
 
 def steady_light_links(robot: Robot, context: Context) -> list[str]:

@@ -4,12 +4,15 @@ import re
 
 import numpy as np
 import pytest
+from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.model import load
+from drakebots.multibody import base_body, build_robot, find_posture
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
+from drakebots.robots.legged.start import nudge, place
 from tests.helpers.standing_robots import quadruped
 from tests.model.feet.test_upright import lying_quadruped
 
@@ -39,8 +42,9 @@ def test_a_loaded_model_at_a_height():
 
 
 def test_a_quadruped_stands_and_its_motors_carry_it(tmp_path):
-    """Straight legs are bent; the torques at the end are those of statics."""
-    result = simulate(Simulation(load(quadruped(tmp_path)), duration=0.5))
+    """Straight legs are bent; at rest its torques are those of statics."""
+    still = Simulation(load(quadruped(tmp_path)), duration=0.5, nudge=0.0)
+    result = simulate(still)
     assert result.ok, result.message
     assert "held by 12 servos" in result.message
     assert result.metrics["height_share"] == pytest.approx(1, abs=0.01)
@@ -88,6 +92,61 @@ def test_joints_without_motors_are_named_with_a_remedy(tmp_path):
     )
     driven = load(path, actuate="all", effort=10)
     assert simulate(Simulation(driven, pose=BENT, duration=0.5)).ok
+
+
+def with_free_knees(folder, **more):
+    """A quadruped with straight legs, whose knees have an effort limit of 0."""
+    path = quadruped(folder, **more)
+    limit = r'(_knee" type.*?effort=")[0-9.]*"'
+    path.write_text(re.sub(limit, r'\g<1>0"', path.read_text(), flags=re.S))
+    return path
+
+
+@pytest.mark.parametrize("knee", [(-2.5, 0.3), (-0.3, 2.5), (-2.5, 2.5)])
+def test_balancing_on_free_knees_is_not_standing(tmp_path, knee):
+    """They collapse to the side that has room, from an exact equilibrium."""
+    model = load(with_free_knees(tmp_path, knee=knee))
+    fallen = simulate(Simulation(model, duration=1.5))
+    assert fallen.verdict is Verdict.FAILED
+    assert fallen.message.startswith("it fell at 0.")
+    assert "4 joints of its legs have no motor: FL_knee, FR_knee" in fallen.message
+    assert "--actuate all --effort 10" in fallen.message
+    rest = simulate(Simulation(model, duration=1.5, nudge=0.0))
+    assert rest.ok and "it stands, but 4 joints of its legs have no" in rest.message
+
+
+def test_a_short_run_says_that_it_is_too_short_to_tell(tmp_path):
+    held = simulate(Simulation(load(with_free_knees(tmp_path)), duration=0.3))
+    assert held.ok and "it has not fallen yet, but 4 joints" in held.message
+
+
+def test_free_knees_on_their_stops_stand(tmp_path):
+    """Bent back by a tenth of a radian, as a person stands on locked knees."""
+    path = with_free_knees(tmp_path, knee=(-0.1, 0.1))
+    held = simulate(Simulation(load(path), duration=1.5))
+    assert held.ok and "it stands, but 4 joints" in held.message
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_nudge_goes_the_way_in_which_knees_give_way(tmp_path, free):
+    """v_base = rate h with locked joints, and rate 0.2 m more behind bending knees."""
+    write = with_free_knees if free else quadruped
+    model = load(write(tmp_path))
+    robot, posture = build_robot(model, DiagramBuilder()), find_posture(model)
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    place(robot, context, posture)
+    loose = tuple(f"{leg}_knee" for leg in ("FL", "FR", "RL", "RR"))
+    assert posture.loose == (loose if free else ())
+    nudge(robot, context, base_body(plant).scoped_name().get_full(), posture.loose, 0.1)
+    v = plant.GetVelocities(context)
+    v_WB = plant.EvalBodySpatialVelocityInWorld(context, base_body(plant))
+    ahead, left, up = v_WB.translational()
+    height = posture.X_WB.translation()[2]
+    assert np.abs(v_WB.rotational()).max() < 1e-9 and abs(up) < 1e-9
+    assert left == pytest.approx(0.1 * height, rel=0.1)
+    knees = [v[plant.GetJointByName(name).velocity_start()] for name in posture.loose]
+    assert knees == ([-0.1] * 4 if free else [])
+    assert ahead == pytest.approx(-left - 0.1 * 0.2 if free else left, rel=1e-6)
 
 
 def test_lying_on_its_side_is_not_standing(tmp_path):
