@@ -154,6 +154,8 @@ def load(
     if up in ("x", "y"):
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
     notes += words_on_feet
+    if not found and summary.bases and (driven or summary.actuators):
+        notes.append("no feet are found: --feet names links, or points LINK:x,y,z")
     if source.is_ros or actuate is not None:
         notes += motors.notes
     added = tuple(motor.joint for motor in motors.actuators)
@@ -366,6 +368,12 @@ def _feet(
             shown = ", ".join(foot.name for foot in chosen[:8])
             more = " ..." if len(chosen) > 8 else ""
             words = [f"feet found by shape: {shown}{more}"]
+        bare = [foot.name for foot in chosen if foot.shape == "frame"]
+        if bare:
+            words.append(
+                f"feet without a shape touch at their link's origin: {', '.join(bare)} "
+                "(--feet LINK:x,y,z puts them elsewhere)"
+            )
     if wanted is not None:
         names = split_names(wanted) if isinstance(wanted, str) else list(wanted)
         known = (*feet, *(point for foot in candidates for point in foot.points))

@@ -51,6 +51,7 @@ def repair_sdf(
     for link in root.iter("link"):
         _rename(link, findings)
         _repair_inertial(link, findings)
+        _repair_friction(link, findings)
         shapes.repair(link)
     for include in root.iter("include"):
         uri = _uri(include)
@@ -63,6 +64,23 @@ def repair_sdf(
         elif not packages.is_plain(uri, path):
             _set_uri(include, f"file://{path}")
     return loops
+
+
+def _repair_friction(link: ET.Element, findings: Findings) -> None:
+    """Makes <mu2> no larger than <mu> in a link's shapes.
+
+    They are ODE's coefficients in two directions, 1 by default; Drake takes them for
+    sticking and sliding, and refuses a file that says <mu> 0.9 alone.
+    """
+    for ode in link.iterfind("collision/surface/friction/ode"):
+        mu, mu2 = (floats(ode.findtext(key, "1")) for key in ("mu", "mu2"))
+        if not (mu and mu2 and mu2[0] > mu[0] >= 0):
+            continue
+        second = ode.find("mu2")
+        second = ET.SubElement(ode, "mu2") if second is None else second
+        second.text = ode.findtext("mu", "1")
+        line = "<mu2>, which Drake takes for sliding, is above <mu>: it becomes <mu>"
+        findings.note(line, link.get("name", ""))
 
 
 def _fix_weightless(model: ET.Element, findings: Findings) -> None:

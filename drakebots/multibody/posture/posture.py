@@ -213,6 +213,8 @@ def _unheld(stance: Stance) -> str:
             f"the motors of {weak} are too weak at rest (raise the file's effort "
             "limits, or give --effort)"
         )
+    if not len(stance.model.feet):
+        return "nothing holds it up, as no feet are known (--feet names them)"
     return f"nothing holds {rest.weakest} at rest"
 
 

@@ -67,11 +67,11 @@ STANDING_REACH = 0.15
 """and how far from one the ground may push, as a share of its size."""
 
 
-NUDGE = 0.005
-"""Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 1 cm/s for
+NUDGE = 0.003
+"""Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 6 mm/s for
 one of 0.35 m. What only balances leans more by exp(t sqrt(g / l)) and falls."""
 
-FALLING = 6.0
+FALLING = 7.0
 """Time in which it falls, in units of sqrt(l / g)."""
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from drakebots import InvalidInput, UnknownName, load
 from drakebots.model.feet import split_names
+from drakebots.multibody import find_posture
 from tests.helpers.model_files import write
 
 INERTIAL = """<inertial><mass value="{m}"/>
@@ -167,8 +168,18 @@ def test_a_link_without_a_shape_counts_by_its_name_or_as_a_leaf_frame(tmp_path):
     ]
     model = load(urdf(tmp_path, trunk(), *bare))
     assert [foot.body for foot in model.feet] == [f"{n}_tip" for n in CORNERS]
+    words = " ".join(model.notes)
+    assert "without a shape touch at their link's origin: FL_tip, FR_tip" in words
     for foot in model.feet:
         np.testing.assert_allclose(foot.p_BF, 0)
+
+
+def test_a_robot_without_feet_is_told_how_to_name_them(tmp_path):
+    head = link("head", ('<sphere radius="0.05"/>', "0 0 0.1"))
+    path = urdf(tmp_path, trunk(), head, joint("trunk", "head", "0 0 0.2"))
+    model = load(path, actuate="all", effort=9.0)
+    assert not model.feet and "no feet are found: --feet names" in " ".join(model.notes)
+    assert "no feet are known (--feet names them)" in find_posture(model).doubts
 
 
 def _without_collision(text):

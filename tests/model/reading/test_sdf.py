@@ -1,6 +1,7 @@
 """SDF with the habits of other simulators, read by Drake after all."""
 
 import pytest
+from pydrake.geometry import SceneGraph
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import load
@@ -206,3 +207,31 @@ def test_models_that_share_names_of_joints(read):
     assert plant.num_constraints() == 2
     assert [x.name for x in model.couplers] == ["m::k.m::j", "n::k.n::j"]
     assert model.summary.independent_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("ode", "static", "dynamic", "noted"),
+    [
+        ("<mu>0.9</mu>", 0.9, 0.9, True),
+        ("<mu>0.4</mu><mu2>0.6</mu2>", 0.4, 0.4, True),
+        ("<mu>0.8</mu><mu2>0.5</mu2>", 0.8, 0.5, False),
+        ("<mu>1.2</mu>", 1.2, 1.0, False),
+    ],
+)
+def test_friction_of_a_second_direction(tmp_path, ode, static, dynamic, noted):
+    """As authors write it for ODE, whose <mu2> is that of another direction."""
+    surface = f"<surface><friction><ode>{ode}</ode></friction></surface>"
+    text = sdf(link("a", collision(inside=surface)))
+    model = load(write(tmp_path, text, "m.sdf"))
+    plant = MultibodyPlant(1e-3)
+    scene_graph = SceneGraph()
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    model.add_to(plant)
+    (shape,) = plant.GetCollisionGeometriesForBody(plant.GetBodyByName("a"))
+    inspector = scene_graph.model_inspector()
+    friction = inspector.GetProximityProperties(shape).GetProperty(
+        "material", "coulomb_friction"
+    )
+    assert friction.static_friction() == static
+    assert friction.dynamic_friction() == dynamic
+    assert told(model, "becomes <mu>: a") == noted
