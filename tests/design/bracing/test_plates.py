@@ -252,9 +252,10 @@ def test_printed_parts_are_whole_and_weigh_what_the_model_says(design):
 
 
 @pytest.mark.long
-def test_step_file_of_a_plated_link(design, tmp_path):
+@pytest.mark.parametrize("name", ["FL_lower", "FL_foot"])
+def test_step_file_of_a_plated_link_and_of_a_trimmed_foot(design, tmp_path, name):
     cadquery = pytest.importorskip("cadquery")
-    link = design.skeleton.link("FL_lower")
+    link = design.skeleton.link(name)
     leg = Skeleton("leg", (link,), (), ())
     (path,) = write_step(leg, design.template.build, tmp_path)
     shape = cadquery.importers.importStep(str(path)).val()
