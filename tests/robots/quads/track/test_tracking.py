@@ -217,7 +217,9 @@ def test_a_foot_that_has_landed_is_drawn_back_slowly(plan, robot):
         level.correction(t, R_WB, 5e-3)
     up = level.dp[0].copy()
     level.correction(0.5, R_WB, 1.0)
-    assert np.allclose(up, level.dp[0] * (1 - np.exp(-50 / 50)), rtol=0.1)
+    # The planned place moves a little in these 50 ms: compare the vectors as wholes.
+    share = (1 - np.exp(-50 / 50)) * level.dp[0]
+    assert np.linalg.norm(up - share) < 0.05 * np.linalg.norm(share)
     up, down = level.dp[0].copy(), float(level.reference.times[-1])
     for _ in range(40):
         level.correction(down, R_WB, 5e-3)
