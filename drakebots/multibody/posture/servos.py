@@ -11,9 +11,10 @@ so that with the stiffness c in units of m g L / n
     k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj)
 
 where M_jj is the joint's own entry of the mass matrix; a joint outside the legs has
-I = M_jj. A joint that a leg's joint follows by a gear r carries r^2 m L^2 / n through
-it, wherever it is. The damping is 0.7 of the critical one. Drake takes gains into its
-contact solver's step, so that stiff ones stay stable.
+I = M_jj. A motor that turns a leg's joint by a gear r, through the rods of a loop or
+because the joint follows it, carries r^2 m L^2 / n, wherever it is. The damping is 0.7
+of the critical one. Drake takes gains into its contact solver's step, so that stiff
+ones stay stable.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from pydrake.multibody.tree import JointIndex, PdControllerGains
 from pydrake.systems.framework import DiagramBuilder, OutputPort
 from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
 
-from drakebots.model import coupled_joints
 from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
 from drakebots.multibody.posture.stance import Stance
 
 DAMPING = 0.7
 """Damping of a servo, as a share of the critical one."""
+_DEAD_CENTRE = 1e-3  # a rod's lever arm, as a share of the longest
+_TURNS = 1e-6  # what may be left of C v = 0, as a share of the motor's own part
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,44 @@ def _levers(stance: Stance) -> dict[JointIndex, float]:
         for leg in stance.legs
         for j in leg.joints
     }
-    couplers = stance.robot.closure.couplers
-    for _ in couplers:  # a leader may follow, too
-        for coupler in couplers:
-            follower, leader = coupled_joints(stance.plant, coupler)
-            through = abs(coupler.gear) * found.get(follower.index(), 0.0)
-            found[leader.index()] = max(found.get(leader.index(), 0.0), through)
+    return found | _levers_through_loops(stance, found)
+
+
+def _levers_through_loops(
+    stance: Stance, levers: dict[JointIndex, float]
+) -> dict[JointIndex, float]:
+    """The levers of motors that drive a leg's joint by a rod or a coupler.
+
+    A motor turns while the base and all others are held: the joints without motors
+    follow by C v = 0. A motor that cannot turn so, as where two drive one loop, is
+    left out.
+
+    Args:
+        stance: the robot, posed.
+        levers: levers of the legs' own joints [m/rad, 1].
+    """
+    plant, found = stance.plant, {}
+    indices = plant.GetJointActuatorIndices()
+    motors = [plant.get_joint_actuator(i).joint() for i in indices]
+    driven = {m.index() for m in motors}
+    free = [
+        j for j in stance.joints if j.index() not in driven and j.num_velocities() == 1
+    ]
+    C = stance.robot.closure.jacobian(stance.context)
+    if not len(C) or not free:
+        return found
+    C_free = C[:, [j.velocity_start() for j in free]]
+    # A rod near its dead centre would turn its joint without bound.
+    followed = -np.linalg.pinv(C_free, rcond=_DEAD_CENTRE)
+    for motor in motors:
+        if motor.num_velocities() != 1 or motor.index() in levers:
+            continue
+        c = C[:, motor.velocity_start()]
+        gears = followed @ c
+        if np.abs(C_free @ gears + c).max() > _TURNS * np.abs(c).max(initial=0.0):
+            continue
+        found[motor.index()] = max(
+            abs(gear) * levers.get(joint.index(), 0.0)
+            for joint, gear in zip(free, gears)
+        )
     return found

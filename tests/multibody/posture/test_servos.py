@@ -92,3 +92,47 @@ def test_a_crank_beside_the_leg_carries_what_follows_it(tmp_path):
     k = dict(zip(motors, held.stiffness))
     assert len(k) == 12 and "FL_knee" not in k
     assert k["FL_crank"] == pytest.approx(4 * k["FL_flexion"], rel=1e-3)
+
+
+@pytest.mark.parametrize("gear", [0.5, 2.0])
+def test_a_crank_carries_the_knee_that_its_rod_turns(tmp_path, gear):
+    """Levers of r a and a, joined by a rod: r^2 of the servo of a knee with a motor."""
+    path, a = quadruped(tmp_path), 0.03
+    text = path.read_text()
+    inertia = (
+        '<inertial><mass value="0.05"/><inertia ixx="1e-5" iyy="1e-5" izz="1e-5" '
+        'ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    lean = np.arctan2((gear - 1) * a, 0.2)
+    length = np.hypot((gear - 1) * a, 0.2)
+    for leg in ("FL", "FR", "RL", "RR"):
+        knee = text.index(f'<joint name="{leg}_knee"')
+        text = text[:knee] + text[knee:].replace('effort="40.0"', 'effort="0"', 1)
+        joints = "".join(
+            f'''<joint name="{leg}_{name}" type="{kind}"><parent link="{leg}_{parent}"/>
+            <child link="{leg}_{child}"/><origin xyz="{xyz}" rpy="0 {pitch} 0"/>
+            <axis xyz="0 1 0"/>
+            <limit lower="-1" upper="1" effort="{effort}" velocity="20"/></joint>'''
+            for name, kind, parent, child, xyz, pitch, effort in (
+                ("crank", "revolute", "hip", "lever", "0 0 0", 0, 40),
+                ("top", "revolute", "lever", "rod", f"{gear * a} 0 0", lean, 0),
+                ("low", "fixed", "shank", "rod_end", f"{a} 0 0", 0, 0),
+                ("joined", "revolute", "rod", "rod_end", f"0 0 {-length}", -lean, 0),
+            )
+        )
+        links = "".join(
+            f'<link name="{leg}_{name}">{inertia}</link>'
+            for name in ("lever", "rod", "rod_end")
+        )
+        text = text.replace("</robot>", links + joints + "</robot>")
+    path.write_text(text)
+    model = load(path)
+    stance = Stance(model)
+    stance.take(find_posture(model, pose={"FL_knee": 0.0}))
+    held = servos(stance, 8.0)
+    k = {
+        stance.plant.get_joint_actuator(i).joint().name(): k
+        for i, k in zip(stance.plant.GetJointActuatorIndices(), held.stiffness)
+    }
+    assert len(k) == 12 and "FL_crank" in k
+    assert k["FL_crank"] == pytest.approx(gear**2 * k["FL_flexion"], rel=1e-3)
