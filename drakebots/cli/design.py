@@ -204,9 +204,11 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_argument(
         "--improve",
         help="torque: change wall, folds, silicone and links until the rms torque of "
-        "the planned walk is 20 %% lower, and replay it",
+        "the planned walk is lower by --reduction, and replay it",
     )
     completes(action, ("torque",))
+    text = "share by which --improve lowers the torque (default 0.2)"
+    parser.add_argument("--reduction", type=quantity("--reduction", text), help=text)
 
 
 def problem_of(args: argparse.Namespace) -> DesignProblem:
@@ -309,6 +311,8 @@ def _design(args: argparse.Namespace) -> int:
     folder = args.output.absolute()
     if args.improve is not None:
         return _improve(args, problem, folder)
+    if args.reduction is not None:
+        raise InvalidInput("--reduction is for --improve torque; leave it out")
     kept: list[Path] = []
     with claimed([folder] if folder.parent.is_dir() else []):
         try:
@@ -344,7 +348,10 @@ def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> 
     """Designs, and changes the design for the figure of --improve."""
     with claimed([folder] if folder.parent.is_dir() else []):
         with progress_bar(problem.name) as bar:
-            found = quads.improve(problem, folder, what=args.improve, progress=bar)
+            share = {} if args.reduction is None else {"reduction": args.reduction}
+            found = quads.improve(
+                problem, folder, what=args.improve, **share, progress=bar
+            )
         written = [found.path]
         if not args.no_pictures:
             written.append(quads.plot_improved(found, folder / "improved.png"))

@@ -22,6 +22,7 @@ from drakebots.design.pipeline import check_room, design_robot, stood_up
 from drakebots.design.problem import DesignProblem
 from drakebots.design.robots import table1_problem
 from drakebots.design.skeleton.table1 import table1_template
+from drakebots.design.skin import hollow
 from drakebots.design.skin.fold import FoldSettings, joint_folds
 from drakebots.design.skin.hollow import SkinSettings, _folds_at
 from drakebots.fem.mesh.check import tet_quality
@@ -106,6 +107,23 @@ def test_writing_again_gives_the_same_bytes(design, tmp_path):
     for file in files:
         other = tmp_path / "b" / file.relative_to(tmp_path / "a")
         assert file.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("rims", [True, False])
+def test_a_wall_without_teeth_is_tried_without_rims(monkeypatch, rims):
+    """Where rims of soles make the only flat tets, the second wall has none."""
+    tried = []
+
+    def refuse(*args, rings, **others):
+        tried.append(len(rings))
+        raise NoSolution("a flat tet")
+
+    monkeypatch.setattr(hollow, "shell_mesh", refuse)
+    skeleton = table1_template("beetle").skeleton()
+    skin = SkinSettings(folds=FoldSettings(depth=0.0), rims=rims)
+    with pytest.raises(NoSolution, match="a flat tet"):
+        hollow.fold_and_hollow(None, skeleton, (), skin)
+    assert tried == ([4, 0] if rims else [0])
 
 
 def test_one_fold_at_every_joint():

@@ -165,11 +165,11 @@ def fold_and_hollow(
                 fold_refine=finer * skin.fold_refine,
             )
         except (NoSolution, InvalidInput) as error:
+            if number == 0 and isinstance(error, NoSolution) and (kept or skin.rims):
+                # No rims, or shorter edges in the folds, are often enough.
+                continue
             if not kept:
                 raise
-            if number == 0 and isinstance(error, NoSolution):
-                # Shorter edges in the folds are often enough.
-                continue
             bad = _folds_at(folds, getattr(error, "places", None))
             if number == _TRIES - 2 or not share[bad].any():
                 bad[:], share[:] = True, 0.0

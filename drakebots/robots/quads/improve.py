@@ -44,7 +44,7 @@ from matplotlib.figure import Figure
 from pydrake.multibody.tree import JacobianWrtVariable
 from scipy.ndimage import uniform_filter1d
 
-from drakebots.core.checks import check_value, one_of
+from drakebots.core.checks import between, check_value, one_of
 from drakebots.core.errors import DrakebotsError, InvalidInput, NoSolution
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.design import (
@@ -75,7 +75,7 @@ from drakebots.robots.quads.track import Tracking, track
 from drakebots.skin.frame import rest_tangent
 
 REDUCTION = 0.2
-"""Share by which the rms torque should fall."""
+"""Share by which the rms torque should fall, by default."""
 
 MARGIN = 0.03
 """The model must predict a torque below the target by this share, as plans differ."""
@@ -484,7 +484,7 @@ class Improved:
 
     Attributes:
         verdict, message: success if a changed design was planned and replayed, and
-            needs less torque by the share REDUCTION.
+            needs less torque by the share that was asked for.
         knobs: the parameters that could be changed, with their first values.
         values: their last values, in SI, by name.
         slopes: derivatives of the rms torque at the first design, times the ranges of
@@ -526,9 +526,10 @@ def improve(
     *,
     what: str = "torque",
     motion: str = "walk",
+    reduction: float = REDUCTION,
     progress: Progress | None = None,
 ) -> Improved:
-    """Changes a design until the rms torque of its walk is 20 % lower.
+    """Changes a design until the rms torque of its walk is lower by a share.
 
     Args:
         problem: the design problem to start from.
@@ -536,6 +537,7 @@ def improve(
             there already is used again if it is of the same design.
         what: what to improve; so far "torque" is the only choice.
         motion: name of a motion of the library (:mod:`drakebots.robots.quads.motion`).
+        reduction: the share, from 0.001 to 0.99.
         progress: called with the stage, and what is done of it.
 
     Returns:
@@ -543,10 +545,12 @@ def improve(
 
     Raises:
         UnknownName: for another `what`.
+        InvalidInput: for a reduction out of range.
         DrakebotsError: when the first design cannot be built or planned.
     """
     check_value("improve", what, one_of("figure to improve", ("torque",)))
-    return _Search(problem, Path(folder), motion, progress).run()
+    check_value("reduction", reduction, between(1e-3, 0.99))
+    return _Search(problem, Path(folder), motion, reduction, progress).run()
 
 
 class _Candidate(NamedTuple):
@@ -589,9 +593,9 @@ class _Planned:
 class _Search:
     """The search of :func:`improve`, whose arguments it takes."""
 
-    def __init__(self, problem, folder, motion, progress):
+    def __init__(self, problem, folder, motion, reduction, progress):
         self.problem, self.folder = problem, folder
-        self.motion, self.progress = motion, progress
+        self.motion, self.reduction, self.progress = motion, reduction, progress
         self.knobs = knobs(problem)
         self.steps: list[dict[str, Any]] = []
         self.slopes: dict[str, float] = {}
@@ -634,7 +638,7 @@ class _Search:
             design: the first design, whose plan is the best so far.
         """
         last = self.best
-        target = (1 - REDUCTION) * last.rms
+        target = (1 - self.reduction) * last.rms
         aim = (1 - MARGIN) * target
         for _ in range(MOST_PLANS):
             model = WalkModel(

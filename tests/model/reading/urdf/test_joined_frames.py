@@ -235,5 +235,5 @@ def test_public_robots_whose_dimensions_disagree(name):
     C = robot.closure.jacobian(robot.plant.CreateDefaultContext())
     values = np.linalg.svd(C, compute_uv=False)
     assert values[-1] < 1e-4 * values[0]
-    with pytest.raises(NoSolution, match="diverged"):
+    with pytest.raises(NoSolution, match=r"diverged|was not solved"):
         stepped(model, 100)
