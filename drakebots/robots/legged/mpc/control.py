@@ -85,6 +85,8 @@ SLIP = 0.03
 HORIZON_PERIOD = 0.1
 """Period of the stored horizons, about [s]."""
 
+_SEEN = 1e6  # what is larger diverged, and is not stored [m, rad, m/s, rad/s]
+
 
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
     """Simulates a robot under a controller; returns what was reached even if cut short.
@@ -165,7 +167,8 @@ class _Run:
                 f"{self.model.name}: its centre of mass is not above its feet; control "
                 "needs a robot that stands on them"
             )
-        self.problem = problem = problem.sized(self.height)
+        legs = len({foot.body for foot in self.model.feet})
+        self.problem = problem = problem.sized(self.height, legs)
         self.way = self._way(standing)
         self._servos = problem.controller == "mpc" and problem.feedback == "servos"
         self.controller = self._controller()
@@ -351,7 +354,7 @@ class _Run:
         root = self.simulator.get_context()
         log = self._states.FindLog(root)
         times, states = log.sample_times(), log.data().T.copy()
-        keep = np.isfinite(states).all(axis=1)
+        keep = (np.abs(states) < _SEEN).all(axis=1)  # not what diverged
         times, states = times[keep], states[keep]
         data = trajectory_dataset(self.robot, times, states)
         plant = self.robot.plant
@@ -369,7 +372,9 @@ class _Run:
             solve_ok=("solve", np.array(log.ok, int), {"units": "1"}),
         )
         every = max(1, round(HORIZON_PERIOD / self.problem.period))
-        kept = [k for k in range(0, len(log.horizons), every) if log.ok[k]]
+        # Of a robot that fell, plans may diverge; no page can show those.
+        seen = [np.abs(q).max() < _SEEN for q in log.horizons]
+        kept = [k for k in range(0, len(seen), every) if log.ok[k] and seen[k]]
         if kept:
             paths = np.array([self._paths(log.horizons[k]) for k in kept])
             when = np.array(log.times)[kept]
@@ -491,7 +496,9 @@ def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:
 def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
     """The verdict, and one line on what happened."""
     if end.verdict is Verdict.FAILED:
-        return end.verdict, end.message
+        fell = figures["fell"] and figures["fell_at_s"] is not None
+        before = f"fell at {figures['fell_at_s']:.2g} s; then " if fell else ""
+        return end.verdict, before + end.message
     speed = f"solved at {figures['solve_hz']:.3g} Hz in the median"
     if figures["fell"] and problem.start == "side":
         tilt = figures["final_tilt_deg"]

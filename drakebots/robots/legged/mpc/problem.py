@@ -29,7 +29,7 @@ from drakebots.trajopt.mpc import Push, Trot
 CONTROLLERS = ("mpc", "tracking", "sampling")
 """Contact-implicit control; whole-body control of a plan that is made once; MPPI."""
 
-GAITS = ("none", "trot")
+GAITS = ("auto", "none", "trot")
 """Clocks of the feet: none, or every second leg in turn, as :class:`Trot` has it."""
 
 FEEDBACK = ("gains", "servos")
@@ -70,8 +70,9 @@ class Control:
         model: the model: a name, a path, or a loaded model.
         controller: mpc (contact-implicit), tracking (whole-body control of one plan)
             or sampling (MPPI, within the same processor time).
-        gait: clock of the feet: none, or trot (every second leg in turn: diagonal pairs
-            of four, the tripods of six); in Python also a Trot.
+        gait: clock of the feet: none, trot (every second leg in turn: diagonal pairs
+            of four, the tripods of six), or auto (trot for robots of two legs or more
+            that have somewhere to go, else none); in Python also a Trot.
         goal: where the base is to go, from its start (x, y) [m]; None to go ahead at
             `speed` and `turn`.
         speed: speed on the way [m/s]; None for 0.4 with a goal, less for small
@@ -107,7 +108,7 @@ class Control:
 
     model: str | Path | Model
     controller: str = "mpc"
-    gait: str | Trot = "none"
+    gait: str | Trot = "auto"
     goal: tuple[float, float] | None = None
     speed: float | None = None
     turn: float = 0.0
@@ -172,13 +173,21 @@ class Control:
                 )
             object.__setattr__(self, "goal", (float(goal[0]), float(goal[1])))
 
-    def sized(self, height: float) -> Control:
-        """The same, with the defaults for a centre of mass at this height [m]."""
+    def sized(self, height: float, legs: int) -> Control:
+        """The same, with the defaults of a robot.
+
+        Args:
+            height: of its centre of mass [m].
+            legs: number of its legs.
+        """
         share = min(1.0, height / SIZE)
         pace, clock, gait = self.speed, np.sqrt(share), self.gait
+        away = self.goal is not None and any(self.goal)
         if pace is None:
-            away = self.goal is not None and any(self.goal)
             pace = SPEED * clock if away else 0.0
+        if gait == "auto":
+            goes = away if self.goal is not None else bool(pace or self.turn)
+            gait = "trot" if goes and legs > 1 and self.start != "side" else "none"
         if gait == "trot":
             gait = Trot()
             gait = Trot(clock * gait.period, gait.duty, share * gait.clearance)

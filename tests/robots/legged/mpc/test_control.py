@@ -245,15 +245,35 @@ def test_problems_refuse():
 def test_defaults_shrink_with_the_robot():
     """Below SIZE by Froude: lengths as l, times and speeds as sqrt(l)."""
     asked = Control("hamr", gait="trot", goal=(0.1, 0.0))
-    large, small = asked.sized(0.5), asked.sized(SIZE / 16)
+    large, small = asked.sized(0.5, 4), asked.sized(SIZE / 16, 4)
     assert large.gait == Trot() and (large.speed, large.step) == (SPEED, INTERVAL)
     assert small.speed == pytest.approx(SPEED / 4)
     assert small.step == pytest.approx(INTERVAL / 4)
     assert small.gait.period == pytest.approx(Trot().period / 4)
     assert small.gait.clearance == pytest.approx(Trot().clearance / 16)
     own = Control("hamr", gait=Trot(0.1, 0.6, 0.002), speed=0.0, step=0.01)
-    assert own.sized(0.01) == own
-    assert Control("hamr").sized(0.01).speed == 0
+    assert own.sized(0.01, 4) == own
+    assert Control("hamr").sized(0.01, 4).speed == 0
+
+
+@pytest.mark.parametrize(
+    "asked, legs, trots",
+    [
+        ({"goal": (1.0, 0.0)}, 4, True),
+        ({"goal": (1.0, 0.0)}, 2, True),
+        ({"goal": (1.0, 0.0)}, 1, False),
+        ({"goal": (0.0, 0.0), "turn": 1.0}, 4, False),
+        ({"speed": 0.2}, 4, True),
+        ({"turn": 0.3}, 4, True),
+        ({}, 4, False),
+        ({"start": "side", "goal": (1.0, 0.0)}, 4, False),
+        ({"gait": "none", "goal": (1.0, 0.0)}, 4, False),
+        ({"gait": "trot"}, 4, True),
+    ],
+)
+def test_who_has_somewhere_to_go_trots(asked, legs, trots):
+    gait = Control("mini_cheetah", **asked).sized(0.3, legs).gait
+    assert gait == (Trot() if trots else "none")
 
 
 def test_who_stands_still_has_not_gone_to_its_goal():
@@ -263,13 +283,22 @@ def test_who_stands_still_has_not_gone_to_its_goal():
     done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
 
     def judged(left, **more):
-        problem = replace(asked, **more).sized(1.0)
+        problem = replace(asked, **more).sized(1.0, 1)
         return _judge(problem, done, figures | {"goal_distance_m": left})
 
     verdict, message = judged(0.499)
     assert verdict is Verdict.FAILED and "0.001 m nearer to its goal" in message
     assert judged(0.3)[0] is Verdict.SUCCESS
     assert judged(0.5, speed=0.0)[0] is Verdict.SUCCESS
+
+
+def test_who_fell_before_the_simulation_failed_has_fallen():
+    figures = {"fell": True, "fell_at_s": 1.22}
+    end = RunEnd(Verdict.FAILED, "the simulation failed", 1.5, 1.0, 100)
+    verdict, message = _judge(Control(MONOPOD), end, figures)
+    assert verdict is Verdict.FAILED
+    assert message == "fell at 1.2 s; then the simulation failed"
+    assert _judge(Control(MONOPOD), end, {"fell": False})[1] == "the simulation failed"
 
 
 def test_who_still_lies_has_not_got_up():
