@@ -504,7 +504,8 @@ def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
         tilt = figures["final_tilt_deg"]
         return Verdict.FAILED, f"did not get up: ends tilted by {tilt:.2g} deg; {speed}"
     if figures["fell"]:
-        return Verdict.FAILED, f"fell at {figures['fell_at_s']:.2g} s; {speed}"
+        words = [f"fell at {figures['fell_at_s']:.2g} s", speed, *_advice(problem)]
+        return Verdict.FAILED, "; ".join(words)
     words = [end.message]
     if "goal_distance_m" in figures:
         left = figures["goal_distance_m"]
@@ -518,3 +519,13 @@ def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
     if figures["upright_at_s"] is not None:
         words.append(f"upright from {figures['upright_at_s']:.2g} s on")
     return end.verdict, "; ".join([*words, speed])
+
+
+def _advice(problem: Control) -> list[str]:
+    """What may keep a robot up that fell: nothing, or one line."""
+    ways = []
+    if problem.controller == "mpc" and problem.feedback == "gains":
+        ways.append("feedback by servos")
+    if problem.speed:
+        ways.append("a lower speed")
+    return [f"try {' or '.join(ways)}"] if ways else []

@@ -301,6 +301,23 @@ def test_who_fell_before_the_simulation_failed_has_fallen():
     assert _judge(Control(MONOPOD), end, {"fell": False})[1] == "the simulation failed"
 
 
+@pytest.mark.parametrize(
+    "asked, advice",
+    [
+        ({"speed": 0.4}, "; try feedback by servos or a lower speed"),
+        ({"speed": 0.4, "feedback": "servos"}, "; try a lower speed"),
+        ({"speed": 0.0}, "; try feedback by servos"),
+        ({"speed": 0.0, "controller": "tracking"}, "in the median"),
+    ],
+)
+def test_who_fell_hears_what_may_help(asked, advice):
+    figures = {"fell": True, "fell_at_s": 1.22, "solve_hz": 100.0}
+    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
+    verdict, message = _judge(Control(MONOPOD, **asked), done, figures)
+    assert verdict is Verdict.FAILED and message.startswith("fell at 1.2 s; ")
+    assert message.endswith(advice)
+
+
 def test_who_still_lies_has_not_got_up():
     """A robot that begins on its side has not fallen; it failed to get up."""
     done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
