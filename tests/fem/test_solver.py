@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from drakebots.core import threads
 from drakebots.core.errors import (
@@ -17,6 +18,7 @@ from drakebots.core.errors import (
     NoSolution,
     UnknownName,
 )
+from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.assembly.assembly import build_model, force_and_tangent
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
@@ -160,6 +162,37 @@ def test_indefinite_solvers_refuse_singular_matrices(name, kept, block):
         with pytest.raises(NoSolution, match="singular"):
             solver.factor(bad)
     solver.factor(raised(model, K, 1.0))
+
+
+@needs_mumps
+@pytest.mark.parametrize("definite", [True, False])
+@pytest.mark.parametrize("poison", [0.0, np.nan, 1e300])
+def test_mumps_schur_complement_whatever_its_memory_held(definite, poison, monkeypatch):
+    """Farther than 250 columns above the diagonal MUMPS writes nothing at all.
+
+    A chain of 600 springs, the last 500 kept, and one more from each of them to the
+    first, which fills S; MUMPS works in memory that we fill.
+    """
+    n, k = 600, 500
+    diagonals = 3.0 - np.arange(n) / n, np.full(n - 1, -1.0)
+    upper = sp.diags_array(diagonals, offsets=(0, 1)).tolil()
+    upper[0, n - k :] = -0.01
+    upper = upper.tocsr()
+    pattern = SymmetricPattern(upper.indptr, upper.indices)
+    exact = make_solver(pattern, np.arange(n - k, n), name="scipy")
+    exact.factor(upper.data)
+    solver = make_solver(pattern, exact.kept, name="mumps", definite=definite)
+    solver.factor(upper.data)
+    room = np.empty(1 << 20)
+    solver._data.wk_user, solver._data.lwk_user = room.ctypes.data, len(room)
+    b = np.random.default_rng(2).normal(size=(n, 2))
+    for _ in range(2):
+        room[:] = poison
+        solver.factor(upper.data)
+        S = solver.schur
+        assert np.array_equal(S, S.T)
+        assert np.abs(S - exact.schur).max() < 1e-13 * np.abs(exact.schur).max()
+        assert np.abs(solver.solve(b) - exact.solve(b)).max() < 1e-12
 
 
 @needs_mumps

@@ -262,6 +262,7 @@ class MumpsSolver(SparseSolver):
         self._listed = (self.kept + 1).astype(np.int32)
         k = len(self.kept)
         self._schur = np.zeros((k, k))
+        self._above = np.triu(np.ones((k, k), bool), 1)
         self._values = self._held = self._data = None
 
     def factor(self, values):
@@ -296,9 +297,9 @@ class MumpsSolver(SparseSolver):
                 f"{largest:.1e}: the matrix is singular"
             )
         self._factored = True
-        # MUMPS writes the lower triangle.
-        lower = np.tril(self._schur, -1)
-        self._schur += lower.T - np.triu(self._schur, 1)
+        # MUMPS writes the lower triangle and leaves above it whatever its work array
+        # held, NaN included: that must be overwritten, and take part in no sum.
+        np.copyto(self._schur, self._schur.T, where=self._above)
 
     @property
     def schur(self):
