@@ -1,4 +1,4 @@
-"""Keep the threads of the linear algebra libraries out of each other's way.
+"""The linear algebra libraries: which there are, and their threads.
 
 with calm_threads():
     for ...:
@@ -16,11 +16,15 @@ import ctypes
 import functools
 import glob
 import os
+import platform
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes.util import find_library
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -55,6 +59,51 @@ def find_mkl() -> ctypes.CDLL | None:
             continue
         return library
     return None
+
+
+def numerics() -> dict[str, Any]:
+    """What speed and the last bits of a result depend on, of this process on this
+    machine.
+
+    Returns:
+        `machine` ("x86_64") and `processor`, its name; `cores`; `threads`, the limits
+        that environment variables set; `blas`, for each library of dense algebra that
+        is loaded its name, version, threads and `kernel`: OpenBLAS computes by the one
+        of the processor that it finds, or of `OPENBLAS_CORETYPE`, which stands beside
+        them if it is set.
+    """
+    found: dict[str, Any] = {
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+        "threads": {
+            name: limit
+            for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")
+            if (limit := os.environ.get(f"{name}_NUM_THREADS"))
+        },
+        "blas": [
+            {
+                "library": entry["internal_api"],
+                "version": entry["version"],
+                "kernel": entry.get("architecture"),
+                "threads": entry["num_threads"],
+            }
+            for entry in ThreadpoolController().info()
+            if entry["user_api"] == "blas"
+        ],
+    }
+    if kernel := os.environ.get("OPENBLAS_CORETYPE"):
+        found["OPENBLAS_CORETYPE"] = kernel
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _processor() -> str:
+    """The processor's name; on Linux Python's own answer is often none."""
+    cpus = Path("/proc/cpuinfo")
+    text = cpus.read_text() if cpus.exists() else ""
+    named = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    return named[1] if named else platform.processor() or platform.machine()
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from drakebots.core.errors import FileProblem
+from drakebots.core.threads import numerics
 from drakebots.results.plain import freeze, thaw
 
 
@@ -37,9 +36,9 @@ def provenance(
 
     Returns:
         `files` (absolute path -> SHA-256 in hexadecimal), `drakebots`, `drake`,
-        `python` (versions), `numerics` (what the last bits of a result depend on: the
-        processor, BLAS, and how many threads the libraries may use), `options`,
-        `seed`, `date` (UTC, ISO 8601), and `model`, if given.
+        `python` (versions), `numerics` (what the last bits of a result depend on, see
+        :func:`drakebots.core.threads.numerics`), `options`, `seed`, `date` (UTC,
+        ISO 8601), and `model`, if given.
 
     Raises:
         FileProblem: when a model file cannot be read.
@@ -57,7 +56,7 @@ def provenance(
         "drakebots": _version("drakebots"),
         "drake": _version("drake"),
         "python": platform.python_version(),
-        "numerics": _numerics(),
+        "numerics": numerics(),
         "options": dict(options),
         "seed": seed,
         "date": now.isoformat(timespec="seconds"),
@@ -88,15 +87,3 @@ def _version(package: str) -> str:
     except metadata.PackageNotFoundError:
         # Drake from its tar archive or from source has no package metadata.
         return "unknown"
-
-
-def _numerics() -> dict[str, Any]:
-    libraries = ("OMP", "OPENBLAS", "MKL", "NUMBA")
-    limits = {name: os.environ.get(f"{name}_NUM_THREADS") for name in libraries}
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return {
-        "processor": platform.machine(),
-        "cores": os.cpu_count() or 1,
-        "threads": {name: limit for name, limit in limits.items() if limit},
-        "blas": f"{blas.get('name', '')} {blas.get('version', '')}".strip(),
-    }
