@@ -23,8 +23,11 @@ from drakebots.fem.assembly.assembly import build_model, force_and_tangent
 from drakebots.fem.material.materials import Material
 from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
 from drakebots.fem.solver import mumps, sparse
-from drakebots.fem.solver.mumps import MumpsSolver
-from drakebots.fem.solver.sparse import make_solver
+from drakebots.fem.solver.base import SolverFault
+from drakebots.fem.solver.mumps import MumpsEngine
+from drakebots.fem.solver.pardiso import PardisoEngine
+from drakebots.fem.solver.sparse import PROBE_EVERY, make_solver
+from drakebots.fem.solver.superlu import SciPyEngine
 
 needs_mkl = pytest.mark.skipif(threads.find_mkl() is None, reason="no MKL")
 # A newer CasADi whose MUMPS is not known here is a failure, and no reason to skip.
@@ -184,7 +187,8 @@ def test_mumps_schur_complement_whatever_its_memory_held(definite, poison, monke
     solver = make_solver(pattern, exact.kept, name="mumps", definite=definite)
     solver.factor(upper.data)
     room = np.empty(1 << 20)
-    solver._data.wk_user, solver._data.lwk_user = room.ctypes.data, len(room)
+    data = solver._engine._data
+    data.wk_user, data.lwk_user = room.ctypes.data, len(room)
     b = np.random.default_rng(2).normal(size=(n, 2))
     for _ in range(2):
         room[:] = poison
@@ -212,9 +216,9 @@ def test_mumps_holds_more_than_one_right_side(system):
 @needs_mumps
 def test_mumps_analyses_once(system, monkeypatch):
     pattern, matrices, b, kept = system
-    jobs, plain = [], MumpsSolver._call
+    jobs, plain = [], MumpsEngine._call
     monkeypatch.setattr(
-        MumpsSolver, "_call", lambda self, job: jobs.append(job) or plain(self, job)
+        MumpsEngine, "_call", lambda self, job: jobs.append(job) or plain(self, job)
     )
     solver = make_solver(pattern, kept, name="mumps")
     for values in matrices:
@@ -342,7 +346,7 @@ def test_the_fastest_installed_is_chosen(system, monkeypatch):
     assert make_solver(pattern, kept).name == "mumps"
     monkeypatch.setattr(mumps, "find_mumps", lambda: None)
     monkeypatch.setattr(sparse, "_best", functools.cache(sparse._best))
-    with pytest.warns(DrakebotsWarning, match="solved by SciPy") as told:
+    with pytest.warns(DrakebotsWarning, match="SciPy solves skins") as told:
         assert make_solver(pattern, kept).name == "scipy"
         assert make_solver(pattern, kept).name == "scipy"
     assert len(told) == 1
@@ -363,6 +367,121 @@ def test_values_are_checked(name, system):
     solver = make_solver(pattern, name=name)
     with pytest.raises(InvalidInput, match="matrix values"):
         solver.factor(matrices[0][1:])
+
+
+ENGINES = {"pardiso": PardisoEngine, "mumps": MumpsEngine, "scipy": SciPyEngine}
+
+
+def break_engine(patch, engine, part, by):
+    """Makes one part of an engine's answers wrong by a share `by` of their size."""
+
+    def wrong(x):
+        x = np.array(x)
+        x.flat[x.size // 2] += by * np.abs(x).max()
+        return x
+
+    plain = getattr(engine, part)
+    if part == "schur":
+        patch.setattr(engine, part, property(lambda self: wrong(plain.fget(self))))
+    elif part == "reduce":
+
+        def reduce(self, b):
+            state, small = plain(self, b)
+            return state, wrong(small)
+
+        patch.setattr(engine, part, reduce)
+    else:
+        patch.setattr(engine, part, lambda self, state, x: wrong(plain(self, state, x)))
+
+
+@pytest.mark.parametrize("by", [1e-5, np.nan])
+@pytest.mark.parametrize("part", ["schur", "reduce", "expand"])
+@pytest.mark.parametrize("name", [PARDISO, MUMPS, "scipy"])
+def test_a_broken_library_is_caught_and_the_next_one_asked(
+    name, part, by, system, monkeypatch
+):
+    pattern, matrices, b, kept = system
+    A = pattern.full(matrices[0])
+    break_engine(monkeypatch, ENGINES[name], part, by)
+    solver = make_solver(pattern, kept, name=name, threads=1)
+
+    def answer():
+        solver.factor(matrices[0])
+        return solver.solve(b)
+
+    told = rf"{name}: an answer of {pattern.size} unknowns, 60 of them kept, misses"
+    if name == "scipy":  # there is none after it
+        with pytest.raises(NoSolution, match=told):
+            answer()
+        return
+    with pytest.warns(DrakebotsWarning, match=told + r".*(mumps|scipy) goes on"):
+        x = answer()
+    assert solver.name != name
+    assert np.abs(A @ x - b).max() < 1e-9 * np.abs(b).max()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_kept_unknowns_too(name, system, monkeypatch):
+    """The part that breaks is the state, which is then the answer."""
+    pattern, matrices, b, _ = system
+    plain = ENGINES[name].expand
+    monkeypatch.setattr(
+        ENGINES[name], "expand", lambda self, state, x: 1.00001 * plain(self, state, x)
+    )
+    solver = make_solver(pattern, name=name)
+    solver.factor(matrices[0])
+    if name == "scipy":
+        with pytest.raises(NoSolution, match="misses its own equations"):
+            solver.solve(b)
+        return
+    with pytest.warns(DrakebotsWarning, match="goes on"):
+        x = solver.solve(b)
+    residual = pattern.full(matrices[0]) @ x - b
+    assert np.abs(residual).max() < 1e-9 * np.abs(b).max()
+
+
+@needs_mumps
+def test_a_library_that_breaks_later(system, monkeypatch):
+    """Every answer is judged; one that used a wrong S must be made anew."""
+    pattern, matrices, b, kept = system
+    solver = make_solver(pattern, kept, name="mumps")
+    solver.factor(matrices[0])
+    exact = solver.solve(b)
+    break_engine(monkeypatch, MumpsEngine, "schur", 1e-6)
+    solver.factor(matrices[0])  # not probed
+    state, small = solver.reduce(b)
+    x_kept = np.linalg.solve(solver.schur, small)
+    with pytest.warns(DrakebotsWarning), pytest.raises(SolverFault, match="scipy goes"):
+        solver.expand(state, x_kept)
+    with pytest.raises(InvalidInput, match="before solving"):
+        solver.solve(b)
+    solver.factor(matrices[0])
+    assert np.abs(solver.solve(b) - exact).max() < 1e-12 * np.abs(exact).max()
+
+
+@needs_mumps
+def test_schur_complements_alone_are_probed(system, monkeypatch):
+    """Whoever takes S and no answer: at first and every PROBE_EVERY-th time."""
+    pattern, matrices, _, kept = system
+    solver = make_solver(pattern, kept, name="mumps")
+    solver.factor(matrices[0])
+    break_engine(monkeypatch, MumpsEngine, "schur", 1e-6)
+    for _ in range(PROBE_EVERY - 1):
+        solver.factor(matrices[0])
+    with pytest.warns(DrakebotsWarning, match="scipy goes on"):
+        solver.factor(matrices[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_finite_is_no_fault_of_the_library(name, system):
+    pattern, matrices, b, kept = system
+    solver = make_solver(pattern, kept, name=name)
+    solver.factor(matrices[0])
+    x = solver.expand(solver.reduce(b * np.nan)[0], b[kept])
+    assert not np.isfinite(x).all()
+    with pytest.raises(NoSolution, match="right-hand side is not finite"):
+        solver.solve(b * np.nan)
+    assert solver.name == name
 
 
 @needs_mkl

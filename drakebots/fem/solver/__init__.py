@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.fem.solver.base import SparseSolver
+    from drakebots.fem.solver.base import SolverFault
     from drakebots.fem.solver.newton import Boundary, Prescribed, minimise, pinned
-    from drakebots.fem.solver.sparse import PRECISIONS, make_solver
+    from drakebots.fem.solver.sparse import PRECISIONS, SparseSolver, make_solver
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

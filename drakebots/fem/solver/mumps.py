@@ -30,7 +30,7 @@ from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.solver.base import SparseSolver
+from drakebots.fem.solver.base import Engine
 
 VERSION = b"5.8."
 """Of the library whose structure is written down here."""
@@ -230,8 +230,8 @@ class _Held:
         self.b = b
 
 
-class MumpsSolver(SparseSolver):
-    """MUMPS through ctypes; see :class:`~drakebots.fem.solver.base.SparseSolver`.
+class MumpsEngine(Engine):
+    """MUMPS through ctypes; see :class:`~drakebots.fem.solver.base.Engine`.
 
     The analysis runs at the first factorization and is kept; a factorization that
     fails leaves it usable. In Schur mode the dense complement on the kept dofs comes
@@ -247,7 +247,7 @@ class MumpsSolver(SparseSolver):
 
     name = "mumps"
 
-    def __init__(self, pattern, kept=None, *, definite=True, threads=None):
+    def __init__(self, pattern, kept, *, definite=True, threads=None):
         super().__init__(pattern, kept)
         self._library = find_mumps()
         if self._library is None:
@@ -266,9 +266,7 @@ class MumpsSolver(SparseSolver):
         self._values = self._held = self._data = None
 
     def factor(self, values):
-        self._values = self.checked(values)
-        self._small = self._held = None
-        self._factored = False
+        self._values, self._held = values, None
         if self._data is None:
             self._start()
         data = self._data
@@ -296,18 +294,15 @@ class MumpsSolver(SparseSolver):
                 f"mumps: {null} pivots are zero, the smallest is {smallest:.1e} beside "
                 f"{largest:.1e}: the matrix is singular"
             )
-        self._factored = True
         # MUMPS writes the lower triangle and leaves above it whatever its work array
         # held, NaN included: that must be overwritten, and take part in no sum.
         np.copyto(self._schur, self._schur.T, where=self._above)
 
     @property
     def schur(self):
-        self._check_factored()
         return self._schur
 
     def reduce(self, b):
-        self._check_factored()
         b = np.array(b, float, order="F")
         if not len(self.kept):
             return self._solve(b, 0)[0], np.empty((0, *b.shape[1:]))
@@ -319,7 +314,6 @@ class MumpsSolver(SparseSolver):
     def expand(self, state, x_kept):
         if not len(self.kept):
             return state
-        self._check_factored()
         if state is not self._held:
             self._solve(state.b.copy(order="F"), FORWARD)
         self._held = None
@@ -328,7 +322,7 @@ class MumpsSolver(SparseSolver):
     def close(self):
         if self._data is not None:
             self._call(END)
-            self._data, self._factored = None, False
+            self._data = None
 
     def __del__(self):
         # At interpreter shutdown the modules are gone; the process frees the memory.

@@ -27,7 +27,7 @@ from drakebots.fem.assembly import (
     force_and_tangent,
     worst_tet,
 )
-from drakebots.fem.solver.base import SparseSolver
+from drakebots.fem.solver.sparse import SparseSolver
 
 
 @dataclass(frozen=True)

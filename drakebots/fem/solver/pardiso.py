@@ -9,7 +9,7 @@ import numpy as np
 
 from drakebots.core import threads as mkl
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.fem.solver.base import SparseSolver
+from drakebots.fem.solver.base import Engine
 
 DEFINITE, INDEFINITE = 2, -2
 """PARDISO's types of real symmetric matrices."""
@@ -26,8 +26,8 @@ MESSAGES = {
 }
 
 
-class PardisoSolver(SparseSolver):
-    """MKL PARDISO through ctypes; see :class:`SparseSolver`.
+class PardisoEngine(Engine):
+    """MKL PARDISO through ctypes; see :class:`~drakebots.fem.solver.base.Engine`.
 
     The analysis runs at the first factorization and is kept; a factorization that
     fails leaves it usable. In Schur mode (iparm[35] = 2) the dense complement on the
@@ -41,7 +41,7 @@ class PardisoSolver(SparseSolver):
     name = "pardiso"
 
     def __init__(
-        self, pattern, kept=None, *, definite=True, threads=None, precision="double"
+        self, pattern, kept, *, definite=True, threads=None, precision="double"
     ):
         super().__init__(pattern, kept)
         self.exact = precision == "double"
@@ -76,10 +76,8 @@ class PardisoSolver(SparseSolver):
         self._analysed = False
 
     def factor(self, values):
-        values = self.checked(values)
         self._values = values.astype(self._real, copy=False)
-        self._schur = self._small = None
-        self._factored = False
+        self._schur = None
         k = len(self.kept)
         S = np.zeros((k, k) if k else 1, self._real)
         if not self._analysed:
@@ -87,14 +85,12 @@ class PardisoSolver(SparseSolver):
             self._analysed = True
         self._call(22, None, S)
         self._check_pivots()
-        self._factored = True
         if k:
             S = S[np.ix_(self._order, self._order)].astype(float)
             self._schur = (S + S.T) / 2
 
     @property
     def schur(self):
-        self._check_factored()
         return self._schur
 
     def reduce(self, b):
@@ -159,7 +155,6 @@ class PardisoSolver(SparseSolver):
             )
 
     def _sweep(self, phase, b):
-        self._check_factored()
         x = np.empty_like(b, order="F")
         self._call(phase, b, x)
         return x

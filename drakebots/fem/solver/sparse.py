@@ -1,80 +1,257 @@
-"""SciPy's solver, which is everywhere, and the choice of a solver by name."""
+"""Sparse symmetric systems, each answer held against its own equations.
+
+:func:`make_solver` chooses a library; :class:`SparseSolver` judges what it returns. An
+x that was put together from its kept part u must satisfy
+
+    (A x - b)_i = 0,  (A x - b)_c = S u - g,  g = b_c - A_ci A_ii^-1 b_i
+
+which one product with A tells, for less than a hundredth of a step of a skin. S is held
+against A in the direction of u only; a first factorization and every PROBE_EVERY-th
+after it is probed in a random direction as well.
+"""
 
 from __future__ import annotations
 
 import functools
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import splu
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from drakebots.core import threads as mkl
 from drakebots.core.checks import check_value, one_of
-from drakebots.core.errors import DrakebotsWarning, NoSolution
+from drakebots.core.errors import DrakebotsWarning, InvalidInput, NoSolution
 from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import mumps
-from drakebots.fem.solver.base import SparseSolver
-from drakebots.fem.solver.pardiso import PardisoSolver
+from drakebots.fem.solver.base import Engine, SolverFault, kept_dofs
+from drakebots.fem.solver.pardiso import PardisoEngine
+from drakebots.fem.solver.superlu import SciPyEngine
 
 SOLVERS = ("auto", "pardiso", "mumps", "scipy")
 PRECISIONS = ("double", "single")
 
+TOLERANCE = 1e-10
+"""Largest residual of an answer, relative to max|A| max|x| + max|b|. Rounding leaves
+2e-15 or less in the skins of models/."""
 
-class ScipySolver(SparseSolver):
-    """SuperLU: available everywhere, ten and more times slower than the others.
+PROBE_EVERY = 20
+"""Of so many factorizations one is probed. A probe, two sweeps and a product, takes 4
+to 7 % of a step of a skin, so a third of a percent; the check of an answer takes 0.8 %
+(scripts/bench/trust.py)."""
 
-    It factors indefinite matrices as well as definite ones.
+
+@dataclass(frozen=True)
+class _Reduced:
+    """A reduced right-hand side.
+
+    Attributes:
+        state: what the engine wants back.
+        mix: weights of the columns with which they are checked as one (r,), or None.
+        b, small: b (n,) and its reduced form (k,), mixed.
     """
 
-    name = "scipy"
+    state: object
+    mix: np.ndarray | None
+    b: np.ndarray
+    small: np.ndarray
 
-    def __init__(self, pattern, kept=None):
-        super().__init__(pattern, kept)
-        self._inner = np.setdiff1d(np.arange(pattern.size), self.kept)
-        self._lu = self._schur = None
 
-    def factor(self, values):
-        self._small = self._schur = None
-        self._factored = False
-        full = self.pattern.full(self.checked(values))
-        if len(self.kept):
-            rows = full[self._inner]
-            self._cross = rows[:, self.kept].toarray()
-            self._corner = full[self.kept][:, self.kept].toarray()
-            full = rows[:, self._inner]
-        try:
-            self._lu = splu(
-                full.tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError as error:
-            raise NoSolution(f"scipy solver: {error}") from error
-        self._factored = True
+class SparseSolver:
+    """Solves A x = b for matrices of one fixed pattern, and checks every answer.
+
+    Where an answer of one library misses its equations, the next one takes over, with
+    a warning: PARDISO, MUMPS, SciPy. Answers in single precision are not checked here,
+    as whoever refines them does (:mod:`drakebots.skin.frame.frame_solver`).
+
+    Args:
+        pattern: upper triangle of the matrices.
+        kept: dofs to condense onto, in the caller's order.
+        name: library to begin with.
+        options: definite, threads, precision; see :func:`make_solver`.
+
+    Attributes:
+        pattern, kept: as above.
+    """
+
+    def __init__(self, pattern: SymmetricPattern, kept: np.ndarray, name: str, options):
+        self.pattern, self.kept, self._options = pattern, kept, options
+        self._engine = _engine(name, pattern, kept, **options)
+        self._values = None
+        self._probes = 0
+        self._reset()
 
     @property
-    def schur(self):
-        self._check_factored()
-        if self._schur is None:
-            S = self._corner - self._cross.T @ self._lu.solve(self._cross)
-            self._schur = (S + S.T) / 2
-        return self._schur
+    def name(self) -> str:
+        """Name of the library that works now."""
+        return self._engine.name
 
-    def reduce(self, b):
-        self._check_factored()
-        if not len(self.kept):
-            return self._lu.solve(np.asarray(b, float)), np.empty((0, *b.shape[1:]))
-        inner = self._lu.solve(b[self._inner])
-        return inner, b[self.kept] - self._cross.T @ inner
+    @property
+    def exact(self) -> bool:
+        """Whether answers have the accuracy of float64."""
+        return self._engine.exact
 
-    def expand(self, state, x_kept):
-        if not len(self.kept):
-            return state
-        x = np.empty((self.pattern.size, *state.shape[1:]))
-        x[self.kept] = x_kept
-        x[self._inner] = state - self._lu.solve(self._cross @ x_kept)
+    def factor(self, values: np.ndarray) -> None:
+        """Factors A with these upper values (nnz,).
+
+        Raises:
+            InvalidInput: for another number of values.
+            NoSolution: for values that are not finite; when A is singular or, for a
+                solver of positive definite matrices, not positive definite; when no
+                library solves it.
+        """
+        self._reset()
+        values = np.array(values, float)
+        if values.shape != (self.pattern.nnz,):
+            raise InvalidInput(
+                f"matrix values: shape {values.shape}, needs ({self.pattern.nnz},)"
+            )
+        if not np.isfinite(values).all():
+            raise NoSolution(
+                f"{self.name}: the matrix holds values that are not finite"
+            )
+        while True:
+            self._engine.factor(values)
+            # PARDISO and MUMPS read them again while they solve.
+            self._values, self._size = values, float(np.abs(values).max(initial=0.0))
+            try:
+                if len(self.kept) and self.exact and self._probes % PROBE_EVERY == 0:
+                    self.probe()
+                self._probes += 1
+                return
+            except SolverFault:
+                continue
+
+    @property
+    def schur(self) -> np.ndarray:
+        """S (k, k) of the last factorization, in the order of `kept`."""
+        self._check_factored()
+        return self._engine.schur
+
+    def reduce(self, b: np.ndarray) -> tuple[object, np.ndarray]:
+        """The state for `expand`, and g = b_c - A_ci A_ii^-1 b_i (k,) or (k, r).
+
+        Args:
+            b: right-hand side (n,), or r of them (n, r).
+        """
+        self._check_factored()
+        b = np.asarray(b, float)
+        state, small = self._engine.reduce(b)
+        mix = None
+        if b.ndim == 2:
+            mix = np.random.default_rng(b.shape[1]).uniform(0.5, 1.5, b.shape[1])
+        mixed = _mixed(b, mix)
+        return _Reduced(state, mix, mixed.copy(), _mixed(small, mix).copy()), small
+
+    def expand(self, state: object, x_kept: np.ndarray) -> np.ndarray:
+        """The whole x, (n,) or (n, r), from its kept part.
+
+        Raises:
+            SolverFault: where x misses the equations. S and reduced right-hand sides
+                may be wrong then, so that the caller must factor again, which the next
+                library will do.
+        """
+        self._check_factored()
+        x = self._engine.expand(state.state, x_kept)
+        if self.exact:
+            mixed = _mixed(x, state.mix)
+            rest = self.pattern.multiply(self._values, mixed) - state.b
+            if len(self.kept):
+                u = _mixed(np.asarray(x_kept, float), state.mix)
+                rest[self.kept] -= self._engine.schur @ u - state.small
+            self._judge(rest, mixed, state.b)
         return x
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """x (n,) or (n, r) with A x = b, of the first library whose x satisfies it.
+
+        Raises:
+            NoSolution: when none does; for a b that is not finite.
+        """
+        self._check_factored()
+        if not np.isfinite(b).all():
+            raise NoSolution(f"{self.name}: the right-hand side is not finite")
+        values = self._values
+        while True:
+            try:
+                state, small = self.reduce(b)
+                x = self.expand(state, self._back(small))
+                if self.exact and len(self.kept):
+                    mixed = _mixed(x, state.mix)
+                    rest = self.pattern.multiply(self._values, mixed) - state.b
+                    self._judge(rest, mixed, state.b)
+                return x
+            except SolverFault:
+                self.factor(values)
+
+    def probe(self) -> None:
+        """Holds S and a sweep against A in a random direction.
+
+        Raises:
+            SolverFault: where they do not fit.
+        """
+        state, _ = self.reduce(np.zeros(self.pattern.size))
+        rng = np.random.default_rng(self._probes)
+        self.expand(state, rng.normal(size=len(self.kept)))
+
+    def close(self) -> None:
+        """Frees the factors; the solver cannot be used afterwards."""
+        self._engine.close()
+        self._reset()
+
+    def _reset(self):
+        self._small, self._values, self._size = None, None, 0.0
+
+    def _check_factored(self):
+        if self._values is None:
+            raise InvalidInput("sparse solver: factor a matrix before solving")
+
+    def _back(self, small):
+        """The kept part S^-1 g (k,) or (k, r) of a solution."""
+        if not len(self.kept):
+            return small
+        S = self._engine.schur
+        if not (np.isfinite(S).all() and np.isfinite(small).all()):
+            self._fail("not finite")
+        if self._small is None:
+            try:
+                self._small = cho_solve, cho_factor(S)
+            except np.linalg.LinAlgError:
+                self._small = lu_solve, lu_factor(S)
+        back, factors = self._small
+        return back(factors, small)
+
+    def _judge(self, rest, x, b):
+        """Refuses an x (n,) that leaves a residual (n,) of A x = b."""
+        size = self._size * np.abs(x).max(initial=0.0) + np.abs(b).max(initial=0.0)
+        left = np.abs(rest).max(initial=0.0)
+        if not left <= TOLERANCE * size and np.isfinite(b).all():
+            self._fail(f"{left / max(size, 1e-300):.1e}")
+
+    def _fail(self, left):
+        """Goes on to the next library.
+
+        Raises:
+            SolverFault: always; NoSolution where no library is left.
+        """
+        name = self.name
+        text = (
+            f"{name}: an answer of {self.pattern.size} unknowns, {len(self.kept)} of "
+            f"them kept, misses its own equations (relative residual {left}, at most "
+            f"{TOLERANCE:g} is rounding)"
+        )
+        others = _installed()[_installed().index(name) + 1 :]
+        if not others:
+            raise NoSolution(text)
+        self.close()
+        self._engine = _engine(others[0], self.pattern, self.kept, **self._options)
+        text += f"; {others[0]} goes on"
+        warnings.warn(text, DrakebotsWarning, stacklevel=4)
+        raise SolverFault(text)
+
+
+def _mixed(columns, weights):
+    return columns if weights is None else columns @ weights
 
 
 def make_solver(
@@ -103,31 +280,42 @@ def make_solver(
 
     Raises:
         UnknownName: for another name or precision.
-        InvalidInput: when PARDISO or MUMPS is requested and not installed.
+        InvalidInput: when PARDISO or MUMPS is requested and not installed; for kept
+            dofs that are listed twice or do not exist.
     """
     check_value("solver", name, one_of("sparse solver", SOLVERS))
     check_value("precision", precision, one_of("precision", PRECISIONS))
+    kept = kept_dofs(pattern, kept)
     if name == "auto":
         name = _best()
+    options = {"definite": definite, "threads": threads, "precision": precision}
+    return SparseSolver(pattern, kept, name, options)
+
+
+def _engine(name, pattern, kept, *, definite, threads, precision) -> Engine:
     if name == "scipy":
-        return ScipySolver(pattern, kept)
+        return SciPyEngine(pattern, kept)
     options = {"definite": definite, "threads": threads}
     if name == "mumps":
-        return mumps.MumpsSolver(pattern, kept, **options)
-    return PardisoSolver(pattern, kept, precision=precision, **options)
+        return mumps.MumpsEngine(pattern, kept, **options)
+    return PardisoEngine(pattern, kept, precision=precision, **options)
+
+
+def _installed() -> tuple[str, ...]:
+    """The libraries at hand, the fastest first."""
+    found = {"pardiso": mkl.find_mkl(), "mumps": mumps.find_mumps(), "scipy": True}
+    return tuple(name for name, library in found.items() if library is not None)
 
 
 @functools.cache
 def _best() -> str:
     """The fastest solver that is installed; says once where that is SciPy's."""
-    if mkl.find_mkl() is not None:
-        return "pardiso"
-    if mumps.find_mumps() is not None:
-        return "mumps"
-    warnings.warn(
-        "neither MKL nor the MUMPS 5.8 of casadi >= 3.8 was found: skins are solved by "
-        "SciPy, ten and more times slower; install one of them",
-        DrakebotsWarning,
-        stacklevel=3,
-    )
-    return "scipy"
+    best = _installed()[0]
+    if best == "scipy":
+        warnings.warn(
+            "neither MKL nor the MUMPS 5.8 of casadi >= 3.8 was found: SciPy solves "
+            "skins, ten and more times slower; install one of them",
+            DrakebotsWarning,
+            stacklevel=3,
+        )
+    return best

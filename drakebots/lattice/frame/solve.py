@@ -46,7 +46,7 @@ class Factored:
             )
         except RuntimeError as error:
             raise NoSolution("the stiffness is singular; hold the frame") from error
-        self._rows = rows
+        self._matrix, self._rows = matrix, rows
         self._pushed = self.unconstrained(np.ascontiguousarray(rows.T))
         self._compliance = rows @ self._pushed
         scale = np.sqrt(np.diag(self._compliance))
@@ -67,12 +67,30 @@ class Factored:
         return found
 
     def solve(self, right: np.ndarray, values: np.ndarray | float = 0.0):
-        """Unknowns (n, k) and multipliers (m, k) for right sides (n, k)."""
-        found = self.unconstrained(right)
-        if not len(self._rows):
-            return found, np.empty((0, right.shape[1]))
-        multipliers = np.linalg.solve(self._compliance, values - self._rows @ found)
-        return found + self._pushed @ multipliers, multipliers
+        """Unknowns (n, k) and multipliers (m, k) for right sides (n, k).
+
+        Raises:
+            NoSolution: where they miss the equations by more than rounding.
+        """
+        found, push = self.unconstrained(right), np.zeros((0, right.shape[1]))
+        if len(self._rows):
+            push = np.linalg.solve(self._compliance, values - self._rows @ found)
+            found = found + self._pushed @ push
+        reacted = self._rows.T @ push
+        size = abs(self._matrix).max() * np.abs(found).max(initial=0.0)
+        size += np.abs(right).max(initial=0.0) + np.abs(reacted).max(initial=0.0)
+        left = self._matrix @ found - reacted - right
+        off = self._rows @ found - values
+        moved = np.abs(found).max(initial=0.0) + np.abs(values).max(initial=0.0)
+        if not (
+            np.abs(left).max(initial=0.0) <= 1e-9 * size
+            and np.abs(off).max(initial=0.0) <= 1e-9 * moved
+        ):
+            raise NoSolution(
+                f"frame: the equilibrium of {len(found)} unknowns misses its equations "
+                f"by {np.abs(left).max():.1e} beside forces of {size:.1e}"
+            )
+        return found, push
 
 
 class FactoredFrame:

@@ -24,16 +24,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import daqp
 import numpy as np
 import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import NoSolution
 from drakebots.multibody import Robot, soles_jacobian
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.robots.legged.capture import capture_point_at
 from drakebots.robots.legged.reference import Reference, Sample, gravity
+from drakebots.trajopt.solvers import solve_qp
 
 
 @dataclass(frozen=True)
@@ -331,11 +330,9 @@ class WholeBodyControl:
         most = np.outer(down, [HARDEST, HARDEST, HARDEST]).ravel()
         least = np.outer(down, [-HARDEST, -HARDEST, 0.0]).ravel()
         limits = np.minimum(self._limits / self._torque, 1e6)
-        upper = np.concatenate([limits, most, np.zeros(len(self._cone))])
-        lower = np.concatenate([-limits, least, np.full(len(self._cone), -1e30)])
-        x, _, flag, _ = daqp.solve(H, h, self._cone, upper, lower)
-        if flag < 1:
-            raise NoSolution(f"the whole-body program was not solved (flag {flag})")
+        bounds = np.concatenate([-limits, least]), np.concatenate([limits, most])
+        none = np.full(len(self._cone), -np.inf)
+        x, _ = solve_qp(H, h, bounds, self._cone, none, np.zeros(len(none)))
         return np.clip(unit[:nu] * x[:nu], -self._limits, self._limits)
 
 

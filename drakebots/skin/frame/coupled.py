@@ -235,9 +235,24 @@ class ReducedSystem:
         return r
 
     def back(self, r: np.ndarray) -> np.ndarray:
-        """z = R^-1 r, (nv + 3 p,) or with columns."""
+        """z = R^-1 r, (nv + 3 p,) or with columns.
+
+        Raises:
+            NoSolution: where z misses R z = r, or r is not finite.
+        """
         scale = self._scale if r.ndim == 1 else self._scale[:, None]
-        return scale * cho_solve(self._factor, scale * r)
+        scaled = scale * r
+        if not np.isfinite(scaled).all():
+            raise NoSolution("coupled step: the right-hand side is not finite")
+        y = cho_solve(self._factor, scaled)
+        # The scaled R has a diagonal of ones.
+        left = np.abs(scale * (self.matrix @ (scale * y)) - scaled).max(initial=0.0)
+        if not left <= 1e-9 * (np.abs(y).max(initial=0.0) + np.abs(scaled).max()):
+            raise NoSolution(
+                f"coupled step: the solution of {len(r)} unknowns of the skeleton and "
+                f"contacts misses its equations by {left:.1e}"
+            )
+        return scale * y
 
     def kept(self, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
         """u_k = T z + gap t (3 g + 3 p, ...) [m], glue first, then contacts."""

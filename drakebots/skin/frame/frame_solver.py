@@ -27,7 +27,7 @@ import numpy as np
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import NoSolution
 from drakebots.fem.assembly import FemModel
-from drakebots.fem.solver import PRECISIONS
+from drakebots.fem.solver import PRECISIONS, SolverFault
 from drakebots.skin.frame.coupled import (
     CoupledFrame,
     FrameSolution,
@@ -218,6 +218,13 @@ class FrameSolver:
                 # The next steps are likely to be as hard.
                 self._slow = SLOW_FRAMES
         self._slow = max(self._slow - 1, 0)
+        while True:
+            try:
+                return self._exactly(frame, drive, forces, pairs)
+            except SolverFault:  # the next library is asked
+                continue
+
+    def _exactly(self, frame, drive, forces, pairs):
         system, touching = self._system(frame, self.exact, drive, pairs)
         r = drive.right_side(system, forces)
         if touching is None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from drakebots.trajopt.solvers.exact_solver import ExactIpoptSolver
     from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
     from drakebots.trajopt.solvers.mathematical_program import Compute, lower
+    from drakebots.trajopt.solvers.qp import solve_qp
     from drakebots.trajopt.solvers.solve import SOLVERS, TOLERANCE, Solution, solve
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import daqp
 import numba
 import numpy as np
 
@@ -23,79 +22,7 @@ from drakebots.core.checks import check, check_types, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.robots.quads.frames.contact_state import FREE, behind, piece_of, pieces
 from drakebots.robots.quads.frames.objective import Quadratic
-
-# --- dense QPs: min 1/2 x'H x + g'x subject to low <= A x <= high ------------
-#
-# DAQP (MIT licence, dual active set) is fast and has exact active sets. On the 501 QPs
-# of a foot lift (12 torques, about 110 rows, no warm start) it took 0.03 ms each, PIQP
-# 0.18, ProxQP 0.26, Clarabel 1.3, OSQP 1.8 ms; PIQP and OSQP failed once at 1e-9.
-# Measured once, by hand.
-
-_MESSAGES = {
-    -1: "infeasible",
-    -2: "cycling",
-    -3: "unbounded",
-    -4: "iteration limit",
-    -5: "not convex",
-    -6: "bad working set",
-}
-
-
-def solve_qp(
-    H: np.ndarray,
-    g: np.ndarray,
-    limits: tuple[np.ndarray, np.ndarray],
-    A: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    start: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Solves a QP, scaled to a Hessian with unit diagonal and rows of unit length.
-
-    Args:
-        H: positive definite Hessian (n, n).
-        g: gradient at 0 (n,).
-        limits: lower and upper limits of x (n,), infinite where there is none.
-        A, low, high: rows (r, n), (r,), (r,).
-        start: x to start from (n,).
-
-    Returns:
-        The minimizer x (n,), and the multipliers of the limits of x, then of the rows
-        (n + r,), positive at an upper limit and negative at a lower one.
-
-    Raises:
-        NoSolution: when the QP has none.
-    """
-    n = len(g)
-    unit = 1 / np.sqrt(np.diag(H))
-    rows = A * unit
-    length = np.linalg.norm(rows, axis=1)
-    # A row of zeros is redundant, or makes the QP infeasible.
-    flat = length < 1e-13
-    if np.any(low[flat] > 1e-9) or np.any(high[flat] < -1e-9):
-        raise NoSolution("QP: infeasible")
-    kept = ~flat
-    scale = np.concatenate([1 / unit, 1 / length[kept]])
-    lower = np.concatenate([limits[0], low[kept]]) * scale
-    upper = np.concatenate([limits[1], high[kept]]) * scale
-    big = 1e30
-    x, _, flag, info = daqp.solve(
-        np.ascontiguousarray(H * np.outer(unit, unit)),
-        np.ascontiguousarray(g * unit),
-        np.ascontiguousarray(rows[kept] / length[kept, None]),
-        np.clip(upper, -big, big),
-        np.clip(lower, -big, big),
-        primal_start=None if start is None else np.ascontiguousarray(start / unit),
-        primal_tol=1e-12,
-    )
-    if flag != 1:
-        raise NoSolution(f"QP: {_MESSAGES.get(flag, f'flag {flag}')}")
-    multipliers = np.zeros(n + len(A))
-    dual = np.asarray(info["lam"])[: len(scale)] * scale
-    multipliers[:n] = dual[:n]
-    multipliers[n:][kept] = dual[n:]
-    return unit * np.asarray(x), multipliers
-
+from drakebots.trajopt.solvers import solve_qp
 
 # --- contacts under given torques, by projected Gauss-Seidel ----------------
 #

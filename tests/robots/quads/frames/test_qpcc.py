@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from qpcc_uncondensed import UncondensedQp
 
@@ -23,7 +21,7 @@ from drakebots.robots.quads.frames.contact_state import (
     pieces,
     residual,
 )
-from drakebots.robots.quads.frames.labelled_qp import LabelledQp, solve_qp
+from drakebots.robots.quads.frames.labelled_qp import LabelledQp
 from drakebots.robots.quads.frames.objective import FrameTargets, position_error
 from drakebots.robots.quads.frames.planner import FrameGoal, FrameOptions, FramePlanner
 from drakebots.robots.quads.frames.qpcc import solve_qpcc
@@ -121,41 +119,6 @@ def test_labels_of_equation_19():
     assert found.tolist() == [FREE, STICK, SLIDE + 3, SLIDE + 2, FREE]
     assert len(NAMES) == EDGE + 4
     assert np.allclose(DIRECTIONS[2], [-1, 0, 0])
-
-
-@given(st.integers(0, 2**31), st.integers(0, 12))
-def test_dense_qp_agrees_with_clarabel(seed, rows):
-    rng = np.random.default_rng(seed)
-    n = 6
-    H = rng.normal(size=(n, n))
-    H = H @ H.T + 0.1 * np.eye(n)
-    g, A = rng.normal(size=n), rng.normal(size=(rows, n))
-    low = -rng.uniform(0, 1, rows)
-    high = np.full(rows, np.inf)
-    limits = (-np.full(n, 0.5), np.full(n, 0.5))
-    at, multipliers = solve_qp(H, g, limits, A, low, high)
-    prog = MathematicalProgram()
-    x = prog.NewContinuousVariables(n)
-    prog.AddQuadraticCost(H, g, x)
-    prog.AddBoundingBoxConstraint(*limits, x)
-    if rows:
-        prog.AddLinearConstraint(A, low, high, x)
-    other = ClarabelSolver().Solve(prog)
-    assert other.is_success()
-    cost = 0.5 * at @ H @ at + g @ at
-    assert cost == pytest.approx(other.get_optimal_cost(), rel=1e-6, abs=1e-7)
-    assert np.abs(at).max() <= 0.5 + 1e-9
-    assert (A @ at - low).min(initial=0) > -1e-9
-    # Stationary, with multipliers of the right signs at active rows only.
-    full = np.concatenate([np.eye(n), A])
-    assert np.allclose(H @ at + g + full.T @ multipliers, 0, atol=1e-7)
-
-
-def test_dense_qp_says_infeasible():
-    A = np.array([[1.0, 0], [-1, 0]])
-    limits = np.full(2, -9.0), np.full(2, 9.0)
-    with pytest.raises(NoSolution, match="infeasible"):
-        solve_qp(np.eye(2), np.zeros(2), limits, A, np.ones(2), np.full(2, np.inf))
 
 
 def test_qp_of_labels_agrees_with_drake(quad):
