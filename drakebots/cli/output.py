@@ -140,6 +140,11 @@ def one_line_errors(program: str) -> Iterator[None]:
         raise SystemExit(error.exit_code) from None
 
 
+def figure(value: Any, unit: str = "1", target: Any = None, **more: Any) -> dict:
+    """One measured figure as it stands in a script's JSON object."""
+    return {"value": value, "unit": unit, "target": target, **more}
+
+
 BESIDE = 0.1
 """Number of cores that others may keep busy before a measurement says so."""
 

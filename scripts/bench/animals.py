@@ -1,13 +1,12 @@
 """Twelve animal surfaces, written from public proportions of adult animals.
 
-python scripts/bench/animals.py -o out/animals             # all twelve, as OBJ files
-python scripts/bench/animals.py giraffe -o out/animals
-
 Heights at the withers, lengths of legs, necks and tails are those of encyclopedias,
 rounded; nothing in them knows of motors or templates. Chains of round cones are joined
 smoothly and cut by the ground. The files are as strangers' files are: some in
 centimetres or millimetres, some with y up, none centred, with 2 thousand to 300
-thousand triangles. `scripts/bench/design.py` makes robots of them.
+thousand triangles.
+
+A module without a command: `scripts/bench/design.py` makes robots of them.
 """
 
 from __future__ import annotations
@@ -453,20 +452,3 @@ def add_pose(parser: argparse.ArgumentParser) -> None:
 def pose_of(args: argparse.Namespace) -> Pose:
     """The pose that the options give."""
     return Pose(*np.radians([args.stride, args.spread, args.flex]).tolist())
-
-
-def main(argv: Sequence[str] | None = None) -> list[Path]:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(ANIMALS)}")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/animals"))
-    add_pose(parser)
-    args = parser.parse_args(argv)
-    paths = []
-    for name in args.names or ANIMALS:
-        paths.append(write_animal(name, args.output, pose_of(args)))
-        print(paths[-1], flush=True)
-    return paths
-
-
-if __name__ == "__main__":
-    main()

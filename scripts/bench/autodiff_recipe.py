@@ -7,28 +7,26 @@ written here with care: dynamics from the fewest calls of Drake that we know of
 doubles, both bindings that need an interval share its evaluation, and the feet
 at a knot serve dynamics and contact. Costs, bounds and rows without a robot in
 them are the same as ours.
+
+A module without a command: `contact_implicit.py` runs it.
 """
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
 import casadi as ca
 import numpy as np
+from derivatives import AutoDiffRow
 from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.trajopt.contact_implicit import ContactSystem, joint_inputs
 from drakebots.trajopt.program import Block, Program
 from drakebots.trajopt.solvers import Compute, mathematical_program
-
-sys.path.append(str(Path(__file__).parent))
-from derivatives import AutoDiffRow
 
 SLOWEST = 1e-3
 """Speed, plant units, below which the differences' step stops to grow: robots

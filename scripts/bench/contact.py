@@ -7,8 +7,6 @@ used, in mm-g-ms and in SI.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 
@@ -19,7 +17,7 @@ from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import Ground, build_robot, load
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.units import GRAVITY, MM_G_MS, SI, Scaling
 from drakebots.multibody import trajectory_dataset
 from drakebots.multibody.hard_contact import TimeStepper
@@ -112,8 +110,7 @@ def _gait_figures(times, x, normal) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the study; prints a table and one JSON object, returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="shorter runs, fewer")
+    parser = Measurement(__doc__, quick="shorter runs, fewer")
     args = parser.parse_args(argv)
     seconds = 0.32 if args.quick else 0.7
     used = hamr_ground(0.51)
@@ -129,9 +126,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
         )
     rows["lagged, 1e4 N/m, 500 s/m (used)"] = trot_in_drake(used, "lagged", seconds)
     print_table("HAMR, 10 Hz trot on card", rows)
-    result = {"trot": {"value": rows, "unit": "mm, 1, s", "target": None}}
-    print(json.dumps(plain(result)))
-    return result
+    result = {"trot": figure(rows, "mm, 1, s")}
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,7 @@ start of the others on the authors' program. Needs the authors' data.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import os
 import statistics
 import sys
@@ -39,7 +37,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import plain
+from drakebots.cli.output import Measurement, figure
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import (
     HARD,
@@ -54,7 +52,7 @@ from drakebots.trajopt.solvers import TOLERANCE
 
 HERE = Path(__file__).resolve().parent
 LITTLEDOG = HERE.parent / "papers" / "littledog"
-sys.path += [str(HERE), str(LITTLEDOG)]
+sys.path.append(str(LITTLEDOG))
 import littledog_program as dog  # noqa: E402
 from autodiff_recipe import Recipe  # noqa: E402
 from solver_attempts import (  # noqa: E402
@@ -159,19 +157,13 @@ def ratio(methods: dict[str, dict], other: str) -> tuple[float | None, bool]:
     return slow["median_s"] / methods["exact"]["median_s"], slow["lower_bound"]
 
 
-def row(value, unit: str, target=None, **more) -> dict:
-    """A figure of the JSON object."""
-    return {"value": value, "unit": unit, "target": target, **more}
-
-
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="1 start, 7 knots, 3 s")
     parser.add_argument("--seeds", type=int, help="starts (10)")
     parser.add_argument("--knots", type=int, help="of the walk (15)")
     parser.add_argument("--limit", type=float, help="seconds a start (120)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--quick", action="store_true", help="1 start, 7 knots, 3 s")
     parser.add_argument("--no-littledog", action="store_true", help="quadruped only")
     parser.add_argument("--starts", type=int, default=12, help="LittleDog's (12)")
     parser.add_argument("--littledog-limit", type=float, help="seconds (as --limit)")
@@ -205,17 +197,16 @@ def main(argv: Sequence[str] | None = None) -> dict:
     for other in ("recipe", "snopt", "ipopt"):
         value, bound = ratio(methods, other)
         aim = TARGET if other == "recipe" else None
-        result[f"exact_vs_{other}_ratio"] = row(value, "1", aim, lower_bound=bound)
+        result[f"exact_vs_{other}_ratio"] = figure(value, "1", aim, lower_bound=bound)
         if value is not None:
             sign = ">= " if bound else ""
             print(f"{METHODS[other]} over exact: {sign}{value:.3g}")
-    result["quadruped"] = row(methods, "s", limit_s=limit, knots=knots)
-    result["evaluation_ms"] = row(each, "ms")
-    result["recipe_disagreement"] = row(error, "1", AGREEMENT)
+    result["quadruped"] = figure(methods, "s", limit_s=limit, knots=knots)
+    result["evaluation_ms"] = figure(each, "ms")
+    result["recipe_disagreement"] = figure(error, "1", AGREEMENT)
     if not (args.quick or args.no_littledog):
         result |= _littledog(args, args.littledog_limit or limit)
-    print(json.dumps(plain(result)), flush=True)
-    return result
+    return parser.report(result)
 
 
 def _littledog(args, limit: float) -> dict:
@@ -261,11 +252,11 @@ def _littledog(args, limit: float) -> dict:
         f"recipe {each['recipe']:.1f} ms, blocks from Python {each['blocks']:.2f} ms"
     )
     return {
-        "littledog_median_s": row(starts.median_seconds, "s", starts=args.starts),
-        "littledog_valid_of_12": row(starts.num_feasible, "1", starts=args.starts),
-        "littledog_best_objective": row(figures["best_objective"], "1", 52.07),
-        "littledog_one_start": row(methods, "s", limit_s=limit),
-        "littledog_evaluation_ms": row(each, "ms"),
+        "littledog_median_s": figure(starts.median_seconds, "s", starts=args.starts),
+        "littledog_valid_of_12": figure(starts.num_feasible, "1", starts=args.starts),
+        "littledog_best_objective": figure(figures["best_objective"], "1", 52.07),
+        "littledog_one_start": figure(methods, "s", limit_s=limit),
+        "littledog_evaluation_ms": figure(each, "ms"),
     }
 
 

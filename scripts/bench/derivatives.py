@@ -32,8 +32,6 @@ calls counts. The times of one call from Python, all included, are printed too.
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import statistics
 import subprocess
@@ -48,7 +46,7 @@ from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoD
 from pydrake.multibody.tree import MultibodyForces_
 
 from drakebots import build_robot, load
-from drakebots.cli.output import print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody.twin import Twin
 
@@ -186,8 +184,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one short round")
+    parser = Measurement(__doc__, quick="one short round")
     args = parser.parse_args(argv)
     rounds, calls = (1, 5) if args.quick else (7, 20)
     plant = build_robot(load("hamr"), scaling=MM_G_MS, base="euler", time_step=0).plant
@@ -229,28 +226,19 @@ def main(argv: Sequence[str] | None = None) -> dict:
         rows[f"AutoDiffXd over twin, {name}"] = ratio
         rows[f"  from Python, {name}"] = called["autodiff"] / called[name]
         # The last twin is the best one there is.
-        result["twin_vs_autodiff_ratio"] = {
-            "value": ratio,
-            "unit": "1",
-            "target": TARGET,
-        }
-        result[f"{name}_vs_autodiff_ratio"] = {
-            "value": ratio,
-            "unit": "1",
-            "target": None,
-        }
+        result["twin_vs_autodiff_ratio"] = figure(ratio, "1", TARGET)
+        result[f"{name}_vs_autodiff_ratio"] = figure(ratio)
     for name, value in ms.items():
         rows[f"{name} [ms]"] = value
         rows[f"  {name} from Python [ms]"] = called[name]
-        result[f"{name}_ms"] = {"value": value, "unit": "ms", "target": None}
+        result[f"{name}_ms"] = figure(value, "ms")
     rows["largest difference of the Jacobians"] = error
     rows["building the expressions [s]"] = build_s
     if machine:
         rows["compiling, once [s]"] = machine[1]
-        result["compile_s"] = {"value": machine[1], "unit": "s", "target": None}
+        result["compile_s"] = figure(machine[1], "s")
     print_table(f"HAMR, one 38 x 116 Jacobian, median of {rounds}", rows)
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 def _without_python(function: ca.Function, inputs, calls: int) -> float:

@@ -16,10 +16,8 @@ adds the 2 s of simulation that check it.
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -27,15 +25,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from animals import ANIMALS, STANDING, Pose, add_pose, pose_of, write_animal
 
 from drakebots import cli
+from drakebots.cli.output import Measurement, figure
 from drakebots.core.errors import DrakebotsError
 from drakebots.design import JOINTS, STAGES, design_robot, table1_problem
 from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.skin.file import load_skinned
-
-sys.path.append(str(Path(__file__).parent))
-from animals import ANIMALS, STANDING, Pose, add_pose, pose_of, write_animal
 
 SUNK = 0.02
 """How far a robot that stands may sink [m]."""
@@ -129,27 +126,24 @@ def measure_animals(names: Sequence[str], folder: Path, pose: Pose) -> dict:
         )
     kind = "" if pose == STANDING else "striding_" if pose.stride else "posed_"
     return {
-        f"{kind}animals_of_12": {
-            "value": sum(row["stands"] for row in rows),
-            "unit": "1",
-            "target": 12,
-            "tried": len(rows),
-        },
-        "animal_median_cpu_s": {
-            "value": float(np.median([row["design_cpu_s"] for row in rows])),
-            "unit": "s",
-            "target": 60,
-            "with_standing": float(np.median([row["cpu_s"] for row in rows])),
-        },
+        f"{kind}animals_of_12": figure(
+            sum(row["stands"] for row in rows), "1", 12, tried=len(rows)
+        ),
+        "animal_median_cpu_s": figure(
+            float(np.median([row["design_cpu_s"] for row in rows])),
+            "s",
+            60,
+            with_standing=float(np.median([row["cpu_s"] for row in rows])),
+        ),
         "animals": rows,
     }
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="3000 vertices only")
     parser.add_argument("--robot", default="beetle", help="robot of Table 1")
     parser.add_argument("--vertices", type=int, nargs="*", default=[5000, 14000, 30000])
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument(
         "--animals", nargs="*", help="surfaces of animals: all, or some"
     )
@@ -159,8 +153,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     if args.animals is not None:
         names = args.animals or list(ANIMALS)
         result = measure_animals(names, args.output, pose_of(args))
-        print(json.dumps(result))
-        return result
+        return parser.report(result)
     counts = [3000] if args.quick else args.vertices
     if not args.quick:
         # Compiles the kernels, which is not measured.
@@ -179,11 +172,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         )
     chosen = min(reports, key=lambda r: abs(r["skin_vertices"] - 14000))
     result = {
-        "surface_to_robot_s": {
-            "value": chosen["surface_to_robot_s"],
-            "unit": "s",
-            "target": 120,
-        },
+        "surface_to_robot_s": figure(chosen["surface_to_robot_s"], "s", 120),
         "runs": [
             {
                 key: r[key]
@@ -191,10 +180,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
             }
             for r in reports
         ],
-        "densities": {"value": densities(), "unit": "1", "target": 1},
+        "densities": figure(densities(), "1", 1),
     }
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

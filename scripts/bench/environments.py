@@ -10,15 +10,13 @@ the one with the reduced skin, trained once (it is kept in the cache).
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 
 import gymnasium
 
 import drakebots.envs  # noqa: F401 - registers them
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, figure, print_table
 
 
 def speed(name: str, steps: int, **options) -> tuple[float, float]:
@@ -43,8 +41,7 @@ def speed(name: str, steps: int, **options) -> tuple[float, float]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few steps, no skin")
+    parser = Measurement(__doc__, quick="few steps, no skin")
     args = parser.parse_args(argv)
     share = 10 if args.quick else 1
     rows = {}
@@ -65,12 +62,11 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "voxel_real_time_factor": ("1", None),
     }
     result = {
-        name: {"value": rows[name], "unit": unit, "target": target}
+        name: figure(rows[name], unit, target)
         for name, (unit, target) in targets.items()
         if name in rows
     }
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ all bodies at ten times, relative to the size of the robot.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
-from drakebots.cli.output import one_line_errors, print_rows
+from drakebots.cli.output import Measurement, figure, one_line_errors, print_rows
 from drakebots.model import Model, available_models
 from drakebots.multibody import build_robot
 from drakebots.multibody.exchange import write_mjcf, write_urdf
@@ -184,9 +182,9 @@ def compare(name: str, folder: Path, duration: float = 0.1) -> dict[str, object]
     }
 
 
-def main(argv=None) -> dict:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two models, 10 ms")
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="two models, 10 ms")
     args = parser.parse_args(argv)
     names = ["hamr", "skinned_leg"] if args.quick else available_models()
     with tempfile.TemporaryDirectory() as folder:
@@ -196,13 +194,12 @@ def main(argv=None) -> dict:
     print_rows("in the air: largest distance over size", rows)
     worst = {key: max(row[key] for row in rows) for key in ("mujoco", "urdf")}
     result = {
-        f"{key}_worst_distance": {"value": value, "unit": "size", "target": TARGET}
+        f"{key}_worst_distance": figure(value, "size", TARGET)
         for key, value in worst.items()
     }
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":
     with one_line_errors("exchange.py"):
-        main(sys.argv[1:])
+        main()

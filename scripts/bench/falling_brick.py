@@ -22,8 +22,6 @@ medians over samples and `references_apart` belong to them.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +34,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from drakebots import build_robot, load
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.files import replacing
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.trajopt.contact_implicit import (
@@ -195,8 +193,7 @@ def study(quick: bool, count: int, seed: int) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the study; prints a table and one JSON object, returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two samples, no fine h")
+    parser = Measurement(__doc__, quick="two samples, no fine h")
     parser.add_argument("--samples", type=int, help="10; 2 when quick")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, help="PNG to draw")
@@ -218,8 +215,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     }
     if not args.json:
         print_table("Falling brick", rows)
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

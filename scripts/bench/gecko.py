@@ -15,8 +15,6 @@ differences, as the first method one would try.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -24,7 +22,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.errors import NoSolution
 from drakebots.robots.gecko.drake import DrakeWalk, simulate_walk
 from drakebots.robots.gecko.generator import (
@@ -235,8 +233,7 @@ def drake(cycles: int) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few steps, one cycle")
+    parser = Measurement(__doc__, quick="few steps, one cycle")
     args = parser.parse_args(argv)
     steps, plans, cycles, count = (
         (12, 100, 1, 20) if args.quick else (300, 2000, 5, 1000)
@@ -255,21 +252,14 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "fixed_ratio_vs_table_3_rotation_deg": ("deg", None),
     }
     result = {
-        name: {"value": rows[name], "unit": unit, "target": target}
+        name: figure(rows[name], unit, target)
         for name, (unit, target) in figures.items()
     }
-    result["targets_reached_of_1000"] = {
-        "value": rows["targets_reached"] * 1000 // count,
-        "unit": "1",
-        "target": 1000,
-    }
-    result["pose_step_vs_slsqp_ratio"] = {
-        "value": rows["ratio"],
-        "unit": "1",
-        "target": None,
-    }
-    print(json.dumps(plain(result)))
-    return result
+    result["targets_reached_of_1000"] = figure(
+        rows["targets_reached"] * 1000 // count, "1", 1000
+    )
+    result["pose_step_vs_slsqp_ratio"] = figure(rows["ratio"])
+    return parser.report(result)
 
 
 if __name__ == "__main__":

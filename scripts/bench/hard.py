@@ -16,13 +16,12 @@ refused with one line. What ends otherwise is counted:
 
 These are kept below --keep, and so are `masked` ones: lines of ours that quote an
 exception of Python, which does not tell a user what to do. Small inputs that failed
-belong into tests/scripts/seeds, where a test runs them again. The last line is one
-JSON object; the exit code is 1 if an input failed.
+belong into tests/scripts/seeds, where a test runs them again. The exit code is 1 if an
+input failed.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -30,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
@@ -44,6 +43,8 @@ from fuzz.children import BAD, Children, Family, Outcome  # noqa: E402
 from fuzz.formats import FORMATS, make_results, results_family, seeded  # noqa: E402
 from fuzz.options import option_families  # noqa: E402
 from fuzz.problems import modules, types_family  # noqa: E402
+
+from drakebots.cli.output import Measurement  # noqa: E402
 
 BATCH = 25
 RESULTS = HERE.parents[2] / "out" / "fuzz" / "results"
@@ -178,11 +179,9 @@ def figures(outcomes: list[Outcome], *, stops: bool = True) -> dict[str, object]
     return found
 
 
-def main() -> int:
-    """Runs it and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs it; prints a table and one JSON object; returns the exit code."""
+    parser = Measurement(__doc__, quick="each family for a moment, no stops, no leaks")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--most", type=int, help="inputs of each family")
@@ -195,7 +194,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--inputs-only", action="store_true", help="no stops, no leaks")
     parser.add_argument("--json", action="store_true", help="the JSON alone")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     only = tuple((args.only or "").split(","))
     if args.again:
         name, _, seed = args.again.rpartition(" ")
@@ -212,7 +211,7 @@ def main() -> int:
         table(outcomes)
     keep(outcomes, chosen, args.keep)
     found = figures(outcomes, stops=not args.inputs_only)
-    print(json.dumps(found))
+    parser.report(found)
     return int(any(outcome.word in BAD for outcome in outcomes))
 
 

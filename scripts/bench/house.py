@@ -3,15 +3,13 @@
 python scripts/bench/house.py            # prints a table, last line one JSON object
 python scripts/bench/house.py --tests    # runs and times `make test` as well
 
-`drakebots/` is read as text; nothing of it is imported but for `--help`, whose
-processor time is measured in processes of its own.
+`drakebots/` is read as text, not imported; the processor time of `drakebots --help` is
+that of processes of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
 import resource
 import subprocess
 import sys
@@ -20,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from drakebots.cli.output import Measurement, figure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -275,9 +275,8 @@ def cpu_seconds(command: Sequence[str]) -> float:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Measures; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="measure no time")
     parser.add_argument("--tests", action="store_true", help="also time `make test`")
-    parser.add_argument("--quick", action="store_true", help="measure no time")
     parser.add_argument("--list", action="store_true", help="name what is counted")
     args = parser.parse_args(argv)
     house = read_house()
@@ -312,10 +311,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
     for name, value in values.items():
         unit = "s" if name.endswith("_s") else "1"
         target = {"show_hamr_cpu_s": 2.0, **TARGETS}.get(name)
-        result[name] = {"value": value, "unit": unit, "target": target}
+        result[name] = figure(value, unit, target)
         print(f"{name:28} {value:10.4g}   target {target}")
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

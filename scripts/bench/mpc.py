@@ -1,6 +1,7 @@
 """Robots under contact-implicit control: how fast it solves, and how often they fall.
 
     python scripts/bench/mpc.py                       # all, 20 seeds
+    python scripts/bench/mpc.py --quick
     python scripts/bench/mpc.py --only quadruped --seeds 3
     python scripts/bench/mpc.py --only quadruped climb --feedback servos
     python scripts/bench/mpc.py --only righting --first 20     # other twenty seeds
@@ -15,14 +16,11 @@ m/s up a step of 6 cm, at a random distance, and not pushed; `righting` begins o
 left side and has 8 s to get up and stand.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
-solves, and the delay of an answer in the simulation is that time. The last line is one
-JSON object.
+solves, and the delay of an answer in the simulation is that time.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -31,7 +29,7 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots import load
-from drakebots.cli.output import print_rows
+from drakebots.cli.output import Measurement, print_rows
 from drakebots.model import Model
 from drakebots.robots.legged.mpc import Control, Push, control
 from drakebots.robots.legged.mpc.problem import FEEDBACK
@@ -180,9 +178,9 @@ OTHERS = {"climb": climb, "righting": righting}
 """What else the quadruped does, by case."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="a second of the quadruped and of the hopper")
     parser.add_argument("--only", choices=[*CASES, *SPEEDS, *OTHERS], nargs="*")
     parser.add_argument("--seeds", type=int, default=20, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
@@ -217,9 +215,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if case in CASES:
             name = "falls_of_20" + ("" if case == "quadruped" else f"_{case}")
             facts[name if args.seeds == 20 else f"{name}_seeds"] = row["falls"]
-    print(json.dumps(facts))
-    return 0
+    return parser.report(facts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,7 @@
 """Small published programs with complementarity constraints (MPCC), by three solvers.
 
-All of the collection that `tests/helpers` holds (MacMPEC, with each problem's source),
-written in Drake's symbols and solved from the collection's starts by
+All of the collection in published/ (MacMPEC, with each problem's source), written in
+Drake's symbols and solved from the collection's starts by
 
     ours     ComplementaritySolver
     SNOPT    Drake's SNOPT on the same MathematicalProgram, products as rows G H <= 0
@@ -14,31 +14,27 @@ bound and product is within 1e-6; "x" marks the others, most of them local optim
 processor time of one thread, building included.
 
 python scripts/bench/mpcc.py
+python scripts/bench/mpcc.py --quick
 python scripts/bench/mpcc.py --only ralph1 hs044-i
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # These programs take longer to compile than to solve.
 os.environ.setdefault("DRAKEBOTS_COMPILE", "0")
 
+from published import handbook_bilevel, macmpec
 from pydrake.solvers import SnoptSolver
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from drakebots.cli.output import Measurement
 from drakebots.trajopt.solvers import ComplementaritySolver, ExactIpoptSolver
-from tests.helpers import handbook_bilevel, macmpec
 
 PROBLEMS = {
     p.name: p
@@ -49,6 +45,7 @@ PROBLEMS = {
         *handbook_bilevel.PROBLEMS,
     )
 }
+QUICK = ("ralph1", "hs044-i", "ex9.2.2")
 SOLVERS = {
     "ours": ComplementaritySolver,
     "SNOPT": SnoptSolver,
@@ -58,9 +55,10 @@ SOLVERS = {
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick=", ".join(QUICK))
     parser.add_argument("--only", nargs="+", choices=PROBLEMS, metavar="NAME")
-    names = parser.parse_args(argv).only or list(PROBLEMS)
+    args = parser.parse_args(argv)
+    names = args.only or list(QUICK if args.quick else PROBLEMS)
     table = Table("problem", "variables", "pairs", "published", *SOLVERS, "seconds")
     solved, spent = dict.fromkeys(SOLVERS, 0), dict.fromkeys(SOLVERS, 0.0)
     for name in names:
@@ -88,8 +86,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         **{f"complementarity_solved_{k.lower()}": v for k, v in solved.items()},
         **{f"complementarity_seconds_{k.lower()}": spent[k] for k in SOLVERS},
     }
-    print(json.dumps(result), flush=True)
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -21,15 +21,13 @@ import os
 # Threads of OpenBLAS would fight with MKL's; to be set before NumPy loads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import argparse
 import gc
-import json
-import platform
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
-from drakebots.cli.output import plain, print_rows
+from drakebots.cli.output import Measurement, print_rows
 from drakebots.core.threads import calm_threads, find_mkl
 from drakebots.fem.solver.mumps import find_mumps
 from drakebots.skin.file import load_skinned
@@ -90,13 +88,13 @@ def ratio(seconds: dict, one: str, other: str) -> float | None:
     return float(np.median(seconds[one] / seconds[other]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the skinned leg alone")
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="the skinned leg alone")
     parser.add_argument("--rounds", type=int, default=5, help="turns (5)")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     models = MODELS[-1:] if arguments.quick else MODELS
-    out: dict = {"machine": platform.machine(), "models": {}}
+    out: dict = {"models": {}}
     rows, ratios = [], {name: [] for name in TARGETS}
     for model in models:
         found = measure(model, arguments.rounds)
@@ -131,7 +129,7 @@ def main() -> None:
         out[name] = None if None in values else worst[name](values)
     out["targets"] = TARGETS
     print_rows("condensed step", rows)
-    print(json.dumps(plain(out)))
+    return parser.report(out)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ Flips, labels, rows and objective are the same, but every QP has all unknowns of
 as sparse rows. Drake's interior-point solver Clarabel factors the whole system in each
 of its iterations. Only the labels of a fallback come from the condensed maps, which
 saves this side some work.
+
+A module without a command: `quad_planning.py` runs it.
 """
 
 from __future__ import annotations

@@ -13,13 +13,11 @@ slope, without push and box: a trot that holds as long as nothing happens.
 The plant is the robot in its reduced skin, whose torques over those of the full skin
 are measured on a trot (`reduced_plant_torque_error`); `--full` runs seeds in the full
 skin. The rate is that of the median solve, in processor time of the thread that solves.
-The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -28,7 +26,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from drakebots.cli.output import print_rows
+from drakebots.cli.output import Measurement, print_rows
 from drakebots.results import Result
 from drakebots.robots.quads.control import (
     Built,
@@ -113,9 +111,9 @@ def plant_error(args: argparse.Namespace, run: Result) -> float:
     return figures["torque_error"]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the benchmark; prints tables and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="one seed, half a second")
     parser.add_argument("--robot", default="monster", help="name or path of the robot")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--push", type=float, default=20.0, help="force [N]")
@@ -163,9 +161,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if full:
         print_rows("closed loop in the full skin", full)
         facts["full_skin_falls"] = sum(row["fell"] for row in full)
-    print(json.dumps(facts))
-    return 0
+    return parser.report(facts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

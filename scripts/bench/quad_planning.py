@@ -23,20 +23,16 @@ two ways:
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 
 import numpy as np
 from qpcc_uncondensed import UncondensedQp
-from quad_reduced_skin import reduced_skin_figures
 from quad_replays import replay_figures
-from quad_space_time import space_time_figures
 from skin_paper_systems import solve_right_sides
 
-from drakebots.cli.output import plain, print_table
-from drakebots.core.errors import DrakebotsError
+from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.core.errors import DrakebotsError, NoSolution
 from drakebots.robots.quads.frames import (
     FREE,
     STICK,
@@ -50,11 +46,29 @@ from drakebots.robots.quads.frames import (
 )
 from drakebots.robots.quads.motion import library_motion
 from drakebots.robots.quads.robot import feet_kinematics, load_planned, settled_state
-from drakebots.robots.quads.space_time import nearest_poses
+from drakebots.robots.quads.space_time import (
+    SpaceTime,
+    nearest_poses,
+    plan_space_time,
+)
+from drakebots.skin.file import load_skinned
+from drakebots.skin.reduced import (
+    ReducedOptions,
+    measure_reduced,
+    random_targets,
+    train_on_random_motion,
+    walk_targets,
+)
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds per step on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
 RATIO = 50.0
+SPACE_TIME = 10.0
+"""[s] on two cores; the paper's took about 40."""
+AMPLITUDE = np.tile([0.27, 0.4, 0.3], 4)
+"""Of the beetle's training motions: shoulder, knee, ankle [rad]."""
+SPEEDUP, ERROR, RATE = 10.0, 0.01, 60.0
+"""Of the reduced skin."""
 REPLAYED = ("beetle", "trot", "monster")
 """Motions of scripts/bench/quad_replays.py that are replayed here; it has more."""
 DT = 5e-3
@@ -166,10 +180,59 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     }
 
 
+def space_time_figures(quick: bool = False) -> dict[str, tuple[float, str, float]]:
+    """Plans the beetle's long walk with its skin; {name: (value, unit, target)}.
+
+    The second of two solves counts: the first compiles the program's functions.
+
+    Args:
+        quick: whether to plan a foot lift with a fourth of the knots, once.
+
+    Raises:
+        NoSolution: when the program does not converge.
+    """
+    robot = load_planned("beetle")
+    motion = library_motion(
+        "lift_single" if quick else "walk_long", robot.quad, skin=robot.link_skin
+    )
+    spacing = 20 if quick else 5
+    problem = SpaceTime(robot.quad, motion, skin=robot.link_skin, knot_spacing=spacing)
+    for _ in range(1 if quick else 2):
+        start = time.perf_counter()
+        plan = plan_space_time(problem)
+        seconds = time.perf_counter() - start
+    if not plan.ok:
+        raise NoSolution("space-time program of the benchmark: did not converge")
+    return {"space_time_s": (seconds, "s", SPACE_TIME)}
+
+
+def reduced_skin_figures(quick: bool = False) -> dict[str, tuple[float, str, float]]:
+    """Trains on random motions and measures on a walk; {name: (value, unit, target)}.
+
+    Args:
+        quick: use the small leg and few steps; the beetle takes minutes.
+    """
+    robot = load_skinned("skinned_leg" if quick else "beetle")
+    rest = robot.joint_positions(robot.rest_positions)
+    skin = train_on_random_motion(
+        robot,
+        ReducedOptions(),
+        amplitude=0.4 if quick else AMPLITUDE,
+        seeds=(2,) if quick else (2, 3),
+        steps=40 if quick else 200,
+    )
+    targets = random_targets(rest, 0.3, 7) if quick else walk_targets(rest)
+    figures, _ = measure_reduced(robot, skin, targets, steps=30 if quick else 300)
+    return {
+        "reduced_model_speedup": (figures["speedup"], "1", SPEEDUP),
+        "reduced_model_torque_error": (figures["torque_error"], "1", ERROR),
+        "reduced_model_hz": (1e3 / figures["reduced_ms"], "Hz", RATE),
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few steps of one robot")
+    parser = Measurement(__doc__, quick="a few steps of one robot")
     parser.add_argument(
         "--robots", nargs="+", default=list(TARGETS), help="names of the robots"
     )
@@ -207,13 +270,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         others |= replay_figures(REPLAYED)
     for key, row in others.items():
         result[key] = figure(*row)
-    print(json.dumps(plain(result)))
-    return result
-
-
-def figure(value: float, unit: str, target: float | None) -> dict:
-    """One figure of the JSON object."""
-    return {"value": value, "unit": unit, "target": target}
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ plan.
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -27,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots import load_result
-from drakebots.cli.output import plain
+from drakebots.cli.output import Measurement
 from drakebots.model import load, skin_path
 from drakebots.results import Result
 from drakebots.robots import quads
@@ -141,7 +139,7 @@ def replay_figures(
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the replays; prints a row each and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="TODO")
     parser.add_argument("--motions", nargs="+", choices=MOTIONS, default=list(MOTIONS))
     parser.add_argument("--only", nargs="+", choices=CHANGES, default=list(CHANGES))
     parser.add_argument(
@@ -158,8 +156,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     found = replay_figures(args.motions, args.only, args.plans, imu=imu)
     keys = ("value", "unit", "target")
     result = {name: dict(zip(keys, row)) for name, row in found.items()}
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ python scripts/bench/scaling.py --quick    # two robots, three sizes
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import os
 import tempfile
 import time
@@ -30,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from drakebots.cli.output import Measurement, figure
 from drakebots.model import Model
 from drakebots.robots.hamr.plan import (
     GaitProblem,
@@ -153,8 +152,7 @@ def measured(program, x0: np.ndarray, knots: int, coordinates: int, quick: bool)
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    parser = Measurement(__doc__, quick="small sizes only")
     args = parser.parse_args(argv)
     sizes = (7, 11, 21) if args.quick else (11, 21, 41, 71, 101)
     before = os.environ.get("DRAKEBOTS_COMPILE")
@@ -189,18 +187,15 @@ def main(argv: Sequence[str] | None = None) -> dict:
     most = max(sizes)
     largest = [row for row in rows if row["knots"] == most]
     for what in ("evaluation", "iteration"):
-        result[f"{what}_exponent_in_coordinates"] = {
-            "value": exponent(
+        result[f"{what}_exponent_in_coordinates"] = figure(
+            exponent(
                 [row["coordinates"] + 1 for row in largest],
                 [row[f"{what}_ms"] for row in largest],
-            ),
-            "unit": "1",
-            "target": None,
-        }
+            )
+        )
     for key, row in result.items():
         print(f"{key:<45} {row['value']:10.4g} {row['unit']}")
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 def _line(name: str, row: dict) -> str:
@@ -217,16 +212,10 @@ def _figures(name: str, rows: list[dict]) -> dict:
     knots, out = [row["knots"] for row in rows], {}
     for what in ("evaluation", "iteration"):
         times = [row[f"{what}_ms"] for row in rows]
-        out[f"{key}_{what}_exponent_in_knots"] = {
-            "value": exponent(knots, times),
-            "unit": "1",
-            "target": TARGET,
-        }
-        out[f"{key}_{what}_ms_at_{knots[-1]}_knots"] = {
-            "value": times[-1],
-            "unit": "ms",
-            "target": None,
-        }
+        out[f"{key}_{what}_exponent_in_knots"] = figure(
+            exponent(knots, times), "1", TARGET
+        )
+        out[f"{key}_{what}_ms_at_{knots[-1]}_knots"] = figure(times[-1], "ms")
     return out
 
 

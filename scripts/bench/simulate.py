@@ -8,8 +8,6 @@ the first run recorded.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ from pydrake.systems.primitives import LogVectorOutput, TrajectorySource
 from pydrake.trajectories import PiecewisePolynomial
 
 from drakebots import build_robot, load
-from drakebots.cli.output import print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.units import MM_G_MS
 from drakebots.robots.hamr import Simulation, build, hamr_ground
 from drakebots.robots.hamr.track import build_leg_map
@@ -69,8 +67,7 @@ def clocked_leg_map() -> float:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="0.1 s, one round")
+    parser = Measurement(__doc__, quick="0.1 s, one round")
     args = parser.parse_args(argv)
     duration, rounds = (100.0, 1) if args.quick else (500.0, 5)
     problem = Simulation(log_period=5e-4)
@@ -111,12 +108,11 @@ def main(argv: Sequence[str] | None = None) -> dict:
         },
     )
     result = {
-        "system_overhead_ratio": {"value": ratio, "unit": "1", "target": TARGET},
-        "wall_s_per_simulated_s": {"value": with_systems, "unit": "1", "target": None},
-        "leg_map_s": {"value": leg_map, "unit": "s", "target": 5.0},
+        "system_overhead_ratio": figure(ratio, "1", TARGET),
+        "wall_s_per_simulated_s": figure(with_systems),
+        "leg_map_s": figure(leg_map, "s", 5.0),
     }
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

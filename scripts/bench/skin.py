@@ -30,9 +30,7 @@ import os
 # Threads of OpenBLAS would fight with MKL's; to be set before NumPy loads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import argparse
 import gc
-import json
 import subprocess
 import sys
 import time
@@ -43,17 +41,15 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.multibody.fem import MaterialModel
+from skin_frame import frame_cost, routes
+from skin_hinge import GluedHinge, silicone_hinge
+from skin_peers import Drake, Mujoco, Ours
+from skin_reference import Converged
+
+from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.core.threads import calm_threads
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
-from skin_frame import frame_cost, routes  # noqa: E402
-from skin_hinge import GluedHinge, silicone_hinge  # noqa: E402
-from skin_peers import Drake, Mujoco, Ours  # noqa: E402
-from skin_reference import Converged  # noqa: E402
-
-from drakebots.cli.output import plain, print_table  # noqa: E402
-from drakebots.core.threads import calm_threads  # noqa: E402
-
 TARGETS = {
     "vs_drake_neo_hookean_ratio": 20.0,
     "vs_drake_corotated_ratio": 10.0,
@@ -138,26 +134,18 @@ def beside_peers(hinge: GluedHinge, turns: int) -> dict[str, dict]:
 
 def peak_memory(vertices: int) -> float:
     """Peak GB of a process that runs condensed frames, everything loaded."""
+    code = f"import skin_frame; print(skin_frame.memory_of_frames({vertices}))"
     run = subprocess.run(
-        [sys.executable, str(HERE / "skin_frame.py"), str(vertices)],
-        check=True,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], cwd=HERE, check=True, stdout=subprocess.PIPE
     )
-    return float(run.stdout.strip().splitlines()[-1])
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small meshes only")
-    parser.add_argument("--turns", type=int, default=5, help="steps timed beside peers")
-    return parser.parse_args(argv)
+    return float(run.stdout.split()[-1])
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    args = parse(argv)
+    parser = Measurement(__doc__, quick="small meshes only")
+    parser.add_argument("--turns", type=int, default=5, help="steps timed beside peers")
+    args = parser.parse_args(argv)
     sizes = [400] if args.quick else [1000, 4000, 14000]
     scaling = [400, 1000, 2000] if args.quick else [1000, 4000, 14000, 30000, 50000]
     turns = 2 if args.quick else args.turns
@@ -180,7 +168,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
     costs = [np.median(frame_cost(n, 2, max(2, rounds // 2))[0]) for n in scaling]
     exponent = float(np.polyfit(np.log(scaling), np.log(costs), 1)[0])
     rows["scaling [s]"] = {str(n): float(c) for n, c in zip(scaling, costs)}
-    rows["load of the machine, 1 min"] = os.getloadavg()[0]
     print_table("skin of 0.8 MPa, dt 5 ms", rows)
     values = {
         "vs_drake_neo_hookean_ratio": (found[NEO_HOOKEAN]["times_ours"], "1"),
@@ -205,11 +192,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
     # Targets are those of the large meshes.
     targets = {} if args.quick else TARGETS
     result = {
-        key: {"value": value, "unit": unit, "target": targets.get(key)}
+        key: figure(value, unit, targets.get(key))
         for key, (value, unit) in values.items()
     }
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

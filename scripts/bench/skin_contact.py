@@ -16,8 +16,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.threads import calm_threads
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
@@ -136,8 +134,7 @@ def fold(robot: SkinnedRobot, targets: dict[str, float], seconds: float) -> dict
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the skinned leg only")
+    parser = Measurement(__doc__, quick="the skinned leg only")
     parser.add_argument("--seconds", type=float, default=0.4, help="of each motion")
     args = parser.parse_args(argv)
     rows = {}
@@ -147,15 +144,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
                 rows[name] = fold(load_skinned(model), targets, args.seconds)
                 print_table(name, rows[name])
     result = {
-        key: {
-            "value": max(row[name] for row in rows.values()),
-            "unit": unit,
-            "target": most,
-        }
+        key: figure(max(row[name] for row in rows.values()), unit, most)
         for key, name, unit, most in FIGURES
     }
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Our condensed frame alone: its cost, its parts, other routes, its memory.
 
-python scripts/bench/skin_frame.py 14000    # peak memory [GB] of frames that large
+A module without a command: `scripts/bench/skin.py` prints what it measures.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import re
 import resource
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -151,7 +150,3 @@ def memory_of_frames(vertices: int) -> float:
         (line,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())
         return int(line) * 1024 / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-if __name__ == "__main__":
-    print(memory_of_frames(int(sys.argv[1])))

@@ -6,6 +6,8 @@ arm. A servo k (target - angle) - d rate drives the hinge; gravity is off. At re
 the skin's moment M(angle) balances the servo:
 
     k (target - angle) = M(angle)
+
+A module without a command: `skin.py` and its other modules use it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 They check the condensed step of :mod:`drakebots.skin.frame.coupled`, and the benchmarks
 compare their costs. C_q = J, C_u = -S, and the last right-hand side of eq. (2) is -gap,
 zero in the paper.
+
+A module without a command: `skin.py` and `quad_planning.py` run them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The glued hinge in this engine, in Drake's deformables and in MuJoCo's flex."""
+"""The glued hinge in this engine, in Drake's deformables and in MuJoCo's flex.
+
+A module without a command: `skin.py` runs them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""References for the glued hinge: rest by Newton, scikit-fem, converged steps."""
+"""References for the glued hinge: rest by Newton, scikit-fem, converged steps.
+
+A module without a command: `skin.py` runs it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """One program solved by several methods from the same starts, each timed.
 
 See contact_implicit.py for the methods and what counts as success.
+
+A module without a command: `contact_implicit.py` runs them.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ python scripts/bench/structured.py --only kkt quadruped
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import statistics
@@ -38,7 +36,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import plain
+from drakebots.cli.output import Measurement
 from drakebots.robots.hamr.plan import (
     GaitProblem,
     JumpProblem,
@@ -51,7 +49,7 @@ from drakebots.trajopt.program import Program, assemble
 from drakebots.trajopt.solvers import ipopt_exact, solve_exact
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent / "papers" / "littledog")]
+sys.path.append(str(HERE.parent / "papers" / "littledog"))
 import contact_implicit as walks  # noqa: E402
 import littledog_stepup as dog  # noqa: E402
 
@@ -193,8 +191,7 @@ def gaits(quick: bool) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="kkt and knots, smaller")
+    parser = Measurement(__doc__, quick="kkt and knots, smaller")
     parser.add_argument("--only", nargs="+", choices=STAGES, help="some of the stages")
     parser.add_argument(
         "--linear-solver", choices=("mumps", "structured"), default="mumps"
@@ -211,8 +208,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         if name in result:
             table.add_row(name, f"{result[name]:.3g}", f"{target:g}")
     Console().print(table)
-    print(json.dumps(plain(result)), flush=True)
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ less than two cores: `cores_free` says how much two busy processes got just befo
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import resource
 import subprocess
@@ -31,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from drakebots import gecko, hamr, sweep
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, print_table
 
 TARGET_MS, TARGET_SPEEDUP = 50.0, 1.8
 
@@ -110,8 +108,7 @@ def cores_free(seconds: float = 2.0) -> float:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few and short cases")
+    parser = Measurement(__doc__, quick="few and short cases")
     args = parser.parse_args(argv)
     rows = overhead(2, 22) if args.quick else overhead(4, 44)
     rows |= speedup(2, 1, 5e-4) if args.quick else speedup(8, 3, 1e-4)
@@ -122,8 +119,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "cores_free": {"unit": "1", "target": None},
     }
     result = {name: {"value": rows[name]} | entry for name, entry in result.items()}
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

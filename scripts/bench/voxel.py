@@ -20,11 +20,9 @@ are walked again.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import ctypes
 import gc
-import json
 import os
 import sys
 import time
@@ -35,8 +33,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from random_lattices import grown
 
-from drakebots.cli.output import plain, print_table
+from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.frame import FactoredFrame, Frame, actuate, lattice_frame
 from drakebots.lattice.pom import (
@@ -53,7 +52,6 @@ from drakebots.lattice.pom import (
 )
 from drakebots.lattice.shape import Lattice, LatticeSpec, Strut, block
 from drakebots.robots.voxels import Problem, Target, plan
-from tests.helpers.random_lattices import grown
 
 STROKE = 5e-3
 """Displacement of each control node [m]."""
@@ -379,8 +377,7 @@ def strides(again: int) -> tuple[dict, list[float]]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="4 x 4 x 4, one round")
+    parser = Measurement(__doc__, quick="4 x 4 x 4, one round")
     parser.add_argument(
         "--shapes-from", type=int, default=UNSEEN, help="first seed of the shapes"
     )
@@ -424,13 +421,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         result[f"{key}_vs_openseespy_ratio"] = figure(ratio, "1", 1.0)
         result[f"{key}_displacement_error"] = figure(error, "1", 1e-9)
     result["pom_nodes_per_s"] = figure(rate, "1/s", POM_TARGET)
-    print(json.dumps(plain(result)))
-    return result
-
-
-def figure(value, unit: str, target: float | None) -> dict:
-    """One figure of the JSON object."""
-    return {"value": value, "unit": unit, "target": target}
+    return parser.report(result)
 
 
 if __name__ == "__main__":

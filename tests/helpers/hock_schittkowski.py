@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 import casadi as ca
-
-from tests.helpers.published import Published
+from published import Published
 
 INF = float("inf")
 

@@ -10,14 +10,12 @@ modulus: 0.3 and 1 MPa, as of soft and of firm casting silicones, and 3.2 MPa.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.robots.gecko import Climb, simulate_climb
 
 INCLINES = (0, 45, 84, 180)
@@ -45,10 +43,9 @@ def one(incline: float, modulus: float, force: float | None = None) -> dict:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Simulates the climbs; prints a table and one JSON object, returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="84 deg, two moduli")
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Simulates the climbs; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="84 deg, two moduli")
     args = parser.parse_args(argv)
     if args.quick:
         cases = [(84, MODULI[1]), (84, MODULI[0])]
@@ -60,8 +57,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
         "gecko, climbing",
         {f"{r['incline_deg']} deg, {k}": r for k, r in enumerate(rows)},
     )
-    print(json.dumps(plain({"climbs": rows})))
-    return rows
+    return parser.report({"climbs": rows})
 
 
 if __name__ == "__main__":

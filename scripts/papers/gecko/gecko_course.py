@@ -8,13 +8,11 @@ The paper's robot took 45 to 51 steps (half cycles) from the small prototype.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from drakebots import plot
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.files import check_output
 from drakebots.robots.gecko import Simulation, simulate
 
@@ -39,10 +37,9 @@ def cases(quick: bool) -> list[dict]:
     return [*found, {"engine": "drake"}, {"engine": "drake", "reproduction": True}]
 
 
-def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Simulates the courses; prints a table and one JSON object, returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one simulation")
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Simulates the courses; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="one simulation")
     parser.add_argument("--plot", type=Path, help="plot of the first course (.png)")
     args = parser.parse_args(argv)
     if args.plot is not None:
@@ -74,8 +71,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
         f"gecko, course of Fig. 12 (paper: {PAPER_STEPS} half cycles)",
         {str(k): row for k, row in enumerate(rows)},
     )
-    print(json.dumps(plain({"courses": rows})))
-    return rows
+    return parser.report({"courses": rows})
 
 
 if __name__ == "__main__":

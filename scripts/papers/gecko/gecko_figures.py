@@ -13,8 +13,6 @@ Source of the layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (202
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.checks import check_value, whole
 from drakebots.core.files import check_output
 from drakebots.plots import check_ending, save
@@ -551,9 +549,8 @@ def _draw_walk(axis, robot: Gecko, target, n: int, best: BestGait) -> None:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Draws the figures; prints tables and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="Fig. 10 only")
     parser.add_argument("-o", "--output", type=Path, default=Path("."))
-    parser.add_argument("--quick", action="store_true", help="Fig. 10 only")
     args = parser.parse_args(argv)
     files = {
         name: args.output / f"gecko_{name}.png"
@@ -585,8 +582,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         print_table("Fig. 6: a cycle", {"table": facts["fig6"]})
         for name in ("fig6_stopped_early", "c1", "twelve_poses"):
             print_table(name, {str(k): row for k, row in enumerate(facts[name])})
-    print(json.dumps(plain(facts)))
-    return facts
+    return parser.report(facts)
 
 
 if __name__ == "__main__":

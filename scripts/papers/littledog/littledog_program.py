@@ -22,6 +22,8 @@ and since no force leans on the wall, it is one on the box too.
 
 The robot, the initial guess and a stored optimum are the authors' files (BSD-3), which
 are not part of this project. Everything is in SI.
+
+A module without a command: `littledog_stepup.py` solves it.
 """
 
 from __future__ import annotations

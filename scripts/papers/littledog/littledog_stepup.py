@@ -12,7 +12,6 @@ their data (BSD-3, not part of this project).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -41,6 +40,7 @@ from littledog_program import (
     stored,
 )
 
+from drakebots.cli.output import Measurement
 from drakebots.core.errors import DrakebotsError
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Continuation, MultiStart, multi_start
@@ -205,8 +205,8 @@ def _line(seed: int, figures: Mapping) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
-    """Runs the starts; prints a table, and one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Runs the starts; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="1 start")
     parser.add_argument("--starts", type=int, default=12, help="number of starts (12)")
     parser.add_argument(
         "--seeds", type=int, nargs="+", help="instead of the seeds 0, 1, ..."
@@ -217,8 +217,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
         default="authors",
         help="the authors' step, without a wall, or a box with one (authors)",
     )
-    parser.add_argument("--quick", action="store_true", help="1 start")
-    parser.add_argument("--json", action="store_true", help="one JSON object last")
     parser.add_argument("--output", type=Path, help="folder for JSON and pictures")
     parser.add_argument("--data", help="folder of the authors' files")
     parser.add_argument(
@@ -264,9 +262,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
             target, feet = authors_program(folder, args.terrain)
             picture = args.output / "littledog_motion.png"
             plot_motion(target, feet, found.best.x, picture)
-    if args.json:
-        print(json.dumps(figures))
-    return figures
+    return parser.report(figures)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The experiment of the folding regions (paper, Fig. 17): smooth against folded skin.
 
 python scripts/papers/quads/fold_experiment.py -o out/fold
+python scripts/papers/quads/fold_experiment.py --quick
 
 The ankle of the beetle turns by 70 degrees in 2 s, with at most 1.96 N m. The paper
 reaches 20 degrees with a smooth skin and 70 with teeth 8 mm deep. The lower leg of a
@@ -12,9 +13,6 @@ the models' silicone by default, 0.7 MPa, so that nothing is fitted.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import one_line_errors
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.core.checks import check, check_value, non_negative, one_of, positive
 from drakebots.core.errors import InvalidInput
@@ -206,8 +204,9 @@ def draw(path: Path, results: dict, limit: float) -> None:
         figure.savefig(part, format="png")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs both; prints a line each and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="two degrees in two steps, 10500 vertices")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/fold"))
     parser.add_argument(
         "--angle", type=float, default=70.0, help="angle to reach [degrees]"
@@ -228,8 +227,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=SILICONE.youngs_modulus,
         help="Young's modulus [Pa] (default that of the models, 7e5)",
     )
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
+    if args.quick:
+        args.angle, args.duration, args.time_step, args.vertices = 2.0, 0.1, 0.05, 10500
     experiment = FoldExperiment(
         angle=float(np.radians(args.angle)),
         duration=args.duration,
@@ -260,12 +260,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     draw(args.output / "fold.png", results, design.skeleton.hinges[0].servo.effort)
     print(args.output / "fold.png")
-    if args.json:
-        reached = {k: r.metrics["angle_reached_deg"] for k, r in results.items()}
-        print(json.dumps(reached))
-    return 0
+    reached = {k: r.metrics["angle_reached_deg"] for k, r in results.items()}
+    return parser.report(reached)
 
 
 if __name__ == "__main__":
     with one_line_errors("fold_experiment"):
-        sys.exit(main())
+        main()

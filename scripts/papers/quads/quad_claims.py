@@ -17,7 +17,6 @@ JSON object; writes quad_claims.png.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
 from scipy.ndimage import minimum_filter1d
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import Measurement, one_line_errors, plain
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import replacing
 from drakebots.plots import save
@@ -358,11 +357,8 @@ def draw(rows: Mapping[str, Mapping]) -> Figure:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the rows; prints the table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        epilog="\n".join(f"{name:10} {text}" for name, text in FACTORS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    listed = "\n".join(f"    {name:10} {text}" for name, text in FACTORS.items())
+    parser = Measurement(f"{__doc__}\n{listed}", quick="TODO")
     rows = design()
     parser.add_argument("-o", "--output", type=Path, default=Path("out/claims"))
     parser.add_argument("--model", choices=UNBRACED, default="monster")
@@ -394,8 +390,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     result = {"model": args.model, "motion": args.motion, "cycles": args.cycles}
     result["rows"] = found
     result["effects"] = moved
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

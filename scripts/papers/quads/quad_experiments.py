@@ -11,7 +11,6 @@ last line, one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from quad_walks import cow, foot_lift, lizard, qpcc_frames, torque_limits, walks
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.plots import save
 
@@ -127,26 +126,24 @@ EXPERIMENTS = {
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs an experiment; prints its table and one JSON object, and returns it."""
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    args = parser.parse_args(argv)
     with one_line_errors(args.name):
-        return _run(args)
+        facts = _run(args)
+    return parser.report(facts)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        epilog="\n".join(
-            f"{name:14} {one.figure}: {one.question}"
-            for name, one in EXPERIMENTS.items()
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _parser() -> Measurement:
+    listed = "\n".join(
+        f"    {name:14} {one.figure}: {one.question}"
+        for name, one in EXPERIMENTS.items()
     )
+    parser = Measurement(f"{__doc__}\n{listed}", quick="shorter, faster motions")
     parser.add_argument("name", choices=EXPERIMENTS, help="name of the experiment")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("."), help="folder of the results"
     )
     parser.add_argument("--model", help="robot, in place of the experiment's")
-    parser.add_argument("--quick", action="store_true", help="shorter, faster motions")
     parser.add_argument(
         "--reuse", action="store_true", help="take results that are in the folder"
     )
@@ -195,7 +192,6 @@ def _run(args: argparse.Namespace) -> dict:
     facts = {"experiment": name, "model": own, "quick": args.quick}
     facts |= {"modulus_share": args.modulus, "effort_N_m": args.effort}
     facts |= outcome.facts
-    print(json.dumps(plain(facts)))
     return facts
 
 

@@ -4,6 +4,8 @@ Section 7 proposes "the foot plan sampling step in [36]". Here this is a search 
 duty factor and period of the gait (and with them the lengths of the strides), in the
 order of their distance from the gait that failed: each candidate is tried with the
 space-time program, the feasible ones with the step-by-step plan too, until both agree.
+
+A module without a command: `quad_experiments.py` runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Figures of the experiments, after those of the paper."""
+"""Figures of the experiments, after those of the paper.
+
+A module without a command: `quad_experiments.py` draws them.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ After Megaro et al. 2015:
 over the corners p_i of the soles on the ground. There is no skin, no torque, no angular
 momentum. Its torques follow by inverse dynamics of the robot with or without skin.
 Fig. 18 compares it with a plan of ours, both tracked with skin.
+
+A module without a command: `quad_experiments.py` runs it.
 """
 
 from __future__ import annotations

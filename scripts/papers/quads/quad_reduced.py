@@ -13,15 +13,13 @@ models in turn in one process.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.threads import calm_threads
 from drakebots.plots import check_ending, save
 from drakebots.skin.file import SkinnedRobot, load_skinned
@@ -133,7 +131,7 @@ def picture(arrays: dict, joints, both: dict | None) -> Figure:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Trains, measures; prints tables and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="take the small leg, without loops")
     parser.add_argument("--robot", default="beetle", help="name or path of the robot")
     parser.add_argument("--skin", type=Path, help="file of a trained skin (.npz)")
     parser.add_argument("--save", type=Path, help="file for the trained skin (.npz)")
@@ -157,9 +155,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
         help="largest number of quadrature points of each limb (default %(default)s)",
     )
     parser.add_argument("-o", "--output", type=Path, help="file of the figure")
-    parser.add_argument(
-        "--quick", action="store_true", help="take the small leg, without loops"
-    )
     args = parser.parse_args(argv)
     if args.output:
         check_ending(args.output)
@@ -197,8 +192,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
             result[f"{name}_loop"] = rows
     if args.output:
         save(picture(arrays, robot.joints, both), args.output)
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

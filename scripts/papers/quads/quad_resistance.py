@@ -1,6 +1,7 @@
 """How much torque the skins of the quad-robots take from their motors, joint by joint.
 
 python scripts/papers/quads/quad_resistance.py  # slopes at rest, all robots
+python scripts/papers/quads/quad_resistance.py --quick
 python scripts/papers/quads/quad_resistance.py cow --angles 15 20
 python scripts/papers/quads/quad_resistance.py cow --second-order
 
@@ -10,13 +11,11 @@ slope at rest times 15 degrees, the static torques at each angle [N m].
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 
 import numpy as np
 
-from drakebots.cli.output import one_line_errors
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.errors import NoSolution
 from drakebots.design import JOINTS, joint_resistance, limb_skin, rest_stiffness
 from drakebots.skin.file import load_skinned
@@ -95,7 +94,7 @@ def table(rows: Sequence[dict], angles: Sequence[float]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Prints the tables and one JSON object, which it returns."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="one knee of the beetle, by 5 degrees")
     parser.add_argument("robots", nargs="*", help=f"{', '.join(JOINTS)}, or SDF files")
     parser.add_argument(
         "--angles",
@@ -109,14 +108,15 @@ def main(argv: Sequence[str] | None = None) -> dict:
     )
     parser.add_argument("--second-order", action="store_true", help="use P2 tets")
     args = parser.parse_args(argv)
+    if args.quick:
+        args.robots, args.joints, args.angles = ["beetle"], ["FL_knee"], [5.0]
     angles = sorted(args.angles)
     result = {}
     for name in args.robots or JOINTS:
         rows = measure(name, angles, args.second_order, args.joints)
         result[name] = rows
         print(f"\n{name}\n", *table(rows, angles), sep="\n", flush=True)
-    print(json.dumps(result))
-    return result
+    return parser.report(result)
 
 
 if __name__ == "__main__":

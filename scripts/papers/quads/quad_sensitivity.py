@@ -12,8 +12,6 @@ until the torque is a given share of its first value.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.skin.file import load_skinned
@@ -46,7 +44,7 @@ def bend(rest: np.ndarray, joint: int, angle: float, frames: int) -> np.ndarray:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Differentiates, checks, designs; prints tables and one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="take the small leg")
     parser.add_argument("--robot", default="beetle", help="name or path of the robot")
     parser.add_argument("--joint", default="FL_knee", help="name of the joint")
     parser.add_argument("--angle", type=float, default=-0.3, help="its angle [rad]")
@@ -59,7 +57,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--share", type=float, default=0.8, help="desired share of the rms torque"
     )
     parser.add_argument("-o", "--output", type=Path, help="file of the figure")
-    parser.add_argument("--quick", action="store_true", help="take the small leg")
     args = parser.parse_args(argv)
     if args.output:
         check_ending(args.output)
@@ -143,8 +140,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "steps": [[E * (1 + s.value), s.figure, s.slope] for s in steps],
         "target_N_m": target,
     }
-    print(json.dumps(plain(result)))
-    return result
+    return parser.report(result)
 
 
 def picture(runs, steps, joint: int, dt: float, E: float, target: float) -> Figure:

@@ -2,6 +2,8 @@
 
 An experiment takes a :class:`Setting` and gives an :class:`Outcome`: rows that compare
 the paper's statement with ours, and the results behind them.
+
+A module without a command: the command is `quad_experiments.py`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ moves so and the skin as it did then; it acts at
     COP = p_xy + [-M_y, M_x]/F_z,  M about the point of the ground below the base
 
 With a COP outside the support polygon the robot tips.
+
+A module without a command: `quad_experiments.py` runs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The same robot with another mass, other soles or servos, or another skin."""
+"""The same robot with another mass, other soles or servos, or another skin.
+
+A module without a command: `quad_experiments.py` and `quad_claims.py` make them.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The COP stays in the support polygon, the motors keep their limits, and the QPCC of a
 step (the paper: frame) converges.
+
+A module without a command: `quad_experiments.py` runs them.
 """
 
 from __future__ import annotations

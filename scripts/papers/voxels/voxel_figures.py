@@ -14,8 +14,6 @@ Source: Tebyani et al., "A Geometric Kinematic Model for Flexible Voxel-Based Ro
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +43,7 @@ from voxel_robot import (
     targets_recovered,
 )
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.files import check_output
 from drakebots.lattice.pom import PlaneCheck
 
@@ -209,9 +207,8 @@ def template_facts(templates: RobotTemplates) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Draws the figures; prints tables and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="fewer blocks")
     parser.add_argument("-o", "--output", type=Path, default=Path("."))
-    parser.add_argument("--quick", action="store_true", help="fewer blocks")
     parser.add_argument("--markers", type=Path, help="recorded markers (.npy), in cm")
     args = parser.parse_args(argv)
     facts = draw_figures(args.output, quick=args.quick, markers=args.markers)
@@ -226,8 +223,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         ("Figs. 6, 7: the robot", "fig6"),
     ):
         print_table(title, facts[key])
-    print(json.dumps(plain(facts)))
-    return facts
+    return parser.report(facts)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ drakebots simulate voxel --gait best.csv plays what was found.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.cli.progress import progress_bar
 from drakebots.core.files import check_output
 from drakebots.robots.voxels import (
@@ -107,9 +106,8 @@ def walked(gait, cycles: int) -> dict:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Searches and walks; prints a table and one JSON object, and returns it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Measurement(__doc__, quick="3 walks")
     parser.add_argument("-o", "--output", type=Path, help="the best gait (.csv)")
-    parser.add_argument("--quick", action="store_true", help="3 walks")
     parser.add_argument("--walks", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -130,8 +128,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     if args.gait is not None:
         facts = beside_the_paper(read_gait(args.gait).poses, [*grounds(), *unseen()])
         print_table("voxel robot: a gait over friction and mass", facts)
-        print(json.dumps(plain(facts)))
-        return facts
+        return parser.report(facts)
     if args.output is not None:
         check_output(args.output)
     walks, cycles = (3, 1) if args.quick else (args.walks, 6)
@@ -148,8 +145,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     if args.spread:
         facts = result.metrics | beside_the_paper(poses, grounds())
         print_table("voxel robot: gait over friction and mass", facts)
-        print(json.dumps(plain(facts)))
-        return facts
+        return parser.report(facts)
     facts = {
         "walks": result.metrics["walks"],
         "searched": walked(poses, cycles),
@@ -158,8 +154,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "squareness": result.metrics["squareness"],
     }
     print_table("voxel robot: gait for travel", facts)
-    print(json.dumps(plain(facts)))
-    return facts
+    return parser.report(facts)
 
 
 if __name__ == "__main__":

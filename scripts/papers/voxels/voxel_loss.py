@@ -3,6 +3,8 @@
 Source: Tebyani et al., "A Geometric Kinematic Model for Flexible Voxel-Based Robots"
 (2022), which shows one block and says "up to 4.9 %". The table of losses was measured
 before, with another program (frame elements of SciPy, PFEA's sections).
+
+A module without a command: `voxel_figures.py` draws it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source of the layouts: Tebyani et al., "A Geometric Kinematic Model for Flexible
 Voxel-Based Robots" (2022).
+
+A module without a command: `voxel_figures.py` draws them.
 """
 
 from __future__ import annotations

@@ -7,15 +7,13 @@ python scripts/papers/voxels/voxel_walk.py --plot walk.png
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.plots import check_ending, save
 from drakebots.results import Result
 from drakebots.robots.voxels import Simulation, draw_markers, simulate
@@ -119,10 +117,9 @@ def _draw_travel(axes, lines: dict[float, list]) -> None:
     axes.legend(frameon=False)
 
 
-def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Runs the walks; prints a table and one JSON object, returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one short walk")
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the walks; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="one short walk")
     parser.add_argument("--plot", type=Path, default=None, help="picture to write")
     args = parser.parse_args(argv)
     rows, results = [], {}
@@ -134,8 +131,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
     print_table("Voxel robot, travel per cycle", table)
     if args.plot is not None:
         plot_walks(args.plot, rows, next(iter(results.values())))
-    print(json.dumps(plain({"walks": rows})))
-    return rows
+    return parser.report({"walks": rows})
 
 
 if __name__ == "__main__":

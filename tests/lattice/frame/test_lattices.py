@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame import (
@@ -19,7 +20,6 @@ from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape.lattice import Lattice, block
 from tests.helpers.beam_frames import pair_forces
-from tests.helpers.random_lattices import grown
 
 shapes = st.builds(grown, st.integers(0, 10**6), st.integers(1, 14), within=st.just(11))
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom.elastic import ElasticPOM
@@ -12,7 +13,6 @@ from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import compare, frame_motion
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
 from drakebots.lattice.shape.mechanisms import find_mechanisms
-from tests.helpers.random_lattices import grown
 
 CORE = ElasticPOM(block(2, 2, 2))
 BLUE = Control((2, 1, 1), 2, "blue")

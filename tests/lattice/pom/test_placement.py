@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.lattice.pom import placement
@@ -13,7 +14,6 @@ from drakebots.lattice.pom.pom import Control, PlanesOfMotion
 from drakebots.lattice.pom.validity import frame_motion, without_rigid_motion
 from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.lattice.shape.planes import Planes
-from tests.helpers.random_lattices import grown
 
 CORE = block(2, 2, 2)
 ROBOT = Lattice(np.vstack([CORE.voxels, [(2, 1, 0), (1, 2, 0)]]))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.lattice.pom.placement import candidates
 from drakebots.lattice.pom.pom import ACTUATION, Control, PlanesOfMotion
 from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.lattice.shape.planes import Plane, Planes
-from tests.helpers.random_lattices import grown
 
 
 def connectivity(lattice, control, place) -> int:

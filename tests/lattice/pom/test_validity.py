@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from random_lattices import grown, joined_blocks
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom.placement import candidates
@@ -19,7 +20,6 @@ from drakebots.lattice.pom.validity import (
 )
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
 from drakebots.lattice.shape.rigidity import rigid_motions
-from tests.helpers.random_lattices import grown, joined_blocks
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.shape import rigidity
@@ -11,7 +12,6 @@ from drakebots.lattice.shape.lattice import Lattice, block
 from drakebots.lattice.shape.mechanisms import find_mechanisms
 from drakebots.lattice.shape.planes import Planes
 from drakebots.lattice.shape.rigidity import null_space, rigid_motions, rigidity_matrix
-from tests.helpers.random_lattices import grown
 
 ROBOT = Lattice(np.vstack([block(2, 2, 2).voxels, [(2, 1, 0), (1, 2, 0)]]))
 

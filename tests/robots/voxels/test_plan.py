@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from random_lattices import grown
 
 from drakebots import plan, plot
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
@@ -19,7 +20,6 @@ from drakebots.lattice.shape import Lattice, LatticeSpec, block
 from drakebots.results import load_result
 from drakebots.robots import voxels
 from drakebots.robots.voxels import GaitSearch, Problem, Target, search_gait
-from tests.helpers.random_lattices import grown
 from tests.helpers.scripts import is_picture
 
 SPEC = LatticeSpec(block(2, 2, 2))

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from published import handbook_bilevel, macmpec
 from pydrake import symbolic as sym
 from pydrake.solvers import (
     ClarabelSolver,
@@ -19,7 +20,6 @@ from drakebots.trajopt.solvers import (
     add_complementarity,
     lower,
 )
-from tests.helpers import handbook_bilevel, macmpec
 from tests.helpers.lowered_programs import chain
 from tests.helpers.scripts import last_json, load_script
 

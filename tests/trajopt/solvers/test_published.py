@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from published import LINEAR_SOLVERS, Published, kkt_error, macmpec, solved
 
-from tests.helpers import hock_schittkowski, macmpec
-from tests.helpers.published import LINEAR_SOLVERS, Published, kkt_error, solved
+from tests.helpers import hock_schittkowski
 
 TOLERANCE = 1e-6
 """Relative error of an objective, beyond half a unit of its last printed digit."""

@@ -11,6 +11,8 @@ the answer has multipliers:
 
 The answer is judged without the solver's own figures: its f against the printed one,
 its rows, and the optimality conditions (KKT) of the program that was solved.
+
+A module without a command: `scripts/bench/mpcc.py` and tests solve them.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ Here the slacks b - a'v are no variables of their own. The files give no starts:
 variables start at one. Printed optima are those of the collection's table but where a
 comment says so. Those that repeat another problem are left out (ex9.1.7, ex9.1.10,
 ex9.2.7), and so is one with a binary variable (ex9.1.2).
+
+A module without a command: `scripts/bench/mpcc.py` and tests solve them.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 import casadi as ca
 
-from tests.helpers.published import Published
+from published import Published
 
 INF = float("inf")
 

@@ -7,13 +7,15 @@ collection's, or ones where it gives none, unless a comment says so.
 
 NOT_STATIONARY has the answers that no multipliers support: there no penalty is exact,
 and the program's optimum lies a known distance below the problem's.
+
+A module without a command: `scripts/bench/mpcc.py` and tests solve them.
 """
 
 from __future__ import annotations
 
 import casadi as ca
 
-from tests.helpers.published import Published
+from published import Published
 
 INF = float("inf")
 

@@ -1,4 +1,7 @@
-"""Random lattices for tests."""
+"""Random lattices, for scripts/bench/voxel.py and tests.
+
+A module without a command.
+"""
 
 import numpy as np
 
