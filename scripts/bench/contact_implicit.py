@@ -22,7 +22,6 @@ start of the others on the authors' program. Needs the authors' data.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import statistics
 import sys
@@ -50,12 +49,12 @@ from drakebots.trajopt.locomotion import (
 from drakebots.trajopt.program import Program, assemble, compile_blocks
 from drakebots.trajopt.solvers import TOLERANCE
 
-HERE = Path(__file__).resolve().parent
-LITTLEDOG = HERE.parent / "papers" / "littledog"
-sys.path.append(str(LITTLEDOG))
-import littledog_program as dog  # noqa: E402
-from autodiff_recipe import Recipe  # noqa: E402
-from solver_attempts import (  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1] / "papers" / "littledog"))
+import littledog_program as dog
+import littledog_stepup as stepup
+import program_robots as robots
+from autodiff_recipe import Recipe
+from solver_attempts import (
     AGREEMENT,
     Problem,
     agreement,
@@ -77,17 +76,8 @@ NOISE = 0.02
 
 
 # ------------------------------------------------------------------- quadruped
-def module(path: Path):
-    """A Python file as a module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
 def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionProblem, Standing]:
-    """The walk of tests/helpers/program_robots.py's quadruped, contacts hard."""
-    robots = module(HERE.parents[1] / "tests" / "helpers" / "program_robots.py")
+    """The walk of the quadruped of program_robots.py, contacts hard."""
     model = robots.written(folder, "quadruped", robots.quadruped_urdf())
     standing, plan = stand(model), LocomotionProblem(model, "walk", knots=knots)
     _, target = locomotion_program(plan, standing, slack_weight=SLACK_WEIGHT)
@@ -210,7 +200,6 @@ def main(argv: Sequence[str] | None = None) -> dict:
 
 
 def _littledog(args, limit: float) -> dict:
-    stepup = module(LITTLEDOG / "littledog_stepup.py")
     try:
         folder = stepup.data_folder(args.data)
     except FileNotFoundError as missing:

@@ -78,16 +78,13 @@ def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameP
     """A robot and the steps of its lift around lift-off."""
     robot = load_planned(name)
     quad = robot.quad
-    motion = library_motion("lift_single", quad)
+    motion = library_motion("lift_single", quad).around_lift_off(frames)
     inertia = quad.tree.inertia + robot.link_skin.inertia
     order = [motion.footfall.feet.index(foot) for foot in quad.feet]
     contact = motion.footfall.contact[:, order]
-    leaves = int(np.argmin(contact.all(axis=1)))
-    first = max(0, leaves - frames // 2)
-    some = np.arange(first, first + frames + 1)
-    poses = nearest_poses(quad, motion, some, inertia)
+    poses = nearest_poses(quad, motion, np.arange(len(motion)), inertia)
     planner = make_planner(robot.skinned, DT, FrameOptions(), threads=threads)
-    return planner, FrameProblem(robot.coordinates.positions(poses.q), contact[some])
+    return planner, FrameProblem(robot.coordinates.positions(poses.q), contact)
 
 
 def timed(planner: FramePlanner, plan: FrameProblem) -> dict:

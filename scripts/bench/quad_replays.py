@@ -1,6 +1,7 @@
 """Replays the plans of skinned quad-robots, as planned and disturbed.
 
 python scripts/bench/quad_replays.py                         # all motions, all changes
+python scripts/bench/quad_replays.py --quick
 python scripts/bench/quad_replays.py --imu never              # all of them open loop
 python scripts/bench/quad_replays.py --motions trot --only planned "three cycles"
 python scripts/bench/quad_replays.py --plans out             # keep plans, take old ones
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots import load_result
-from drakebots.cli.output import Measurement
+from drakebots.cli.output import Measurement, figure
 from drakebots.model import load, skin_path
 from drakebots.results import Result
 from drakebots.robots import quads
@@ -64,6 +65,9 @@ CHANGES = {
 }
 """Options of :class:`~drakebots.robots.quads.Tracking` by name; modulus is a factor."""
 
+STEPS = 12
+"""Time steps of a quick motion."""
+
 TARGETS = {"replay_share_least": ("1", 0.95), "falls": ("1", 0.0)}
 
 
@@ -82,11 +86,21 @@ def other_modulus(model: str, factor: float, folder: Path) -> str:
     return str(folder / path.name)
 
 
-def planned(name: str, folder: Path) -> Result:
-    """The plan of one of MOTIONS, taken from the folder if it is there."""
+def planned(name: str, folder: Path, steps: int | None = None) -> Result:
+    """The plan of one of MOTIONS, taken from the folder if it is there.
+
+    Args:
+        name: of the motion.
+        folder: of the plans.
+        steps: how many steps around a lift-off are planned; all if None.
+    """
     path = folder / f"{name}.nc"
     if not path.is_file():
-        quads.plan(quads.Problem(**MOTIONS[name])).save(path)
+        problem = quads.Problem(**MOTIONS[name]).alternation()
+        if steps is not None:
+            motion = problem.motion.around_lift_off(steps)
+            problem = replace(problem, motion=motion)
+        quads.alternate(problem).save(path)
     return load_result(path)
 
 
@@ -109,12 +123,13 @@ def replay_figures(
     folder: Path | None = None,
     *,
     imu: Sequence[str] = NEEDS_IMU,
+    steps: int | None = None,
 ) -> dict[str, tuple[float, str, float]]:
     """Prints a row a run; {name: (value, unit, target)} over all of them."""
     shares, falls = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         for name in motions:
-            plan = planned(name, folder or Path(scratch))
+            plan = planned(name, folder or Path(scratch), steps)
             if not plan.ok:
                 shares.append(0.0)
                 print(f"{name:12} no plan: {plan.message}", flush=True)
@@ -139,7 +154,7 @@ def replay_figures(
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the replays; prints a row each and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="TODO")
+    parser = Measurement(__doc__, quick="a few steps of the beetle's walk, as planned")
     parser.add_argument("--motions", nargs="+", choices=MOTIONS, default=list(MOTIONS))
     parser.add_argument("--only", nargs="+", choices=CHANGES, default=list(CHANGES))
     parser.add_argument(
@@ -150,13 +165,19 @@ def main(argv: Sequence[str] | None = None) -> dict:
     )
     parser.add_argument("--plans", type=Path, help="folder of the plans")
     args = parser.parse_args(argv)
+    if args.quick:
+        args.motions, args.only, args.plans = ["beetle"], ["planned"], None
     if args.plans is not None:
         args.plans.mkdir(parents=True, exist_ok=True)
     imu = {"needed": NEEDS_IMU, "always": tuple(MOTIONS), "never": ()}[args.imu]
-    found = replay_figures(args.motions, args.only, args.plans, imu=imu)
-    keys = ("value", "unit", "target")
-    result = {name: dict(zip(keys, row)) for name, row in found.items()}
-    return parser.report(result)
+    found = replay_figures(
+        args.motions,
+        args.only,
+        args.plans,
+        imu=imu,
+        steps=STEPS if args.quick else None,
+    )
+    return parser.report({name: figure(*row) for name, row in found.items()})
 
 
 if __name__ == "__main__":

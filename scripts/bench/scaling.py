@@ -19,7 +19,6 @@ python scripts/bench/scaling.py --quick    # two robots, three sizes
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import tempfile
 import time
@@ -27,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import program_robots as robots
 
 from drakebots.cli.output import Measurement, figure
 from drakebots.model import Model
@@ -47,17 +47,12 @@ from drakebots.trajopt.locomotion import (
 from drakebots.trajopt.program import assemble
 from drakebots.trajopt.solvers import solve_exact
 
-ROBOTS = Path(__file__).parents[2] / "tests" / "helpers" / "program_robots.py"
-
 TARGET = 1.2
 """Of the exponent in knots: a block-banded problem costs N to the one."""
 
 
 def models(folder: Path, quick: bool) -> dict[str, Model]:
     """Robots by name."""
-    spec = importlib.util.spec_from_file_location("robots", ROBOTS)
-    robots = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(robots)
     texts = {
         "hopper": robots.hopper_urdf(),
         "quadruped": robots.quadruped_urdf(),

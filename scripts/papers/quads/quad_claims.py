@@ -2,6 +2,7 @@
 
 python scripts/papers/quads/quad_claims.py -o out/claims
 python scripts/papers/quads/quad_claims.py -o out/claims --rows today --cycles 3
+python scripts/papers/quads/quad_claims.py --quick
 python scripts/papers/quads/quad_claims.py -o out/beetle --model beetle --motion walk \
     --claims c
 
@@ -27,6 +28,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from quad_kinematic import kinematic_result, plan_kinematic, step_back
+from quad_setting import STEPS
 from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
 from scipy.ndimage import minimum_filter1d
@@ -84,13 +86,20 @@ class Row:
         on: the factors that are on.
         folder: folder of its robot, plans and runs.
         cycles: number of cycles to play.
+        steps: how many steps around a lift-off are the whole motion; all if None.
     """
 
     def __init__(
-        self, model: str, motion: str, on: Sequence[str], folder: Path, cycles: int = 1
+        self,
+        model: str,
+        motion: str,
+        on: Sequence[str],
+        folder: Path,
+        cycles: int = 1,
+        steps: int | None = None,
     ):
         self.model, self.motion, self.on, self.folder = model, motion, on, folder
-        self.cycles = cycles
+        self.cycles, self.steps = cycles, steps
 
     @cached_property
     def robot(self) -> PlannedRobot:
@@ -112,6 +121,8 @@ class Row:
         found = quads.Problem(**options).alternation(self.robot)
         if "straight" in self.on:
             found = replace(found, motion=straight_com(found.motion))
+        if self.steps is not None:
+            found = replace(found, motion=found.motion.around_lift_off(self.steps))
         return found
 
     def plan(self, name: str) -> Result:
@@ -358,7 +369,9 @@ def draw(rows: Mapping[str, Mapping]) -> Figure:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the rows; prints the table and one JSON object, and returns it."""
     listed = "\n".join(f"    {name:10} {text}" for name, text in FACTORS.items())
-    parser = Measurement(f"{__doc__}\n{listed}", quick="TODO")
+    parser = Measurement(
+        f"{__doc__}\n{listed}", quick="claim b of the beetle as it is, in a few steps"
+    )
     rows = design()
     parser.add_argument("-o", "--output", type=Path, default=Path("out/claims"))
     parser.add_argument("--model", choices=UNBRACED, default="monster")
@@ -367,6 +380,15 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--claims", default="abc", help="letters of a, b, c")
     parser.add_argument("--cycles", type=int, default=1, help="cycles to play")
     args = parser.parse_args(argv)
+    steps = None
+    if args.quick:
+        args.model, args.motion, args.rows, args.claims = (
+            "beetle",
+            "walk",
+            ["today"],
+            "b",
+        )
+        args.output, steps = args.output / "quick", STEPS
     found: dict[str, dict] = {}
     for name in args.rows:
         folder = args.output / name
@@ -374,7 +396,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         kept = folder / f"row{which}{_times(args.cycles)}.json"
         if not kept.is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            row = Row(args.model, args.motion, rows[name], folder, args.cycles)
+            row = Row(args.model, args.motion, rows[name], folder, args.cycles, steps)
             facts = row.facts(args.claims)
             with replacing(kept) as part:
                 part.write_text(json.dumps(plain(facts)))

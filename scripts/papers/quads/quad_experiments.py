@@ -1,7 +1,8 @@
 """The experiments of the paper's section 7: one command, one table, one figure each.
 
 python scripts/papers/quads/quad_experiments.py walks -o out
-python scripts/papers/quads/quad_experiments.py walks -o out --quick --model beetle
+python scripts/papers/quads/quad_experiments.py --quick               # of qpcc
+python scripts/papers/quads/quad_experiments.py walks --quick --model beetle
 
 NAME is one of the table EXPERIMENTS. Each writes its plans and runs and quad_NAME.png
 to the output folder, and prints a table of the paper's statements and ours and, as the
@@ -138,8 +139,14 @@ def _parser() -> Measurement:
         f"    {name:14} {one.figure}: {one.question}"
         for name, one in EXPERIMENTS.items()
     )
-    parser = Measurement(f"{__doc__}\n{listed}", quick="shorter, faster motions")
-    parser.add_argument("name", choices=EXPERIMENTS, help="name of the experiment")
+    parser = Measurement(f"{__doc__}\n{listed}", quick="all motions cut to a few steps")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="qpcc",
+        choices=EXPERIMENTS,
+        help="one of them (qpcc)",
+    )
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("."), help="folder of the results"
     )

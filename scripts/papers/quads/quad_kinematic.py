@@ -24,7 +24,16 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
-from quad_setting import Outcome, Setting, Trial, planned, row, trial_facts, trial_rows
+from quad_setting import (
+    Outcome,
+    Setting,
+    Trial,
+    alternation,
+    planned,
+    row,
+    trial_facts,
+    trial_rows,
+)
 from scipy.interpolate import CubicSpline
 
 from drakebots.core.run import Progress
@@ -344,8 +353,7 @@ def kinematic(setting: Setting) -> Outcome:
     ours = planned(setting, "walk", motion="walk")
     problem = quads.Problem(model=setting.model, motion="walk")
     robot = load_planned(setting.model)
-    alternation = problem.alternation(robot)
-    solved = plan_kinematic(alternation.program())
+    solved = plan_kinematic(alternation(setting, problem, robot).program())
     path = setting.folder / "walk_kinematic.nc"
     baseline = kinematic_result(robot, solved)
     baseline.save(path)

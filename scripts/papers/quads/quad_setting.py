@@ -9,13 +9,17 @@ A module without a command: the command is `quad_experiments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from drakebots.core.run import Progress
 from drakebots.results import Result, load_result
 from drakebots.robots import quads
+from drakebots.robots.quads.robot import PlannedRobot
+
+STEPS = 12
+"""Time steps of a quick motion."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Setting:
     Attributes:
         model: name or path of the robot.
         folder: folder of the results.
-        quick: whether to take shorter motions with other numbers than the paper's.
+        quick: whether to cut all motions to :data:`STEPS` steps around a lift-off.
         reuse: whether to take results that are in the folder already.
         time_limit: time limit of each plan and each run [s].
         progress: called with the stage, what is done of it, and its end.
@@ -109,6 +113,16 @@ def row(what: str, paper: str, here: str, why: str = "") -> dict[str, str]:
     return {"what": what, "paper": paper, "here": here, "why": why}
 
 
+def alternation(
+    setting: Setting, problem: quads.Problem, robot: PlannedRobot | None = None
+) -> quads.Alternation:
+    """The alternation that a problem poses in a setting."""
+    whole = problem.alternation(robot)
+    if not setting.quick:
+        return whole
+    return replace(whole, motion=whole.motion.around_lift_off(STEPS))
+
+
 def trial(
     setting: Setting,
     name: str,
@@ -119,7 +133,10 @@ def trial(
     """Plans, and tracks the plan if it is complete."""
 
     def make(path):
-        return quads.plan(problem, path=path, progress=setting.progress)
+        if not setting.quick:
+            return quads.plan(problem, path=path, progress=setting.progress)
+        cut = alternation(setting, problem)
+        return quads.alternate(cut, path=path, progress=setting.progress)
 
     plan = setting.stored(name, make)
     found = Trial(name, plan)

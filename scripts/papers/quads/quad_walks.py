@@ -39,10 +39,9 @@ LAST = 3
 
 def foot_lift(setting: Setting) -> Outcome:
     """Fig. 10: one foot, then two are lifted; the COP stays in the polygon."""
-    duration = 1.0 if setting.quick else 2.5
     trials, rows = {}, []
     for name in ("lift_single", "lift_double"):
-        found = planned(setting, name, motion=name, duration=duration)
+        found = planned(setting, name, motion=name, duration=2.5)
         trials[name] = found
         rows += cop_rows(found, "inside") + trial_rows(found)
         rows.append(_lifted_row(found))
@@ -215,7 +214,6 @@ def walks(setting: Setting) -> Outcome:
     """Fig. 12: long low strides at 0.11 m/s, short high ones at 0.06 m/s."""
     trials, rows = {}, []
     for name, speed in (("walk_long", 0.11), ("walk_short", 0.06)):
-        speed = 2 * speed if setting.quick else speed
         found = planned(setting, name, motion=name, speed=speed)
         trials[name] = found
         rows.append(speed_row(found, f"{speed:g}"))
@@ -239,8 +237,6 @@ def speed_row(found: Trial, paper: str) -> dict[str, str]:
 
 def one_walk(setting: Setting, motion: str, title: str, **options) -> Outcome:
     """A walk of one robot (Figs. 14, 15)."""
-    if setting.quick:
-        options = {"speed": 0.2} | options
     found = planned(setting, motion, motion=motion, **options)
     facts = trial_facts(found)
     limit = float(found.plan.data.torque_limit.values.max())

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import program_robots as robots
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import load
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance
-from tests.helpers import program_robots as robots
 from tests.helpers.standing_robots import biped, hexapod, quadruped
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from program_robots import quadruped_urdf, written
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.legged import Refinement, Tracking, refine, track
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
-from tests.helpers.program_robots import quadruped_urdf, written
 
 pytestmark = pytest.mark.long
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from program_robots import quadruped_urdf, written
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
@@ -11,7 +12,6 @@ from drakebots.robots import plot, track
 from drakebots.robots.legged import Tracking
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 from tests.helpers.figures import check_legends, drawn_figures
-from tests.helpers.program_robots import quadruped_urdf, written
 from tests.helpers.robot_files import loops_3d
 from tests.helpers.standing_plans import standing_plan
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from program_robots import quadruped_urdf, written
 
 from drakebots.core.units import MM_G_MS
 from drakebots.model import load
 from drakebots.multibody import build_robot, soles_jacobian
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.robots.legged import Reference, WholeBodyControl, reference
-from tests.helpers.program_robots import quadruped_urdf, written
 from tests.helpers.standing_plans import standing_plan
 
 

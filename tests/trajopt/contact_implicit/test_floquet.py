@@ -4,6 +4,7 @@ finite differences of an independent step of the same mechanics."""
 import casadi as ca
 import numpy as np
 import pytest
+from program_robots import SLED, SLED_FEET
 
 from drakebots import build_robot, load
 from drakebots.core.errors import InvalidInput, NoSolution
@@ -16,7 +17,6 @@ from drakebots.trajopt.contact_implicit.newton import Rows
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
 from drakebots.trajopt.contact_implicit.system import ContactSystem
-from tests.helpers.program_robots import SLED, SLED_FEET
 
 PLANS = package_root() / "hamr" / "plans"
 

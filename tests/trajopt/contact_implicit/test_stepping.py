@@ -4,6 +4,7 @@ agreement with time stepping and with the rows of a program."""
 import casadi as ca
 import numpy as np
 import pytest
+from program_robots import SLED, SLED_FEET
 from scipy.integrate import solve_ivp
 
 from drakebots import build_robot, load
@@ -17,7 +18,6 @@ from drakebots.trajopt.contact_implicit.program import ContactImplicit
 from drakebots.trajopt.contact_implicit.stepping import MULTIPLIERS, VariationalStepper
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.terrain import Flat, HeightField, Slope, Step
-from tests.helpers.program_robots import SLED, SLED_FEET
 
 GRAVITY = 9.81
 

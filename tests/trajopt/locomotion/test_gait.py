@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import program_robots as robots
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -17,7 +18,6 @@ from drakebots.trajopt.locomotion.plan import first_iterate, plan_locomotion
 from drakebots.trajopt.locomotion.problem import LocomotionProblem
 from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.locomotion.usable import faults
-from tests.helpers import program_robots as robots
 
 
 @pytest.fixture(scope="module")

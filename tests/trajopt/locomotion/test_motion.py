@@ -1,6 +1,7 @@
 """Motions as MathematicalPrograms: the planner's program, in SI, open to additions."""
 
 import numpy as np
+import program_robots as robots
 import pytest
 from pydrake.solvers import SnoptSolver
 from pydrake.symbolic import sin
@@ -9,7 +10,6 @@ from drakebots import trajopt
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.trajopt.locomotion import LocomotionProblem
 from drakebots.trajopt.solvers import ExactIpoptSolver
-from tests.helpers import program_robots as robots
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

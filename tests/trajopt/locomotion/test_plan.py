@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import program_robots as robots
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable
 
@@ -18,7 +19,6 @@ from drakebots.trajopt.locomotion.problem import LocomotionProblem, LocomotionWe
 from drakebots.trajopt.locomotion.program import locomotion_program
 from drakebots.trajopt.locomotion.standing import stand
 from drakebots.trajopt.terrain import Slope
-from tests.helpers import program_robots as robots
 
 WALK = partial(
     LocomotionProblem,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
+from program_robots import hopper_urdf, written
 from pydrake.systems.analysis import Simulator
 from scipy.linalg import solve_discrete_are
 
@@ -20,7 +21,6 @@ from drakebots.trajopt.mpc import (
 )
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.system import RESTART
-from tests.helpers.program_robots import hopper_urdf, written
 
 SLIDERS = """<robot name="sliders"><link name="world"/>
 <link name="a"><inertial><mass value="2"/>

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from program_robots import quadruped_urdf, written
 from pydrake.common.eigen_geometry import Quaternion
 from pydrake.math import RotationMatrix
 from pydrake.multibody.tree import JacobianWrtVariable
@@ -18,7 +19,6 @@ from drakebots.trajopt.mpc.riccati import (
 )
 from drakebots.trajopt.mpc.stage import Stage
 from drakebots.trajopt.mpc.tangent import difference, retract, slope
-from tests.helpers.program_robots import quadruped_urdf, written
 
 BASE = np.array([[0, 0]])
 

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from program_robots import quadruped_urdf, written
 
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.locomotion import (
@@ -19,7 +20,6 @@ from drakebots.trajopt.locomotion import (
 )
 from drakebots.trajopt.solvers import kkt
 from drakebots.trajopt.solvers.ipopt_exact import solve_exact
-from tests.helpers.program_robots import quadruped_urdf, written
 
 pytestmark = pytest.mark.skipif(
     not kkt.available(), reason="kkt.c was not compiled: no C compiler"

@@ -8,7 +8,7 @@ part of the module is the geometry of support polygons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -371,3 +371,18 @@ class MotionInput:
     def turn(self) -> float:
         """Change of heading [rad]."""
         return float(self.heading[-1] - self.heading[0])
+
+    def around_lift_off(self, steps: int) -> MotionInput:
+        """A number of steps, the first lift-off in their middle, without a period."""
+        leaves = int(np.argmin(self.footfall.contact.all(axis=1)))
+        first = max(0, leaves - steps // 2)
+        some = slice(first, first + steps + 1)
+        return replace(
+            self,
+            footfall=replace(self.footfall, contact=self.footfall.contact[some]),
+            com=self.com[some],
+            feet=self.feet[some],
+            heading=self.heading[some],
+            reference={name: q[some] for name, q in self.reference.items()},
+            period=None,
+        )

@@ -1,7 +1,9 @@
-"""Robots for planning tests, as URDF text: a planar hopper, a quadruped, a sled.
+"""Robots to plan for, as URDF text: a planar hopper, a quadruped, a sled.
 
 Their numbers are our own. Angles are zero in a crouch, so that the default
 pose stands: a URDF has no other means to say how a robot stands.
+
+A module without a command: `contact_implicit.py`, `scaling.py` and tests plan for them.
 """
 
 from __future__ import annotations
