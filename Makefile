@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 READY := $(VENV)/.ready
 
-.PHONY: demo docs types test test-all test-slow lint format check bench fuzz models clean
+.PHONY: demo docs types test test-all test-slow lint format check bench bench-quick fuzz models clean
 
 demo: $(READY)
 	mkdir -p $(OUT)
@@ -47,24 +47,13 @@ check: lint types test-all
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs . $(OUT)/site
 
+# Each to its end, whatever another one says; hours.
 bench: $(READY)
-	$(BIN)/python scripts/bench/house.py
-	$(BIN)/python scripts/bench/simulate.py
-	$(BIN)/python scripts/bench/derivatives.py
-	$(BIN)/python scripts/bench/scaling.py
-	$(BIN)/python scripts/bench/structured.py
-	$(BIN)/python scripts/bench/contact_implicit.py
-	$(BIN)/python scripts/bench/mpcc.py
-	$(BIN)/python scripts/bench/mpc.py
-	$(BIN)/python scripts/bench/gecko.py
-	$(BIN)/python scripts/bench/voxel.py
-	$(BIN)/python scripts/bench/skin.py
-	$(BIN)/python scripts/bench/platforms.py
-	$(BIN)/python scripts/bench/design.py
-	$(BIN)/python scripts/bench/quad_planning.py
-	$(BIN)/python scripts/bench/sweep.py
-	$(BIN)/python scripts/bench/environments.py
-	$(BIN)/python scripts/bench/exchange.py
+	grep -l __main__ scripts/bench/*.py | xargs -t -n 1 $(BIN)/python
+
+# Every script of scripts/bench and scripts/papers, two or three cases of each.
+bench-quick: $(READY)
+	$(BIN)/python -m pytest -n 2 --durations 0 tests/scripts/test_quick_forms.py::test_quick_form
 
 # Damaged files, extreme numbers, wrong types, stops; what breaks is kept in out/fuzz.
 MINUTES ?= 10

@@ -65,7 +65,7 @@ CHANGES = {
 }
 """Options of :class:`~drakebots.robots.quads.Tracking` by name; modulus is a factor."""
 
-STEPS = 12
+STEPS = 20
 """Time steps of a quick motion."""
 
 TARGETS = {"replay_share_least": ("1", 0.95), "falls": ("1", 0.0)}
@@ -170,13 +170,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
     if args.plans is not None:
         args.plans.mkdir(parents=True, exist_ok=True)
     imu = {"needed": NEEDS_IMU, "always": tuple(MOTIONS), "never": ()}[args.imu]
-    found = replay_figures(
-        args.motions,
-        args.only,
-        args.plans,
-        imu=imu,
-        steps=STEPS if args.quick else None,
-    )
+    steps = STEPS if args.quick else None
+    found = replay_figures(args.motions, args.only, args.plans, imu=imu, steps=steps)
     return parser.report({name: figure(*row) for name, row in found.items()})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import gymnasium
@@ -17,7 +16,6 @@ from drakebots.core.units import si_factor
 from drakebots.robots.gecko.generator import GaitPatternGenerator, GeneratorOptions
 from drakebots.robots.hamr import make_waveform
 from drakebots.robots.hamr.model import BIAS
-from tests.helpers.scripts import load_script
 
 NAMES = [
     pytest.param("Gecko"),
@@ -183,11 +181,3 @@ def test_the_leg_reaches_where_its_servos_are_told(made):
         *_, info = env.step(np.array(best))
     # The skin and the servos' limits keep the leg from going all the way.
     assert info["distance"] < 0.35 * began
-
-
-@pytest.mark.long
-def test_bench(capsys):
-    result = load_script("environments.py").main(["--quick"])
-    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result
-    assert all(set(row) == {"value", "unit", "target"} for row in result.values())
-    assert result["gecko_steps_per_s"]["value"] > 50

@@ -52,13 +52,6 @@ def test_no_pydrake_all(house):
         assert "pydrake.all" not in path.read_text(), name
 
 
-@pytest.mark.long
-def test_quick_bench(capsys):
-    result = bench.main(["--quick"])
-    assert result["circles"]["value"] == 0
-    assert "upward_imports" in capsys.readouterr().out
-
-
 def test_what_is_counted(tmp_path):
     """A house of four modules with every fault there is."""
     package = tmp_path / "drakebots"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from quad_experiments import EXPERIMENTS, main, show_table
 from quad_figures import draw_cop
-from quad_setting import Outcome, Trial, row, trial_facts
+from quad_setting import STEPS, Outcome, Trial, row, trial_facts
 from quad_walks import QPS, cut_short
 
 from drakebots.results import load_result
@@ -65,7 +65,7 @@ def test_foot_lift(tmp_path):
     model, _ = planned_lift()
     facts = main(["foot_lift", "--model", str(model), "-o", str(tmp_path), "--quick"])
     for name in ("lift_single", "lift_double"):
-        assert facts[name]["frames"] == 200
+        assert facts[name]["frames"] == STEPS
         assert facts[name]["cop_margin_mm"] > -1e-3
         assert facts[name]["peak_torque_share"] <= 1 + 1e-9
         assert facts[name]["coupled"]["verdict"] == "success"

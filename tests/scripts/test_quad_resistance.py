@@ -18,7 +18,7 @@ def test_small_turns_agree_with_the_slope(script, capsys):
     result = script.main(["beetle", "--joints", "FL_knee", "--angles", "1"])
     out = capsys.readouterr().out.strip().splitlines()
     assert json.loads(out[-1]) == result
-    ((row,),) = result.values()
+    (row,) = result["beetle"]
     assert row["joint"] == "FL_knee"
     assert row["limit_N_m"] == pytest.approx(1.96)
     torques = row["torques_N_m"]

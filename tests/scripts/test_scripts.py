@@ -18,33 +18,14 @@ from tests.helpers.scripts import ROOT, find_script, is_picture, load_script
 from tests.helpers.skin_runs import skinned
 
 
-@pytest.mark.long
-def test_bench_simulate(capsys):
-    """The last line is one JSON object of {value, unit, target}."""
-    result = load_script("simulate.py").main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    names = {"system_overhead_ratio", "wall_s_per_simulated_s", "leg_map_s"}
-    assert set(last) == names
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert result["system_overhead_ratio"]["value"] > 0
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("gcc", [False, True], ids=["interpreted", "compiled"])
-def test_bench_derivatives(capsys, monkeypatch, gcc):
+def test_bench_derivatives(monkeypatch):
     """Both Jacobians agree, or it ends; without gcc it interprets."""
     bench = load_script("derivatives.py")
-    if gcc and bench.shutil.which("gcc") is None:
-        pytest.skip("no gcc on this machine")
-    if not gcc:
-        monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+    monkeypatch.setattr(bench.shutil, "which", lambda name: None)
     result = bench.main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == result
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    best = result["twin_vs_autodiff_ratio"]
-    assert np.isfinite(best["value"])
-    assert ("compile_s" in result) == gcc
+    assert result["twin_vs_autodiff_ratio"]["value"] > 1
+    assert "compile_s" not in result
 
 
 @pytest.mark.slow
@@ -68,19 +49,6 @@ def test_bench_contact(capsys):
 
 
 @pytest.mark.long
-def test_bench_scaling(capsys):
-    """The table has exponents, and times that are times."""
-    result = load_script("scaling.py").main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == result
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert all(row["value"] > 0 for row in last.values() if row["unit"] == "ms")
-    # Exponents are of times, which a busy machine bends.
-    exponents = [row["value"] for name, row in result.items() if "exponent" in name]
-    assert exponents and np.isfinite(exponents).all()
-
-
-@pytest.mark.long
 def test_hamr_walk(capsys):
     """One row, walking forward."""
     (row,) = load_script("hamr_walk.py").main(["--quick"])
@@ -96,7 +64,7 @@ def test_littledog_stepup(capsys, tmp_path):
         stepup.data_folder(None)
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    result = stepup.main(["--quick", "--json", "--output", str(tmp_path)])
+    result = stepup.main(["--quick", "--output", str(tmp_path)])
     last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert last["littledog_valid_of_12"] == 1
     assert last["littledog_best_objective"] < 40
@@ -192,7 +160,6 @@ def test_bench_contact_implicit(capsys):
     bench = load_script("contact_implicit.py")
     result = bench.main(["--quick"])
     last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert all({"value", "unit", "target"} <= set(row) for row in last.values())
     assert result["recipe_disagreement"]["value"] < 1e-8
     methods = result["quadruped"]["value"]
     assert set(methods) == set(bench.METHODS)
@@ -250,14 +217,6 @@ def test_make_skinned_leg(capsys):
     assert not load_script("make_skinned_leg.py").main(["--check"])
 
 
-@pytest.mark.long
-def test_voxel_walk(capsys):
-    """The robot walks forward and, reversed, backward."""
-    rows = load_script("voxel_walk.py").main(["--quick"])
-    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert rows
-
-
 @pytest.mark.slow
 def test_voxel_gait_search(capsys, tmp_path):
     """A few walks, and a table that can be walked."""
@@ -266,15 +225,6 @@ def test_voxel_gait_search(capsys, tmp_path):
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert facts["walks"] == 3
     assert len(path.read_text().splitlines()) == 9
-
-
-@pytest.mark.long
-def test_voxel_figures(capsys, tmp_path):
-    """The quick ones are drawn, and their numbers are those of the facts."""
-    facts = load_script("voxel_figures.py").main(["--quick", "-o", str(tmp_path)])
-    json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert facts
-    assert len(list(tmp_path.glob("*.png"))) >= 1
 
 
 def test_scripts_end_with_one_line(capsys):

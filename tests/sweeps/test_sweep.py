@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -19,7 +18,6 @@ import xarray as xr
 from drakebots import load_result, plot
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.sweeps import case_rows, plot_sweep, shown_metrics, sweep
-from tests.helpers.scripts import load_script
 from tests.helpers.waiting import Killer, Waiting, runs
 
 ROOTS = (1, 2, 3, 4)
@@ -218,13 +216,3 @@ def test_bad_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileProblem, match="cannot be made a folder"):
         sweep(Waiting(), {"root": (1,)}, out=tmp_path / "file")
-
-
-@pytest.mark.slow
-def test_bench(capsys):
-    result = load_script("sweep.py").main(["--quick"])
-    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result
-    assert all(set(row) == {"value", "unit", "target"} for row in result.values())
-    # The difference of two short runs, either of which a busy machine bends.
-    assert abs(result["sweep_overhead_ms"]["value"]) < 500
-    assert result["two_worker_speedup"]["value"] > 0

@@ -18,7 +18,7 @@ from drakebots.results import Result, load_result
 from drakebots.robots import quads
 from drakebots.robots.quads.robot import PlannedRobot
 
-STEPS = 12
+STEPS = 20
 """Time steps of a quick motion."""
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 from drakebots.lattice.frame import lattice_frame
@@ -30,15 +28,3 @@ def test_peers_agree(bench, peer):
     mine = bench.ours(lattice, pair)
     theirs = getattr(bench, peer)(lattice_frame(lattice), pair)
     assert bench.difference(mine, theirs) < 1e-9
-
-
-@pytest.mark.long
-def test_bench_voxel(bench, capsys):
-    """Runs in its quick form; the last line is one JSON object."""
-    result = bench.main(["--quick"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == result
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert all(np.isfinite(row["value"]).all() for row in last.values())
-    if bench.opensees_module() is not None:
-        assert last["fem_4_displacement_error"]["value"] < 1e-9

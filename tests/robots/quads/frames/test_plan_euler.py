@@ -1,7 +1,5 @@
 """A plan in Euler coordinates closes the equations of motion; the benchmark."""
 
-import json
-
 import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
@@ -10,7 +8,6 @@ from drakebots.robots.quads.frames.plan import FrameProblem, make_planner, plan_
 from drakebots.robots.quads.robot.links_skin import skin_share
 from drakebots.robots.quads.robot.quad import Coordinates, load_quad
 from drakebots.skin.file.robot import load_skinned
-from tests.helpers.scripts import load_script
 from tests.helpers.skinned_quad import skinned_files
 
 
@@ -98,15 +95,3 @@ def test_skin_of_the_links(robot, crouched):
     )
     shift = data.skin_com.values - data.skin_com_rest.values
     assert 1e-6 < np.abs(shift).max() < 0.02
-
-
-@pytest.mark.slow
-def test_bench_quad_planning(sdf, capsys):
-    """Quick form: one robot, a frame both ways, and the JSON line."""
-    bench = load_script("quad_planning.py")
-    result = bench.main(["--quick", "--robots", str(sdf), "--threads", "1"])
-    last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert last == json.loads(json.dumps(result))
-    assert {"boxed_frame_s", "condensed_vs_uncondensed_ratio"} <= set(last)
-    assert all(set(row) == {"value", "unit", "target"} for row in last.values())
-    assert "boxed_frame_s" not in bench.main(["--quick", "--robots", "no_such_robot"])
