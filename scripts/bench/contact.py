@@ -1,8 +1,13 @@
 """HAMR's 10 Hz trot on card under several contact models, beside hard contact.
 
+python scripts/bench/contact.py            # all models of contact
+python scripts/bench/contact.py --quick
+
 Stride, duty factors, and the largest loop gap (docs/hamr.md): hard contact by
 our time stepping, SAP with Drake's defaults, and SAP on the ground that is
 used, in mm-g-ms and in SI.
+
+JSON: trot.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Contact-implicit programs by four methods: the gain of blocks and exact Hessians.
 
+python scripts/bench/contact_implicit.py            # a quarter of an hour
+python scripts/bench/contact_implicit.py --quick
+
 One program (a quadruped of 14 coordinates walks a cycle), the same starts (the
 standing guess and noise by seed), solved by
 
@@ -18,6 +21,9 @@ a second a start for the others); derivatives and linear algebra on one thread.
 
 Then LittleDog's step-up (2124 variables): the continuation from --starts starts, one
 start of the others on the authors' program. Needs the authors' data.
+
+JSON: exact_vs_recipe_ratio, exact_vs_snopt_ratio, exact_vs_ipopt_ratio, quadruped,
+evaluation_ms, recipe_disagreement.
 """
 
 from __future__ import annotations

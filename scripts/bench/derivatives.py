@@ -1,5 +1,8 @@
 """What derivatives cost: the CasADi twin beside Drake's AutoDiffXd, on HAMR.
 
+python scripts/bench/derivatives.py
+python scripts/bench/derivatives.py --quick
+
 Both compute the Jacobian of one discrete Euler-Lagrange row of a variational
 integrator (HAMR, 38 coordinates, mm, g, ms; the row of one knot),
 
@@ -28,6 +31,9 @@ to 1e-6 before any time is taken.
 Solvers call CasADi from C++, so the twin is timed without Python, many
 evaluations in one call; of AutoDiffXd only the time inside Drake's own dynamics
 calls counts. The times of one call from Python, all included, are printed too.
+
+JSON: twin_vs_autodiff_ratio, interpreted_vs_autodiff_ratio, autodiff_ms,
+interpreted_ms.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ the number of different silicones in the models. Of animals it is how many becom
 robots that stand for 2 s by `drakebots design X.obj`, without further words, and the
 median of the processor time that the command takes, pictures included; `with_standing`
 adds the 2 s of simulation that check it.
+
+JSON: surface_to_robot_s, runs, densities.
 """
 
 from __future__ import annotations

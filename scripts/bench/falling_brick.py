@@ -18,6 +18,8 @@ decides the rest: steps of 20 ms and more merge the landings, and some samples
 leave the reference for good until h is some 2 ms (time stepping at 2 ms too).
 So slopes of the drop say where the error in flight ends to dominate, and the
 medians over samples and `references_apart` belong to them.
+
+JSON: samples, friction, flight, drop.
 """
 
 from __future__ import annotations

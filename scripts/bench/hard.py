@@ -19,6 +19,8 @@ These are kept below --keep, and so are `masked` ones: lines of ours that quote 
 exception of Python, which does not tell a user what to do. Small inputs that failed
 belong into tests/scripts/seeds, where a test runs them again. The exit code is 1 if an
 input failed.
+
+JSON: inputs, tracebacks, crashes, hangs, over_memory, leaks_into_pages, masked, cpu_s.
 """
 
 from __future__ import annotations

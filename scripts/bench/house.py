@@ -1,10 +1,14 @@
 """How the code is laid out: modules, lines, circles, imports against the floors.
 
-python scripts/bench/house.py            # prints a table, last line one JSON object
+python scripts/bench/house.py
+python scripts/bench/house.py --quick    # measures no time
 python scripts/bench/house.py --tests    # runs and times `make test` as well
 
 `drakebots/` is read as text, not imported; the processor time of `drakebots --help` is
 that of processes of its own.
+
+JSON: modules, lines, circles, upward_imports, largest_folder_files,
+single_importer_modules.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ left side and has 8 s to get up and stand.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
 solves, and the delay of an answer in the simulation is that time.
+
+JSON: push_N, seeds, first_seed, feedback, quadruped_hz, quadruped_p99_ms, hopper_hz,
+hopper_p99_ms.
 """
 
 from __future__ import annotations

@@ -19,6 +19,9 @@ two ways:
   on over that of ours. (With the rows of (15)-(17) too, Clarabel stops with numerical
   errors at 14000 vertices; it solves them up to 3000.)
 * eq. (10) by 3 g right-hand sides (in the table only), once and redone for 10 QPs.
+
+JSON: beetle_frame_s, condensed_vs_uncondensed_ratio, space_time_s,
+reduced_model_speedup, reduced_model_torque_error, reduced_model_hz.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ the others are played open loop. The share is the distance over the planned one,
 cycles; a run falls when it tips by 45 degrees or sinks to half the height. A row a run,
 and one JSON object: replay_share_least is the least share, and 0 for what has no whole
 plan.
+
+JSON: replay_share_least, falls.
 """
 
 from __future__ import annotations

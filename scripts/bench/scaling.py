@@ -15,6 +15,9 @@ thread, so that machines with and without a compiler compare.
 
 python scripts/bench/scaling.py            # all, some minutes
 python scripts/bench/scaling.py --quick    # two robots, three sizes
+
+JSON: evaluation_exponent_in_coordinates, iteration_exponent_in_coordinates,
+hopper_evaluation_exponent_in_knots, quadruped_evaluation_exponent_in_knots.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """What our Python systems cost: HAMR with contact beside the bare Drake diagram.
 
+python scripts/bench/simulate.py
+python scripts/bench/simulate.py --quick
+
 Both run the same trot at dt = 0.1 ms in this process, in turns. The bare
 diagram is the same plant with the same contact and the same logger of the
 state, its actuators driven by a C++ trajectory source that plays the forces
 the first run recorded.
+
+JSON: system_overhead_ratio, wall_s_per_simulated_s, leg_map_s.
 """
 
 from __future__ import annotations

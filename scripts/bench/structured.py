@@ -15,6 +15,8 @@ seconds are processor time of one thread, so that busy machines compare.
 python scripts/bench/structured.py              # all, a quarter of an hour
 python scripts/bench/structured.py --quick      # kkt and knots only, smaller
 python scripts/bench/structured.py --only kkt quadruped
+
+JSON: linear_solver, kkt, kkt_vs_mumps_ratio, knots_s, knots_exponent.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ both processes, which other load of the machine affects less than wall time (bes
 Speedup: HAMR's trot at eight frequencies, by one worker and by two. One worker may use
 no more threads than one of two. On a machine that others use as well, two workers get
 less than two cores: `cores_free` says how much two busy processes got just before.
+
+JSON: sweep_overhead_ms, two_worker_speedup, cores_free.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ poses of one to three actuators. A plan has the
 wrong sign if it is called a success and its target moves the wrong way. The walk's
 strides come from the table of scripts/papers/voxels/voxel_spread.py, of which two rows
 are walked again.
+
+JSON: advice_correct_share, planned_wrong_sign, walk_stride_mm_p10_p50_p90, fem_4_s,
+pom_nodes_per_s.
 """
 
 from __future__ import annotations

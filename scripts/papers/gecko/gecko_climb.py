@@ -6,6 +6,8 @@ python scripts/papers/gecko/gecko_climb.py --quick    # 84 deg, two moduli
 The limbs are elastic and the cups have springs. Masses, the limits of the feet and the
 silicone are assumed (models/gecko/README.md), so climbs are given over a range of its
 modulus: 0.3 and 1 MPa, as of soft and of firm casting silicones, and 3.2 MPa.
+
+JSON: climbs.
 """
 
 from __future__ import annotations

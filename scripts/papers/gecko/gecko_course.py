@@ -4,6 +4,8 @@ python scripts/papers/gecko/gecko_course.py --plot course.png     # with Drake: 
 python scripts/papers/gecko/gecko_course.py --quick  # pose step, epsilon 10 cm
 
 The paper's robot took 45 to 51 steps (half cycles) from the small prototype.
+
+JSON: courses.
 """
 
 from __future__ import annotations

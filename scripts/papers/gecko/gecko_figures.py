@@ -9,6 +9,8 @@ turns for other coefficients c1 of the gait law, and how far both robots come in
 poses of a straight gait, from rest (limbs straight) and settled.
 
 Source of the layouts: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020).
+
+JSON: fig10, course_m.
 """
 
 from __future__ import annotations

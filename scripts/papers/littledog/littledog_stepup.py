@@ -8,6 +8,9 @@ their data (BSD-3, not part of this project).
     python scripts/papers/littledog/littledog_stepup.py   # 12 starts, table, pictures
     python scripts/papers/littledog/littledog_stepup.py --terrain box
     python scripts/papers/littledog/littledog_stepup.py --quick
+
+JSON: littledog_median_s, littledog_valid_of_12, littledog_best_objective, terrain,
+starts, variables, stored, authors, wall_s.
 """
 
 from __future__ import annotations

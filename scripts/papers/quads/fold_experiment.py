@@ -9,6 +9,8 @@ designed robot is fixed in the world, its foot hangs on the ankle, and the skin 
 is the robot's own, cut off below the knee and glued to the lower leg along the cut. The
 elements are P2, which do not lock, and the folds have the skin's own modulus: that of
 the models' silicone by default, 0.7 MPa, so that nothing is fitted.
+
+JSON: smooth, folded.
 """
 
 from __future__ import annotations

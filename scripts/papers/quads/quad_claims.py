@@ -14,6 +14,8 @@ Six things that might bring them about are varied (FACTORS) in eight runs of a 2
 design, of which one is today's robot, and in the corner where all are on. Rows that are
 in the folder are taken from it. Prints a table in Markdown, the main effects and one
 JSON object; writes quad_claims.png.
+
+JSON: model, motion, cycles, rows, effects.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ python scripts/papers/quads/quad_experiments.py walks --quick --model beetle
 NAME is one of the table EXPERIMENTS. Each writes its plans and runs and quad_NAME.png
 to the output folder, and prints a table of the paper's statements and ours and, as the
 last line, one JSON object.
+
+JSON: experiment, model, quick, modulus_share.
 """
 
 from __future__ import annotations

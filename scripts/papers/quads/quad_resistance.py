@@ -7,6 +7,8 @@ python scripts/papers/quads/quad_resistance.py cow --second-order
 
 For each joint of the left limbs a row in Markdown: the largest torque of the motor, the
 slope at rest times 15 degrees, the static torques at each angle [N m].
+
+JSON: beetle.
 """
 
 from __future__ import annotations

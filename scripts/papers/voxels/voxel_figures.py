@@ -10,6 +10,8 @@ repository VOXELS.
 
 Source: Tebyani et al., "A Geometric Kinematic Model for Flexible Voxel-Based Robots"
 (2022).
+
+JSON: fig1, fig2, fig3, fig5, fig6.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ grounds, and on ten samples of voxel_spread.py, whose friction, mass, damping an
 are others.
 
 drakebots simulate voxel --gait best.csv plays what was found.
+
+JSON: walks, searched, paper, phase_deg, squareness.
 """
 
 from __future__ import annotations

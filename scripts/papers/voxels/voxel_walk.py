@@ -3,6 +3,8 @@
 python scripts/papers/voxels/voxel_walk.py                  # some five minutes
 python scripts/papers/voxels/voxel_walk.py --quick          # one walk at 2 ms
 python scripts/papers/voxels/voxel_walk.py --plot walk.png
+
+JSON: walks.
 """
 
 from __future__ import annotations
