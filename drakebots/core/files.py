@@ -259,6 +259,19 @@ def _items(value: Any, where: str) -> list:
 
 # --- writing ----------------------------------------------------------------
 
+
+def cache_folder(part: str = "") -> Path:
+    """The folder of what is made once on a machine: $XDG_CACHE_HOME/drakebots.
+
+    It may not be there yet, or no folder that can be made.
+
+    Args:
+        part: a folder in it.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "drakebots" / part
+
+
 _part_numbers = itertools.count()
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from drakebots.core import stages
 from drakebots.core.errors import DrakebotsWarning, NoSolution, one_line
 
 LOG = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ def run_steps(
         return ended
 
     try:
-        with CtrlC() as stop:
+        with CtrlC() as stop, stages.stage(stage):
             for k in range(1, count + 1):
                 stopped = step(k)
                 if stopped is not None and stopped.verdict is Verdict.FAILED:

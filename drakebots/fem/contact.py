@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from drakebots.core.checks import (
     array,
@@ -24,6 +23,7 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
 

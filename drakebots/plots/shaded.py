@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 from scipy.ndimage import gaussian_filter
+
+from drakebots.core.kernels import njit
 
 GROUND = (0.86, 0.87, 0.89)
 
@@ -316,7 +317,7 @@ def _cross(a, b):
     return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _raster(xy, near, triangles, depth):
     """Draws triangles into a buffer of nearness; the face of each pixel drawn, or -1.
 
@@ -356,7 +357,7 @@ def _raster(xy, near, triangles, depth):
     return face
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _lit(points, normals, towards, keys, axes, depth, low, scale):
     """Shares of the lamp's and the sky's light (n,) that reach points."""
     n, size = len(points), depth.shape[1]
@@ -380,7 +381,7 @@ def _lit(points, normals, towards, keys, axes, depth, low, scale):
     return lamp / keys, 2 * sky / (len(towards) - keys)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _corner_normals(vertices, triangles, least):
     """At each corner (m, 3, 3), the mean normal of its faces within the crease."""
     m = len(triangles)

@@ -6,7 +6,6 @@ result.data.skin_position           # (skin_time, vertex, axis) [m]
 
 from __future__ import annotations
 
-import time as clock
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -24,6 +23,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.core.stages import spent, timed
 from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
@@ -176,6 +176,7 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
     )
 
 
+@timed("load")
 def simulate_skinned(
     problem: SkinSimulation = SkinSimulation(), *, progress: Progress | None = None
 ) -> Result:
@@ -192,7 +193,6 @@ def simulate_skinned(
     Raises:
         DrakebotsError: for a fault of model or problem, before the run.
     """
-    began = clock.perf_counter()
     robot = load_skinned(problem.model)
     robot = replace(robot, fem=skin_model(problem, robot))
     motion, dt = problem.joint_motion(), problem.time_step
@@ -202,7 +202,6 @@ def simulate_skinned(
     state = stepper.start()
     record = SkinRecord(robot, stepper, problem.skin_period)
     record.add(state, motion.at(0.0, rest))
-    loaded = clock.perf_counter() - began
     steps = max(1, round(problem.duration / dt))
 
     def step(k: int) -> Stop | None:
@@ -225,7 +224,7 @@ def simulate_skinned(
             message=end.message,
             data=record.dataset(),
             residuals={"glue gap [m]": record.worst_gap},
-            timings={"load": loaded, "simulate": end.wall},
+            timings=spent(),
             metrics={
                 "system": "skinned",
                 "sparse_solver": stepper.solver.name,

@@ -29,6 +29,7 @@ from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
 from drakebots.core.files import check_output, claimed, replacing
 from drakebots.core.run import Progress, Verdict, ended_by, saving
+from drakebots.core.stages import spent, timed
 from drakebots.results import Result, load_result, provenance
 from drakebots.robots import find_task
 from drakebots.sweeps.cases import AS_NAMED, Case, label_of, make_cases, unit_of
@@ -40,6 +41,7 @@ OWN = ("verdict", "message", "file", "wall_time", "processor_time", "time")
 """Arrays that every table has; a field or a metric cannot have their names."""
 
 
+@timed("sweep")
 def sweep(
     problem: Any,
     over: Mapping[str, Sequence[Any]],
@@ -200,7 +202,7 @@ def _table(
         message=message,
         data=_dataset(problem, cases, rows),
         residuals={},
-        timings={"sweep": time.perf_counter() - began},
+        timings=spent(),
         metrics={
             "of": named[0].kind if named else kind,
             "cases": len(cases),

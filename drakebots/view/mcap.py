@@ -33,7 +33,7 @@ from drakebots.core.files import check_output, replacing
 from drakebots.model import Model, model_of, obj_mesh
 from drakebots.multibody.exchange import Part, plain_robot, read_parts
 from drakebots.results import Result
-from drakebots.view.motion import positions_in_order
+from drakebots.view.motion import position_names, positions_in_order
 
 LATEST = 2.0**32
 """The first time that a stamp cannot hold [s]."""
@@ -137,9 +137,7 @@ def _plain(value: Any) -> Any:
 
 def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, dict]]:
     """Topic, schema, time and message of the bodies and of what is drawn of them."""
-    if "position_name" in data.dims:
-        data = data.rename(position_name="coordinate")
-    if "position" not in data or "coordinate" not in data.dims:
+    if not position_names(data):
         raise InvalidInput("the result holds no joint positions")
     robot = plain_robot(model)
     plant = robot.plant

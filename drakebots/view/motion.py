@@ -91,9 +91,8 @@ def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
         InvalidInput: when the result is of another model.
     """
     wanted = list(scene.plant.GetPositionNames(always_add_suffix=False))
-    have = [str(name) for name in data.coordinate.values]
-    recorded = data.position.values
-    base = _free_base(scene, data)
+    have, recorded = position_names(data), data.position.values
+    base = _free_base(scene, data, have)
     if base:
         # The run may hold its base by other coordinates (a plan by roll, pitch
         # and yaw); its pose says the same.
@@ -107,7 +106,25 @@ def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
     return recorded[:, [have.index(name) for name in wanted]]
 
 
-def _free_base(scene: Scene, data: xr.Dataset) -> dict[str, np.ndarray]:
+def position_names(data: xr.Dataset) -> list[str]:
+    """The names of a result's joint positions, in order; none if it has none.
+
+    They are the labels of whichever dimension `position` has beside time: a dataset
+    may name other coordinates too.
+    """
+    if "position" not in data:
+        return []
+    return [
+        str(name)
+        for dim in data.position.dims
+        if dim != "time" and dim in data.coords
+        for name in data[dim].values
+    ]
+
+
+def _free_base(
+    scene: Scene, data: xr.Dataset, have: list[str]
+) -> dict[str, np.ndarray]:
     """Columns (T, 1) of the scene's only floating joint from the base's pose."""
     plant = scene.plant
     names = plant.GetPositionNames(always_add_suffix=False)
@@ -120,7 +137,7 @@ def _free_base(scene: Scene, data: xr.Dataset) -> dict[str, np.ndarray]:
         return {}
     start = floating[0].position_start()
     own = names[start : start + 7]
-    if all(name in data.coordinate.values for name in own):
+    if all(name in have for name in own):
         return {}
     quaternions = [
         RollPitchYaw(rpy).ToQuaternion().wxyz() for rpy in data.base_rpy.values
@@ -154,8 +171,6 @@ def record_motion(
         InvalidInput: when the result holds no motion.
     """
     data = result.data
-    if "position_name" in data.dims:
-        data = data.rename(position_name="coordinate")
     if "position" not in data or data.sizes.get("time", 0) < 2:
         raise InvalidInput("the result holds no motion to show")
     if slow is None:

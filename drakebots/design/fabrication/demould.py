@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.design.geometry import Surface
 
 SLACK = 1e-4
@@ -128,7 +128,7 @@ def _unit(direction):
     return d / np.linalg.norm(d)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _span(x, f, low, cell, t):
     """Cells that a triangle's box covers: i0, i1, j0, j1."""
     out = np.empty(4, np.int64)
@@ -140,7 +140,7 @@ def _span(x, f, low, cell, t):
     return out
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _bins(x, f, low, cell, shape):
     count = np.zeros(shape[0] * shape[1] + 1, np.int64)
     for t in range(len(f)):
@@ -161,7 +161,7 @@ def _bins(x, f, low, cell, shape):
     return start, content
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _hits(q, x, f, low, cell, shape, start, content):
     """Whether the ray from each point q (n, 3) along +z hits a triangle.
 

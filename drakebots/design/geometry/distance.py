@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 from skimage.measure import marching_cubes
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.design.geometry.implicit import Implicit, evaluate_grid
 from drakebots.design.geometry.surface import Surface
 

@@ -17,7 +17,8 @@ surface is closed. The kernels share these arrays, which have room for more:
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from drakebots.core.kernels import njit
 
 
 @njit(cache=True, inline="always")

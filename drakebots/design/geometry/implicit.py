@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numba import njit
 
 from drakebots.core.checks import (
     Refused,
@@ -30,6 +29,7 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 
 _CONE, _ELLIPSOID, _BOX = 0, 1, 2
 """The kinds of parts, as the kernels number them."""

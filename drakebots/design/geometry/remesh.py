@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.kernels import njit
 from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
 from drakebots.design.geometry.half_edges import (
     agree,

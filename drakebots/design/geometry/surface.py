@@ -15,13 +15,13 @@ from pathlib import Path
 import manifold3d as m
 import numpy as np
 import trimesh
-from numba import njit
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.checks import check_value, one_of, positive
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
+from drakebots.core.kernels import njit
 from drakebots.fem.mesh import checked_arrays
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from drakebots.core.kernels import njit
 from drakebots.design.geometry import DistanceGrid, value_and_gradient
 from drakebots.fem.mesh import EDGES, FACES, TetMesh, tet_quality
 

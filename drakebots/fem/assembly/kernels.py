@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from drakebots.core.kernels import njit
 from drakebots.fem.material.energies import (
     LAST_INVARIANT,
     MOONEY_RIVLIN,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
+
+from drakebots.core.kernels import njit
 
 
 @dataclass(frozen=True)

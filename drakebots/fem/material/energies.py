@@ -22,7 +22,8 @@ modes coupled by psi_ij, three twists (psi_i + psi_j)/(s_i + s_j) and three flip
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from drakebots.core.kernels import njit
 
 NEO_HOOKEAN, STABLE_NEO_HOOKEAN, ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN = 0, 1, 2, 3
 LINEAR_COROTATED, OGDEN = 4, 5

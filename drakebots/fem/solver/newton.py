@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.kernels import njit
 from drakebots.fem.assembly import (
     FemModel,
     SymmetricPattern,

@@ -29,7 +29,7 @@ import scipy
 from pydrake.geometry import Mesh
 
 from drakebots.core.errors import DrakebotsWarning, ModelProblem, one_line
-from drakebots.core.files import replacing
+from drakebots.core.files import cache_folder, replacing
 from drakebots.core.lazy import late
 
 trimesh = late("trimesh")
@@ -257,8 +257,7 @@ def mesh_cache() -> Path:
 
     Some users have no home that can be written to.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "drakebots" / "meshes"
+    folder = cache_folder("meshes")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

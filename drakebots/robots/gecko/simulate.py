@@ -13,7 +13,6 @@ and Fig. 12.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
@@ -23,6 +22,7 @@ import xarray as xr
 from drakebots.core.checks import check, finite, flag, one_of, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
+from drakebots.core.stages import spent, stage, timed
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.drake import (
     DrakeWalk,
@@ -329,6 +329,7 @@ def _around_obstacles(problem: GeckoSimulation):
 # --- the simulation ------------------------------------------------------------
 
 
+@timed("load")
 def simulate(
     problem: GeckoSimulation = GeckoSimulation(), *, progress: Progress | None = None
 ) -> Result:
@@ -393,17 +394,14 @@ def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
     start = problem.start_pose()
     decisions: list[Decision] = []
     steps: list[Step] = []
-    deciding = 0.0
 
     def next_half_cycle(number: int) -> Stop | None:
-        nonlocal deciding
         pose = steps[-1].pose if steps else start
         sign = 1 if number % 2 else -1
         if course.motion is not None:
             course.motion.observe(pose, sign)
-        began = time.perf_counter()
-        decision = course.generator.decide(pose.position, pose.heading)
-        deciding += time.perf_counter() - began
+        with stage("decide"):
+            decision = course.generator.decide(pose.position, pose.heading)
         if decision is None:
             met = "every target was met at the start; the robot did not walk"
             done = f"done after {len(steps)} half cycles" if steps else met
@@ -436,7 +434,7 @@ def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
             "drift of a fixed foot [m]": max([s.drift for s in steps] or [0.0]),
             "stationarity": max([s.stationarity for s in steps] or [0.0]),
         },
-        timings={"simulate": end.wall, "decide": deciding},
+        timings=spent(),
         metrics={"half_cycles": len(steps)},
         provenance=provenance(parameters().path, asdict(problem)),
     )

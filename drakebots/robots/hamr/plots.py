@@ -18,11 +18,11 @@ def plot_track(run: Result, path: str | Path) -> Path:
     """Legs in the chassis frame and the chassis' pose, executed beside the plan.
 
     A gait's cycles after the ramp are folded onto one: their mean, and a band
-    of a standard deviation. In the manner of RSS 2018, Figs. 8 and 9.
+    of a standard deviation; a run without a whole one is drawn as it is. In the manner
+    of RSS 2018, Figs. 8 and 9.
 
     Raises:
-        InvalidInput: for a result that is not an executed plan of HAMR, or without
-            a whole cycle after the ramp.
+        InvalidInput: for a result that is not an executed plan of HAMR.
     """
     data, facts = run.data, run.metrics
     if "base_rpy_planned" not in data:
@@ -75,11 +75,10 @@ class _Fold:
 
     def __init__(self, run: Result):
         self.time = run.data.time.values
-        self.periodic = bool(run.metrics["periodic"])
         self.period = float(run.metrics["period_s"])
         self.cycles = int(run.metrics.get("cycles", 0))
-        if self.periodic and self.cycles < 1:
-            raise InvalidInput("the run has no whole cycle after its ramp")
+        # A run that was cut short may have no whole cycle after its ramp.
+        self.periodic = bool(run.metrics["periodic"]) and self.cycles >= 1
         end = self.period * np.floor(self.time[-1] / self.period + 1e-6)
         self.start = end - self.cycles * self.period
         self.share = np.linspace(0, 1, 201)

@@ -37,6 +37,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
+from drakebots.core.stages import spent, timed
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan import GaitProblem, problem_of, stability_of
@@ -134,6 +135,7 @@ class Refinement(RefineOptions):
         return problem_of(self.plan)
 
 
+@timed("load")
 def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
     """Refines a gait; returns the best plan even when cut short.
 
@@ -257,7 +259,7 @@ def _result(robot: _Robot, refined: Refined) -> Result:
         verdict=end.verdict if best.plan.ok else best.plan.verdict,
         message=said,
         metrics={**best.plan.metrics, **holds, **facts},
-        timings={**best.plan.timings, "refine": end.wall},
+        timings=spent(),
     )
 
 

@@ -35,6 +35,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd
+from drakebots.core.stages import spent, timed
 from drakebots.core.units import MM_G_MS
 from drakebots.model import Model, load, model_provenance
 from drakebots.multibody import (
@@ -279,6 +280,7 @@ def build(problem: HamrSimulation) -> HamrDiagram:
 # --- the run ----------------------------------------------------------------
 
 
+@timed("load")
 def simulate(
     problem: HamrSimulation = HamrSimulation(), *, progress: Progress | None = None
 ) -> Result:
@@ -338,7 +340,7 @@ def run_result(
         residuals={
             f"loop {name} [m]": float(gaps.sel(loop=name)) for name in data.loop.values
         },
-        timings={"simulate": end.wall},
+        timings=spent(),
         metrics={
             "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
             **metrics,

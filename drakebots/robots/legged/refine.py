@@ -21,6 +21,7 @@ import numpy as np
 from drakebots.core.checks import check, check_types, one_of, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
+from drakebots.core.stages import spent, timed
 from drakebots.model import model_of
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import GROUNDS
@@ -89,6 +90,7 @@ class Refinement(RefineOptions):
         return LocomotionProblem(model_of(self.plan), **posed)
 
 
+@timed("load")
 def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
     """Refines a walk; returns the best plan even when cut short.
 
@@ -172,7 +174,7 @@ def _result(robot: _Robot, refined: Refined) -> Result:
         message=f"{end.message}: executed {best.reached:.4g} m a cycle, "
         f"{refined.first.reached:.4g} before",
         metrics={**best.plan.metrics, **facts},
-        timings={**best.plan.timings, "refine": end.wall},
+        timings=spent(),
     )
 
 

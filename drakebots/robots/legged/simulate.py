@@ -27,6 +27,7 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.core.stages import spent, timed
 from drakebots.model import Model, load, model_provenance
 from drakebots.multibody import (
     Ground,
@@ -131,6 +132,7 @@ class Simulation:
         check_log(self.duration, self.log_period)
 
 
+@timed("load")
 def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result:
     """Simulates a model; returns what was reached even when cut short.
 
@@ -193,7 +195,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
             message="; ".join([message, *notes]),
             data=data,
             residuals=closure_residuals(data),
-            timings={"simulate": end.wall},
+            timings=spent(),
             metrics=_metrics(problem, posture, held, end, data, standing),
             provenance=model_provenance(model, options | {"model": str(model.path)}),
         )

@@ -30,6 +30,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput, one_line
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict, failed, run_steps
+from drakebots.core.stages import spent, timed
 from drakebots.model import Model, model_of, model_provenance
 from drakebots.multibody import (
     Robot,
@@ -136,6 +137,7 @@ class Tracking:
             )
 
 
+@timed("load")
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
 
@@ -160,7 +162,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
             message=run.message(data, end),
             data=data,
             residuals=closure_residuals(data),
-            timings={"simulate": end.wall},
+            timings=spent(),
             metrics=run.metrics(data),
             provenance=model_provenance(run.model, options),
         )

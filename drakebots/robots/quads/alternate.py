@@ -27,6 +27,7 @@ from scipy.ndimage import uniform_filter1d
 
 from drakebots.core.files import check_output
 from drakebots.core.run import Progress, Verdict, ended_by
+from drakebots.core.stages import spent, stage, timed
 from drakebots.results import Result
 from drakebots.robots.quads.alternation import (
     Alternation,
@@ -48,6 +49,7 @@ from drakebots.robots.quads.space_time import (
 )
 
 
+@timed("load and check")
 def alternate(
     problem: Alternation,
     *,
@@ -84,30 +86,33 @@ def alternate(
     verdict, message = Verdict.FAILED, ""
     try:
         for k in range(problem.max_iterations):
-            plan = run.space_time(k, influence, follow, plan, stiff)
+            with stage(f"space-time {k + 1}"):
+                plan = run.space_time(k, influence, follow, plan, stiff)
             if plan.solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
                 verdict, message = plan.solution.verdict, plan.solution.message
                 break
-            stage = run.frames(k, plan)
-            stages.append(stage)
+            with stage(f"frames {k + 1}"):
+                done = run.frames(k, plan)
+            stages.append(done)
             verdict, message = _judge(problem, stages)
             if path is not None:
-                _result(problem, stages, verdict, message, provenance, began).save(path)
+                so_far = (problem, stages, verdict, message, provenance)
+                alternation_result(*so_far).save(path)
             if verdict is not Verdict.FAILED:
                 break
             if run.left() == LATE:
                 verdict = Verdict.TIME_LIMIT
                 message = f"stopped at the time limit of {problem.time_limit:g} s"
                 break
-            if k == 0 and stiff and not stage.difference <= problem.tolerance:
+            if k == 0 and stiff and not done.difference <= problem.tolerance:
                 stiff, plan = False, None
                 continue
-            reached = stage.usable(problem.fall / 2)
+            reached = done.usable(problem.fall / 2)
             motion = frame_motion(plan)
             if not problem.ignore_skin:
                 influence = skin_influence(
                     problem.robot,
-                    stage.frames,
+                    done.frames,
                     motion,
                     reached=reached,
                     window=problem.knot_spacing,
@@ -115,17 +120,19 @@ def alternate(
                     stiff=stiff,
                 )
             follow = np.array(motion[0])
-            follow[:reached] = stage.reached[:reached]
+            follow[:reached] = done.reached[:reached]
     except KeyboardInterrupt as error:
         if plan is None:
             raise
         verdict, message = ended_by(error)
     if not stages:
-        result = replace(plan.result(), verdict=verdict, message=message)
+        result = replace(
+            plan.result(), verdict=verdict, message=message, timings=spent()
+        )
     else:
         if verdict is Verdict.FAILED:
             message = _kept(problem, stages) or message
-        result = _result(problem, stages, verdict, message, provenance, began)
+        result = alternation_result(problem, stages, verdict, message, provenance)
     if path is not None:
         result.save(path)
     return result
@@ -169,11 +176,6 @@ def _kept(problem: Alternation, stages: list[Stage]) -> str:
     )
     last = stages[-1].frames
     return text if last.ok else f"{text}; the last iteration: {last.message}"
-
-
-def _result(problem, stages, verdict, message, provenance, began) -> Result:
-    seconds = clock.perf_counter() - began
-    return alternation_result(problem, stages, verdict, message, provenance, seconds)
 
 
 LATE = 1e-3

@@ -28,6 +28,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.run import Verdict
+from drakebots.core.stages import spent
 from drakebots.model import model_provenance
 from drakebots.results import Result
 from drakebots.robots.quads.frames import FrameOptions
@@ -248,7 +249,6 @@ def alternation_result(
     verdict: Verdict,
     message: str,
     record: Mapping | None,
-    seconds: float,
 ) -> Result:
     """All stages as one result of kind "quads.plan"."""
     best = best_stage(stages)
@@ -264,11 +264,6 @@ def alternation_result(
     data = _staged(data, stages)
     data.attrs["system"] = "skinned"
     robot, motion = problem.robot, problem.motion
-    timings = {"load and check": seconds}
-    for k, stage in enumerate(stages, 1):
-        timings[f"space-time {k}"] = float(sum(stage.planned.timings.values()))
-        timings[f"frames {k}"] = float(sum(stage.frames.timings.values()))
-    timings["load and check"] -= sum(timings.values()) - seconds
     displacement = frames.com.values[-1, :2] - frames.com.values[0, :2]
     time = float(frames.time.values[-1])
     metrics = {
@@ -307,7 +302,7 @@ def alternation_result(
         message=message,
         data=data,
         residuals=dict(best.frames.residuals),
-        timings=timings,
+        timings=spent(),
         metrics=metrics,
         provenance=model_provenance(
             robot.skinned.model, options | dict(record or {}), files=robot.files

@@ -6,12 +6,13 @@ result = plan(QuadProblem(model="beetle", motion="walk"))
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from drakebots.core.checks import check, finite, non_negative, optional, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
+from drakebots.core.stages import spent, timed
 from drakebots.results import Result
 from drakebots.robots.quads.alternate import alternate
 from drakebots.robots.quads.alternation import Alternation, PlanOptions
@@ -122,6 +123,7 @@ class QuadProblem(PlanOptions):
         )
 
 
+@timed("load and check")
 def plan(
     problem: QuadProblem = QuadProblem(),
     *,
@@ -146,6 +148,9 @@ def plan(
         name: getattr(problem, name)
         for name in ("motion", *MOTION_OPTIONS, "torque_limit", "cop_margin")
     }
-    return alternate(
-        problem.alternation(), path=path, progress=progress, provenance=options
+    return replace(
+        alternate(
+            problem.alternation(), path=path, progress=progress, provenance=options
+        ),
+        timings=spent(),
     )

@@ -18,7 +18,6 @@ actuators, and J_w is the frame's own.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import spent, timed
 from drakebots.lattice.pom import (
     Control,
     ElasticPOM,
@@ -200,6 +200,7 @@ class _Plan:
         return float(off[node]), tuple(voxel.tolist())
 
 
+@timed("plan")
 def plan(problem: ReachProblem, *, progress: Progress | None = None) -> Result:
     """Plans actuator displacements, and checks them by the beam frame.
 
@@ -216,14 +217,13 @@ def plan(problem: ReachProblem, *, progress: Progress | None = None) -> Result:
         InvalidInput: for a lattice in pieces, or a node that is not in it.
         NoSolution: when no small set of actuators meets the targets.
     """
-    began = time.perf_counter()
     targets = [target.control for target in problem.targets]
     w = np.array([target.displacement for target in problem.targets], float)
     if problem.lattice is None:
         found = _of_the_robot(problem, targets, w)
     else:
         found = _of_a_lattice(problem, targets, w, progress)
-    return _result(problem, found, targets, w, time.perf_counter() - began)
+    return _result(problem, found, targets, w)
 
 
 def _of_the_robot(problem: ReachProblem, targets, w: np.ndarray) -> _Plan:
@@ -327,9 +327,7 @@ def _texts(conflicts) -> tuple[str, ...]:
     return tuple(str(c) for c in conflicts if c.kind != "undetermined")
 
 
-def _result(
-    problem: ReachProblem, found: _Plan, targets, w: np.ndarray, seconds: float
-) -> Result:
+def _result(problem: ReachProblem, found: _Plan, targets, w: np.ndarray) -> Result:
     lattice, actuators, u = found.lattice, found.actuators, found.u
     names, requested = [a.name for a in actuators], [t.name for t in targets]
     reached = found.at(targets, found.moved)
@@ -378,7 +376,7 @@ def _result(
         else f"{count}, by the frame within {error:.1%}",
         data=data,
         residuals=dict(zip(requested, map(float, missed))),
-        timings={"plan": seconds},
+        timings=spent(),
         metrics={
             "actuator_mm": {name: _mm(v) for name, v in zip(names, u)},
             "length_change_mm": {name: _mm(-2 * v) for name, v in zip(names, u)},

@@ -7,6 +7,7 @@ import xarray as xr
 from pydrake.math import RigidTransform
 
 from drakebots.core.run import RunEnd
+from drakebots.core.stages import spent
 from drakebots.model import model_provenance
 from drakebots.multibody import trajectory_dataset
 from drakebots.results import Result
@@ -57,7 +58,7 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         message=message,
         data=data,
         residuals=worst,
-        timings={"simulate": end.wall},
+        timings=spent(),
         metrics=metrics,
         provenance=model_provenance(walk.robot.model, options),
     )

@@ -39,6 +39,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.run import CtrlC, Progress, Verdict, ended_by
+from drakebots.core.stages import spent, timed
 from drakebots.model import parameters_of
 from drakebots.results import Result, provenance
 from drakebots.robots.voxels.model import ACTUATORS, MODEL
@@ -119,6 +120,7 @@ def wave(parameters, poses: int = 8) -> np.ndarray:
     return np.clip(parameters[3] * np.cos(turns), -1, 1)
 
 
+@timed("search")
 def search_gait(
     problem: GaitSearch = GaitSearch(), *, progress: Progress | None = None
 ) -> Result:
@@ -140,9 +142,9 @@ def search_gait(
         """Travel [m], turn [rad] and score on a ground."""
         nonlocal walks
         stop.check()
-        spent = time.perf_counter() - began
+        since = time.perf_counter() - began
         if walks >= problem.walks or (
-            problem.time_limit is not None and spent > problem.time_limit
+            problem.time_limit is not None and since > problem.time_limit
         ):
             raise _Over
         walks += 1
@@ -192,7 +194,7 @@ def search_gait(
                 message = f"stopped at the time limit after {len(tried)} gaits"
         except KeyboardInterrupt as error:
             verdict, message = ended_by(error)
-    return _result(problem, tried, walks, verdict, message, time.perf_counter() - began)
+    return _result(problem, tried, walks, verdict, message)
 
 
 def _race(cost, start, random) -> None:
@@ -209,7 +211,7 @@ def _race(cost, start, random) -> None:
             step = max(step * 1.5**-0.25, _LAST_STEP)
 
 
-def _result(problem, tried, walks, verdict, message, seconds) -> Result:
+def _result(problem, tried, walks, verdict, message) -> Result:
     if tried:
         trial = max(tried, key=lambda trial: trial.score)
     else:
@@ -233,7 +235,7 @@ def _result(problem, tried, walks, verdict, message, seconds) -> Result:
         message=message,
         data=data,
         residuals={},
-        timings={"search": seconds},
+        timings=spent(),
         metrics={
             "travel_mm_per_cycle": 1e3 * float(trial.travel.mean()),
             "turn_deg_per_cycle": float(np.degrees(trial.turn.mean())),

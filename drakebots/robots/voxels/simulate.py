@@ -42,6 +42,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed
+from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.model import LoopClosure, load, parameters_of
 from drakebots.multibody import Ground, Robot, advance
@@ -360,6 +361,7 @@ class WalkMonitor:
             self.fallen = time
 
 
+@timed("load")
 def simulate(
     problem: VoxelSimulation = VoxelSimulation(), *, progress: Progress | None = None
 ) -> Result:

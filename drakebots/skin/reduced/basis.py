@@ -32,13 +32,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.fem.assembly import FemModel, force_and_tangent
 from drakebots.model import find_body
 from drakebots.skin.frame import CoupledState, CoupledStepper, Glue

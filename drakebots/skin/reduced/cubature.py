@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.fem.assembly import FemModel, gradient_of
 from drakebots.fem.material import determinant, project_positive, stress_tangent
 

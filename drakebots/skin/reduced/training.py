@@ -7,7 +7,6 @@ figures, runs = measure_reduced(robot, skin, targets, steps=300)
 from __future__ import annotations
 
 import hashlib
-import os
 import time as clock
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,9 @@ import numpy as np
 
 from drakebots import __version__
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
+from drakebots.core.files import cache_folder
 from drakebots.core.run import Progress, Verdict, run_steps
+from drakebots.core.stages import stage
 from drakebots.core.threads import calm_threads
 from drakebots.model import skin_path
 from drakebots.results import file_hash
@@ -223,8 +224,7 @@ def trained_once(
         training: options of :func:`train_on_random_motion`.
         folder: folder of the files; by default in the user's cache.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "drakebots" / "skins" if folder is None else folder
+    folder = cache_folder("skins") if folder is None else folder
     path = robot.model.path
     files = [path, skin_path(path), path.parent / robot.skin.mesh]
     options = training.get("options", ReducedOptions())
@@ -235,7 +235,8 @@ def trained_once(
         return read_reduced(path)
     except FileProblem:
         pass  # not there, or of another version
-    skin = train_on_random_motion(robot, **training)
+    with stage("train", f"training the reduced skin of {robot.model.name}, once"):
+        skin = train_on_random_motion(robot, **training)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_reduced(skin, path)

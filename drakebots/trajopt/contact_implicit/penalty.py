@@ -39,7 +39,7 @@ Start = Callable[[Program], np.ndarray]
 
 
 class Clock:
-    """Wall time since its creation, what it was spent on, and what is left [s].
+    """Wall time since its creation, and what is left [s].
 
     Args:
         time_limit: limit of the wall time [s]; None for no limit.
@@ -51,7 +51,6 @@ class Clock:
     def __init__(self, time_limit: float | None = None):
         check_value("time limit", time_limit, optional(positive("s")))
         self.time_limit, self._began = time_limit, time.perf_counter()
-        self._spent: dict[str, float] = {}
 
     @property
     def elapsed(self) -> float:
@@ -76,16 +75,6 @@ class Clock:
                 "began; give it more"
             )
         return left
-
-    def add(self, seconds: Mapping[str, float]) -> None:
-        """Adds wall times by name, except for a "total"."""
-        for name, value in seconds.items():
-            if name != "total":
-                self._spent[name] = self._spent.get(name, 0.0) + value
-
-    def timings(self) -> dict[str, float]:
-        """The wall times added so far, and the total."""
-        return {**self._spent, "total": self.elapsed}
 
 
 @dataclass(frozen=True)
@@ -283,7 +272,6 @@ def solve_penalty_continuation(
             kept = Rung(weight, x, tuple(stages), note).kept()
             solved = solver(program, x, options=chosen, time_limit=left, keep=kept)
             problem, solution = heavier, solved
-            clock.add(solution.seconds)
             stages.append(_stage(weight, solution))
             if solution.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
                 break

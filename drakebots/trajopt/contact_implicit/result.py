@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
+from drakebots.core.stages import spent
 from drakebots.model import model_provenance
 from drakebots.multibody import trajectory_dataset
 from drakebots.results import Result
@@ -90,7 +91,6 @@ def plan_result(
     options: Mapping[str, Any],
     data: xr.Dataset | None = None,
     seed: int | None = None,
-    timings: Mapping[str, float] | None = None,
 ) -> Result:
     """The result of a plan: data, residuals, timings, metrics, iteration log."""
     model = problem.system.robot.model
@@ -103,7 +103,7 @@ def plan_result(
         message=solution.message,
         data=plan_dataset(problem, solution) if data is None else data,
         residuals=dict(solution.residuals),
-        timings=dict(solution.seconds if timings is None else timings),
+        timings=spent(),
         metrics={
             "objective": solution.objective,
             "cost": program.cost_table(solution.x),

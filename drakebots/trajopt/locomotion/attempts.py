@@ -102,7 +102,6 @@ def by_gait(
         return None
     left = clock.check_left()
     solution = solve(program, x, options=options, time_limit=left)
-    clock.add(solution.seconds)
     return gait_attempt(gait, standing, solution)
 
 

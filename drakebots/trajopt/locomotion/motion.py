@@ -224,6 +224,4 @@ class MotionProgram:
             stage = PenaltyStage(weight, ok, status, 0, slack, objective)
             attempt = Attempt(implicit, judged(implicit, solution), (stage,))
         attempt = of_use(attempt, self.motion, self.standing)
-        return result_of(
-            self.motion, self.model, self.standing, [attempt], solver=name, timings={}
-        )
+        return result_of(self.motion, self.model, self.standing, [attempt], solver=name)

@@ -21,6 +21,7 @@ import xarray as xr
 
 from drakebots.core.errors import UnknownName
 from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import timed
 from drakebots.model import Model, load
 from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
@@ -56,6 +57,7 @@ from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import SOLVERS, Solution, solve
 
 
+@timed("load")
 def plan_locomotion(
     problem: LocomotionProblem,
     *,
@@ -118,9 +120,7 @@ def plan_locomotion(
             finish=FINISH if ours else {},
         )
         attempts.append(of_use(attempt, problem, standing))
-    return result_of(
-        problem, model, standing, attempts, solver=solver, timings=clock.timings()
-    )
+    return result_of(problem, model, standing, attempts, solver=solver)
 
 
 def result_of(
@@ -130,7 +130,6 @@ def result_of(
     attempts: Sequence[Attempt],
     *,
     solver: str,
-    timings: Mapping[str, float],
 ) -> Result:
     """The result of a problem: its first attempt that succeeded, or its last one."""
     best = next((a for a in attempts if a.solution.ok), attempts[-1])
@@ -147,7 +146,6 @@ def result_of(
         metrics=_metrics(problem, standing, best, data) | {"stages": stages},
         options=_plain(problem, model) | {"solver": solver},
         data=data,
-        timings=timings,
     )
 
 

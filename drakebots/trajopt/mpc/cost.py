@@ -9,8 +9,8 @@ finite everywhere and smooth to the second derivative.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from drakebots.core.kernels import njit
 from drakebots.trajopt.mpc.tangent import difference, slope
 
 RELAXED = 0.02

@@ -13,8 +13,8 @@ forward sweep, so a step costs O(N nv^3), and its gains are the plan's feedback.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from drakebots.core.kernels import njit
 from drakebots.trajopt.mpc.tangent import slope
 
 PASSES = 5

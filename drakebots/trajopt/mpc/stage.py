@@ -140,4 +140,6 @@ class Stage:
         values = list(rows.values())
         both = function("mpc_slopes", [*values, *slopes.values()])
         functions = function("mpc_rows", values), both
-        return compiled(functions, [f.serialize() for f in functions])
+        sources = [f.serialize() for f in functions]
+        what = f"the controller of {self.problem.robot.model.name}"
+        return compiled(functions, sources, what)

@@ -11,6 +11,7 @@ from pydrake.math import RigidTransform
 from pydrake.systems.framework import Context, LeafSystem
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.stages import stage
 from drakebots.trajopt.mpc.problem import MpcPlan, MpcProblem, Reference, standing
 from drakebots.trajopt.mpc.solver import MpcSolver, is_measurement
 
@@ -192,7 +193,8 @@ class ContactImplicitMpc(LeafSystem):
             log.bad_states += 1
             return
         warm = plan if held.unused < RESTART else None
-        new = self.solver.solve(q, v, self.reference, time=now, warm=warm)
+        with stage("solve"):
+            new = self.solver.solve(q, v, self.reference, time=now, warm=warm)
         log.times.append(now)
         log.seconds.append(new.seconds)
         log.ok.append(new.ok or plan is None)

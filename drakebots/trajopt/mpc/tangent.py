@@ -19,7 +19,8 @@ coordinate follows in the same order in q and d.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from drakebots.core.kernels import njit
 
 
 @njit(cache=True)

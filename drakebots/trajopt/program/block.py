@@ -15,14 +15,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
 from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import part_folder
+from drakebots.core.files import cache_folder, part_folder
+from drakebots.core.stages import stage
 
 
 @dataclass(frozen=True)
@@ -186,14 +186,12 @@ def compiler() -> str | None:
     return None
 
 
-def cache_folder() -> Path:
-    """The folder of compiled functions: $XDG_CACHE_HOME/drakebots."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "drakebots"
+RATE = 5e3
+"""Instructions of a function that a compiler translates in a second, about [1/s]."""
 
 
 def compiled(
-    functions: Sequence[ca.Function], sources: Sequence[str]
+    functions: Sequence[ca.Function], sources: Sequence[str], what: str = "derivatives"
 ) -> list[ca.Function]:
     """The functions in the same order, large ones compiled.
 
@@ -204,16 +202,26 @@ def compiled(
         functions: the functions.
         sources: what each was derived from, by which its code is found again: the
             code of a Hessian takes longer to write than to load.
+        what: what they are, for what is said while they are compiled.
     """
     cc = compiler()
     if cc is None:
         return list(functions)
+    with stage("compile"):
+        return _compiled(functions, sources, cc, what)
+
+
+def _compiled(functions, sources, cc, what) -> list[ca.Function]:
     jobs: list[_Job | None] = []
     try:
         for f, source in zip(functions, sources):
             large = f.n_instructions() >= WORTH_IT
             jobs.append(_Job(f, cc, source) if large else None)
-        return [job.finish() if job else f for job, f in zip(jobs, functions)]
+        new = [job.function for job in jobs if job and job.process]
+        seconds = max(1.0, sum(f.n_instructions() for f in new) / RATE)
+        saying = f"compiling {what}, once: about {seconds:.0f} s" if new else ""
+        with stage("compile", saying):
+            return [job.finish() if job else f for job, f in zip(jobs, functions)]
     finally:
         for job in filter(None, jobs):  # Ctrl-C
             job.stop()

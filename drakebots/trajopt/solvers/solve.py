@@ -25,6 +25,7 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
+from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake import solve_drake
 from drakebots.trajopt.solvers.ipopt_exact import (
@@ -218,11 +219,12 @@ def solve(
     try:
         check_stop()
         common = {"options": options, "monitor": watch}
-        if solver == "exact":
-            raw = solve_exact(program, x0, multipliers=multipliers, **common)
-        else:
-            common |= {"solver": solver, "time_limit": time_limit}
-            raw = solve_drake(program, x0, **common)
+        with stage("solve"):
+            if solver == "exact":
+                raw = solve_exact(program, x0, multipliers=multipliers, **common)
+            else:
+                common |= {"solver": solver, "time_limit": time_limit}
+                raw = solve_drake(program, x0, **common)
     except KeyboardInterrupt as error:
         ended = ended_by(error)
         x = x0 if watch.best is None else watch.best.x

@@ -233,7 +233,7 @@ def record_skin(
 
 
 def check_skin(result: Result) -> xr.Dataset:
-    """The data of a skinned run, whose coordinates are renamed as in other results.
+    """The data of a skinned run.
 
     Raises:
         InvalidInput: when there is no skin, or no motion of it.
@@ -245,8 +245,6 @@ def check_skin(result: Result) -> xr.Dataset:
     for name in ("time", "skin_time"):
         if data.sizes.get(name, 0) < 2:
             raise InvalidInput("the result holds no motion to show")
-    if "position_name" in data.dims:
-        data = data.rename(position_name="coordinate")
     return data
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 from pydrake.systems.framework import Context
 
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict
+from drakebots.core.stages import spent, timed
 from drakebots.multibody import advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.drake.diagram import DrakeWalk, GeckoDiagram, build
@@ -22,6 +23,7 @@ from drakebots.robots.gecko.generator import Generator
 from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, MODEL, fixation
 
 
+@timed("load")
 def simulate_walk(
     problem: DrakeWalk = DrakeWalk(),
     *,
@@ -79,7 +81,7 @@ class DrakeRun:
             residuals={
                 f"drift of {foot} [m]": float(drift.sel(foot=foot)) for foot in FEET
             },
-            timings={"simulate": end.wall},
+            timings=spent(),
             metrics={
                 "real_time_factor": end.time / max(end.wall, 1e-12),
                 "half_cycles": int(data.half_cycle[-1]),

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from drakebots.core.checks import check_value, positive
+from drakebots.core.kernels import njit
 from drakebots.robots.gecko.generator.motion import MotionPolynomial
 
 FAR = 4.0

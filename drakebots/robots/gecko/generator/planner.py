@@ -38,7 +38,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.optimize import least_squares
 
 from drakebots.core.checks import (
@@ -50,6 +49,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
 from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
 
 SUMS = ("corrected", "paper")

@@ -6,7 +6,6 @@ Figs. 5 and 7, Table 3.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import product
@@ -17,6 +16,7 @@ import xarray as xr
 from drakebots.core.checks import array, check, check_value, flag, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import spent, timed
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.generator.motion import (
     COMPONENTS,
@@ -91,6 +91,7 @@ class VelocitySpace:
             )
 
 
+@timed("simulate")
 def plan(
     problem: VelocitySpace = VelocitySpace(), *, progress: Progress | None = None
 ) -> Result:
@@ -111,7 +112,6 @@ def plan(
     limit = saturate if problem.pressure else None
     gaits = list(product(problem.q1, problem.q2))
     cycles: list[CycleMotion] = []
-    began = time.perf_counter()
     for done, (q1, q2) in enumerate(gaits, 1):
         cycle = cycle_motion(robot, q1, q2, settle=problem.settle, saturate=limit)
         cycles.append(cycle)
@@ -154,7 +154,7 @@ def plan(
         message=f"{len(gaits)} gaits",
         data=data,
         residuals=_in_paper_units(fit.worst, "fit, worst"),
-        timings={"simulate": time.perf_counter() - began},
+        timings=spent(),
         metrics={
             "order": problem.order,
             "coefficients": fit.polynomial.paper_table(),

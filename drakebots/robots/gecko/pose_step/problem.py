@@ -18,7 +18,8 @@ s_g = sqrt(|r_g|^2 + d^2), and has a dual variable y_g.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from drakebots.core.kernels import njit
 
 NUM_X = 13
 ELL, EPS, P1 = 5, 10, 11

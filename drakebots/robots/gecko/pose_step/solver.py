@@ -19,8 +19,8 @@ a penalty on c instead, steps along the curved manifold would be very short.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from drakebots.core.kernels import njit
 from drakebots.robots.gecko.pose_step.problem import (
     NUM_ROWS,
     NUM_X,

@@ -20,6 +20,7 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, Verdict, check_stop, is_ending
+from drakebots.core.stages import stage, timed
 from drakebots.core.units import GRAVITY
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import (
@@ -98,6 +99,7 @@ CLOSED = 1e-6
 """Complementarity below which contact counts as hard [mm N]."""
 
 
+@timed("load")
 def plan(
     problem: GaitProblem | JumpProblem = GaitProblem(),
     *,
@@ -116,9 +118,9 @@ def plan(
     """
     gait = isinstance(problem, GaitProblem)
     clock = Clock(problem.time_limit)
-    guess = first_gait(problem) if gait else simulated_jump(problem)
+    with stage("warm start"):
+        guess = first_gait(problem) if gait else simulated_jump(problem)
     check_stop()
-    clock.add({"warm start": clock.elapsed})
     solver = partial(_solve, problem.linear_solver, progress=progress)
     start, rung, coarse = _start(problem, guess), Rung.of(problem.resume), None
     if gait and problem.resume is None and problem.from_run is None:
@@ -135,11 +137,10 @@ def plan(
         rung,
         guessed,
     )
-    timings = clock.timings()
-    facts = {"seconds": timings["total"]}
+    facts = {"seconds": clock.elapsed}
     if gait:
         facts["warm_start_stride_mm"] = 1e3 * guess.stride
-    return described(problem, contact, solution, timings=timings, facts=facts)
+    return described(problem, contact, solution, facts=facts)
 
 
 def described(
@@ -147,7 +148,6 @@ def described(
     contact: ContactImplicit,
     solution: Solution,
     *,
-    timings: Mapping[str, float],
     facts: Mapping[str, Any],
     fed: np.ndarray | None = None,
 ) -> Result:
@@ -156,7 +156,6 @@ def described(
     Args:
         problem: what was planned.
         contact, solution: its program and the answer.
-        timings: wall time by phase [s].
         facts: metrics that do not follow from the answer alone; they override others.
         fed: voltages (M, 8) [V] with which a gait is executed, if not its own.
     """
@@ -176,7 +175,6 @@ def described(
         options=_recorded(problem),
         data=data,
         seed=problem.seed if gait else None,
-        timings=timings,
     )
 
 
@@ -268,7 +266,6 @@ def _solve_coarse(
         done=lambda stages: not stages[-1].ok,
         clock=own,
     )
-    clock.add(own.timings())
     solution = continuation.solution
     return solution if solution.ok or _stopped(solution) else None
 

@@ -19,7 +19,6 @@ are always those of the present code.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ import numpy as np
 from drakebots.core.checks import array, between, check_value
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
+from drakebots.core.stages import timed
 from drakebots.model import package_root
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
@@ -63,6 +63,7 @@ def stored_plans() -> list[str]:
     return sorted(path.stem for path in _folder().glob("*.npz"))
 
 
+@timed("evaluate")
 def stored_plan(name: str | Path) -> Result:
     """A stored plan, evaluated but not solved again.
 
@@ -77,7 +78,7 @@ def stored_plan(name: str | Path) -> Result:
         UnknownName: for a name that is none of :func:`stored_plans`.
         FileProblem: for a file that is missing, damaged, or no stored plan.
     """
-    path, start = plan_path(name), time.perf_counter()
+    path = plan_path(name)
     problem, contact, program, arrays = open_plan(path)
     solution = _judged(path.stem, contact, program, arrays["x"])
     facts = {
@@ -90,7 +91,6 @@ def stored_plan(name: str | Path) -> Result:
         problem,
         contact,
         solution,
-        timings={"evaluate": time.perf_counter() - start},
         facts=facts,
         fed=arrays.get(FEEDFORWARD),
     )

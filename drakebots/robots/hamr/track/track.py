@@ -36,6 +36,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd
+from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS, Scaling
 from drakebots.multibody import Robot, advance, build_robot
 from drakebots.multibody.hard_contact import SteppedPlant
@@ -298,6 +299,7 @@ class _Watched:
     scaling: Scaling
 
 
+@timed("load")
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
 

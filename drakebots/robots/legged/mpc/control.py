@@ -30,6 +30,7 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.core.stages import spent, timed
 from drakebots.model import Model, load, model_provenance, robot_alone
 from drakebots.multibody import (
     Ground,
@@ -88,6 +89,7 @@ HORIZON_PERIOD = 0.1
 _SEEN = 1e6  # what is larger diverged, and is not stored [m, rad, m/s, rad/s]
 
 
+@timed("load")
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
     """Simulates a robot under a controller; returns what was reached even if cut short.
 
@@ -122,10 +124,7 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
             message=message,
             data=data,
             residuals=closure_residuals(data),
-            timings={
-                "simulate": end.wall,
-                "solve": float(np.sum(run.controller.log.seconds)),
-            },
+            timings=spent(),
             metrics=metrics,
             provenance=model_provenance(run.model, options),
         )

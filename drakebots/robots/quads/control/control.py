@@ -30,6 +30,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.core.stages import spent, stage, timed
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
 from drakebots.multibody import Robot
@@ -164,6 +165,7 @@ def _weight(robot: Robot) -> tuple[float, float]:
     return g, g * robot.plant.CalcTotalMass(robot.plant.CreateDefaultContext())
 
 
+@timed("load")
 def control(
     problem: Control,
     *,
@@ -191,7 +193,6 @@ def control(
             multiple of the time step, or a replay or what was built of another robot.
         NoSolution: for a slope that it cannot stand on, before the run.
     """
-    began = clock.perf_counter()
     built = build(problem) if built is None else built
     calm = {name: getattr(problem, name) for name in EVENTS}
     if replace(built.problem, **calm) != problem:
@@ -200,7 +201,6 @@ def control(
             f"runs of it may differ in {', '.join(EVENTS)}"
         )
     run = _Run(problem, built, replay)
-    loaded = clock.perf_counter() - began
     steps = max(1, round(problem.duration / problem.time_step))
 
     def reached(end: RunEnd) -> Result:
@@ -214,7 +214,7 @@ def control(
             message=end.message,
             data=run.dataset(),
             residuals={"glue gap [m]": run.record.worst_gap},
-            timings={"load": loaded, "simulate": end.wall, "solve": sum(run.seconds)},
+            timings=spent(),
             metrics=run.metrics(),
             provenance=model_provenance(
                 run.robot.skinned.model, options, files=run.robot.files
@@ -313,9 +313,10 @@ class _Run:
             if self.now is None:  # before the robot moves: it stands, then it steps
                 self.now = self._first(q, v)
             self.now, self.next = self.next or self.now, None
-            new = self.built.solver.solve(
-                q, v, self.built.way, time=time, warm=self.now
-            )
+            with stage("solve"):
+                new = self.built.solver.solve(
+                    q, v, self.built.way, time=time, warm=self.now
+                )
             self.seconds.append(new.seconds)
             self.ok.append(new.ok and new.residuals["dynamics"] < self.unsettled)
             self.next = new if self.ok[-1] else None

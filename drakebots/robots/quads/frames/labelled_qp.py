@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from drakebots.core.checks import check, check_types, positive
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.kernels import njit
 from drakebots.robots.quads.frames.contact_state import FREE, behind, piece_of, pieces
 from drakebots.robots.quads.frames.objective import Quadratic
 from drakebots.trajopt.solvers import solve_qp
@@ -67,7 +67,7 @@ def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray
     return f.reshape(-1, 3)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sweep(Y, y0, friction, f, tolerance):
     """Sweeps over f in place; returns the last change over the largest force.
 

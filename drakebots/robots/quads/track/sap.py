@@ -12,7 +12,6 @@ skinned robot.
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +41,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.checks import check, check_types, flag, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.core.stages import spent
 from drakebots.model import find_body, model_provenance
 from drakebots.multibody import Ground, attach_base
 from drakebots.results import Result
@@ -80,13 +80,11 @@ class SapTracking(Playback):
 
 def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Result:
     """Runs the skeleton; see :func:`~drakebots.robots.quads.track.tracking.track`."""
-    began = clock.perf_counter()
     robot, plan = problem.robot, problem.plan.data
     reference = problem.reference
     skeleton = _Skeleton(problem)
     skeleton.start(reference.q[0], reference.v[0], reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
-    loaded = clock.perf_counter() - began
     links = [str(name) for name in plan.link.values]
     wrench = np.concatenate([plan.skin_moment.values, plan.skin_force.values], axis=2)
     rows, times = [skeleton.row(reference.at(0.0)[0])], reference.times
@@ -114,7 +112,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
             message=message,
             data=data,
             residuals={},
-            timings={"load": loaded, "simulate": end.wall},
+            timings=spent(),
             metrics={"system": "skinned", "motion": reference.name} | metrics,
             provenance=model_provenance(
                 robot.skinned.model, options, files=robot.files

@@ -13,7 +13,6 @@ feet land when they reach the ground.
 
 from __future__ import annotations
 
-import time as clock
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +28,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
+from drakebots.core.stages import spent, timed
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
 from drakebots.results import Result
@@ -113,6 +113,7 @@ class Tracking(Playback):
         )
 
 
+@timed("load")
 def track(
     problem: Tracking | SapTracking, *, progress: Progress | None = None
 ) -> Result:
@@ -135,7 +136,6 @@ def track(
     """
     if isinstance(problem, SapTracking):
         return track_sap(problem, progress=progress)
-    began = clock.perf_counter()
     robot = problem.robot
     reference = problem.reference
     stepper = _Stepper(problem)
@@ -146,7 +146,6 @@ def track(
     record.add(state, reference.at(0.0)[0])
     falls = FallDetector(robot, reference)
     level = LevelSwing(robot, reference) if problem.imu else None
-    loaded = clock.perf_counter() - began
     cycles = problem.cycles if reference.periodic else 1
     duration = cycles * float(reference.times[-1]) + problem.settle
     dt = problem.time_step
@@ -178,7 +177,7 @@ def track(
             message=message,
             data=data,
             residuals={"glue gap [m]": record.worst_gap},
-            timings={"load": loaded, "simulate": end.wall},
+            timings=spent(),
             metrics={
                 "system": "skinned",
                 "motion": reference.name,
