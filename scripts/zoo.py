@@ -12,7 +12,7 @@ robot in its standing pose; `track` plays the plan that `plan` made.
 
 A list (.txt) names one file a line, relative to itself, and after it, if known, the
 number of the robot's legs. --packages searches the Python packages that carry robots
-(pip install "drakebots[zoo]").
+(pip install ".[zoo]").
 
 The last line is one JSON object of counts.
 """

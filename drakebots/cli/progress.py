@@ -3,45 +3,103 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from drakebots.core.errors import DrakebotsWarning, one_line
 from drakebots.core.run import Progress
+from drakebots.core.stages import doing
+
+SILENCE = 10.0
+"""Time after which a command first says what it is doing, where stderr is no terminal
+[s]; then after twice that time, and so on, and at least each minute."""
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
     """A bar for long work; gives the function to call as progress(stage, done, end).
 
-    Nothing is shown where stderr is no terminal.
+    What is done without progress, such as compiling, is said in its place. Where stderr
+    is no terminal, a line from time to time says what is being done.
 
     Args:
         label: of the whole work, e.g. the model's name.
     """
+    state = {"said": ""}
+
+    def now() -> str:
+        return doing() or state["said"]
+
+    def far(stage: str, done: float, end: float) -> None:
+        reached = f"{done:.4g} of {end:.4g}" if end else f"{done:.4g}"
+        state["said"] = f"{stage}: {reached}"
+
+    if not sys.stderr.isatty():
+        with _telling(label, now):
+            yield far
+        return
     with Bar(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
+        _State(now),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=not sys.stderr.isatty(),
     ) as bar:
-        task = bar.add_task(label, total=None, state="")
+        task = bar.add_task(label, total=None)
 
         def show(stage: str, done: float, end: float) -> None:
-            far = f"{done:.4g} of {end:.4g}" if end else f"{done:.4g}"
-            state = f"{stage}: {far}"
-            bar.update(task, completed=done, total=end or None, state=state)
+            far(stage, done, end)
+            bar.update(task, completed=done, total=end or None)
 
         yield show
+
+
+class _State(ProgressColumn):
+    """What is being done when the bar is drawn, which is ten times a second."""
+
+    def __init__(self, now: Callable[[], str]):
+        super().__init__()
+        self._now = now
+
+    def render(self, task: Task) -> Text:
+        return Text(self._now())
+
+
+@contextmanager
+def _telling(label: str, now: Callable[[], str]) -> Iterator[None]:
+    """Says on stderr from time to time what is being done."""
+    ended, began = Event(), time.monotonic()
+
+    def tell() -> None:
+        silence = SILENCE
+        while not ended.wait(silence):
+            spent = time.monotonic() - began
+            what = one_line(f"{label}: {now() or 'loading'} ({spent:.0f} s)")
+            print(what, file=sys.stderr, flush=True)
+            silence = min(2 * silence, 60.0)
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 def warn(message: str) -> None:

@@ -21,7 +21,7 @@ who give a template and a scale of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -184,8 +184,9 @@ def fit(
         return (thicker + change) / (_FEWER if limbs.kind == "crouched" else 1.0)
 
     reasons: list[str] = []
-    best = None
-    for servo in servos:
+
+    def fitted(servo: Servo, scales: Iterable[float]) -> Fit | None:
+        """The best fit with a servo at one of the scales; None if none can be built."""
         build = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole)
         tried = [
             _fit_limbs(animal, phi, kind, build, float(scale), reasons)
@@ -194,22 +195,47 @@ def fit(
         ]
         tried = [limbs for limbs in tried if limbs is not None]
         if not tried:
+            return None
+        return _finished(phi, area, min(tried, key=cost), settings.template is None)
+
+    def holds(found: Fit) -> bool:
+        return reserve * found.load <= 1
+
+    best = None
+    for servo in servos:
+        found = fitted(servo, scales)
+        if found is None:
             continue
-        found = _finished(phi, area, min(tried, key=cost), settings.template is None)
         if best is None or found.load < best.load:
             best = found
-        if reserve * found.torque <= servo.effort:
+        if holds(found):
             return _noted(found, animal)
     if best is None:
         raise NoSolution(f"surface: no skeleton can be built in it: {reasons[-1]}")
     servo = best.template.build.servo
+    # Smaller than that range, if need be: as a refusal advises who gives a scale.
+    while settings.scale is None:
+        scale = _lighter(best, reserve)
+        found = fitted(servo, [scale]) if scale * longest >= LONGEST[0] else None
+        if found is None or found.load >= best.load:
+            break
+        best = found
+        if holds(found):
+            return _noted(found, animal)
+    takes = f"{best.torque:.3g} N m of a joint"
+    if reserve > 1:
+        takes += f" and walking {reserve:g} times that, {reserve * best.torque:.3g} N m"
     other = "" if settings.servo is None else ", or choose another servo"
     raise NoSolution(
-        f"surface: scaled by {best.scale:.3g}, standing takes {best.torque:.2g} N m of "
-        f"a joint, and servo {servo.name} has {servo.effort:.3g}; scale the surface by "
-        f"{0.9 * best.scale * (servo.effort / reserve / best.torque) ** (1 / 3):.2g}"
-        f"{other}"
+        f"surface: scaled by {best.scale:.3g}, standing takes {takes}; servo "
+        f"{servo.name} has {servo.effort:.3g} N m; scale the surface by "
+        f"{_lighter(best, reserve):.2g}{other}"
     )
+
+
+def _lighter(found: Fit, reserve: float) -> float:
+    """The scale at which its servo holds a fit: standing takes the cube of the size."""
+    return 0.9 * found.scale * float(1 / (reserve * found.load)) ** (1 / 3)
 
 
 def _servos(settings: FitSettings, skin: float) -> tuple[list[Servo], float]:

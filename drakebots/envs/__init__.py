@@ -1,4 +1,4 @@
-"""Gymnasium environments of the robots (`pip install 'drakebots[gym]'`).
+"""Gymnasium environments of the robots (`pip install gymnasium`).
 
     import gymnasium
     import drakebots.envs            # registers them

@@ -42,7 +42,7 @@ try:
     import gymnasium
 except ModuleNotFoundError:
     raise InvalidInput(
-        "environments need gymnasium; pip install 'drakebots[gym]'"
+        "environments need gymnasium; pip install gymnasium"
     ) from None
 
 agg = late("matplotlib.backends.backend_agg")

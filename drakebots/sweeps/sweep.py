@@ -65,7 +65,7 @@ def sweep(
         workers: number of processes, by default as many as this process may use cores.
             Each has one thread where there are several.
         scheduler: address of a dask scheduler, or a `distributed.Client`, to solve the
-            cases there instead (`pip install 'drakebots[sweep]'`).
+            cases there instead (`pip install distributed`).
         progress: called as progress("cases", done, number).
 
     Returns:

@@ -264,7 +264,7 @@ def run_on_cluster(
         from distributed import Client, as_completed
     except ModuleNotFoundError as error:
         raise InvalidInput(
-            "--scheduler needs dask; pip install 'drakebots[sweep]'"
+            "--scheduler needs dask; pip install distributed"
         ) from error
     own = isinstance(scheduler, str | Path)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -178,9 +180,24 @@ def test_what_no_servo_can_do_is_refused(thin):
         fit(animal, grid, 0.9, FitSettings(), skin=9e-3)
     weak = FitSettings(scale=3.0, template="crouched", servo="MG90S")
     with pytest.raises(
-        NoSolution, match=r"servo MG90S has 0\.216; scale .* by [0-2]\."
+        NoSolution, match=r"servo MG90S has 0\.216 N m; scale .* by [0-2]\."
     ):
         fit(animal, grid, 0.9, weak)
+
+
+@pytest.mark.long
+def test_a_scale_that_is_chosen_is_the_one_that_a_refusal_advises(thin):
+    """A skin so heavy that no scale of the range will do."""
+    animal, grid, _ = thin
+    settings = FitSettings(template="upright", servo="DS5160")
+    with pytest.raises(NoSolution, match="scale the surface by") as caught:
+        fit(animal, grid, 40.0, replace(settings, scale=1.0))
+    advised = float(re.search(r"surface by ([\d.]+)", str(caught.value))[1])
+    found = fit(animal, grid, 40.0, settings)
+    assert found.load <= 1 and found.scale == pytest.approx(advised, abs=0.01)
+    # Without a servo of the user's, a refusal says what walking takes.
+    with pytest.raises(NoSolution, match=r"and walking 1\.5 times that"):
+        fit(animal, grid, 40.0, replace(settings, scale=1.0, servo=None))
 
 
 @pytest.mark.long

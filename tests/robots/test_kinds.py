@@ -1,13 +1,16 @@
 """Every kind of result is summarized, drawn, shown and exported by the command line.
 
-A kind that the registry lists needs an entry here: what makes a small result of it,
-given a progress function. The same call, interrupted, gives what an interrupted command
-keeps, which must go the same ways.
+A kind that the registry lists needs an entry here: what makes a small result of it. The
+same call, interrupted, gives what an interrupted command keeps, which must go the same
+ways. The timings of all of them add up to the time that the call took.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,31 +36,22 @@ from tests.helpers.standing_plans import standing_plan
 pytestmark = pytest.mark.long
 
 MINE = ROOT / "examples" / "my_robot.urdf"
+COURSE = gecko.Simulation(targets=((0.65, 0.0),))
 
 
-def _planned(progress: Progress | None) -> Result:
-    """A plan of any robot; to find one takes long, so a complete one is made."""
-    if progress is None:
-        return standing_plan(load(MINE))
-    return plan_locomotion(LocomotionProblem(MINE, knots=9), progress=_interrupting(12))
+@lru_cache
+def _stands() -> Result:
+    return standing_plan(load(MINE))
 
 
-def _gait(progress: Progress | None) -> Result:
-    if progress is None:
-        return stored_plan("hamr:10hz_card")
-    return hamr.plan(hamr.GaitProblem(frequency=10), progress=_interrupting(12))
+@lru_cache
+def _gait() -> Result:
+    return stored_plan("hamr:10hz_card")
 
 
-def _quad_plan(progress: Progress | None) -> Result:
-    """A plan of a skinned robot, which may end in its second stage, step by step."""
-    if progress is None:
-        return load_result(planned_lift()[1])
-    return quads.plan(_lift(), progress=_only("frames", progress))
-
-
-def _space_time(progress: Progress | None) -> Result:
-    """What is left of a plan that ended in its first stage."""
-    return quads.plan(_lift(), progress=_interrupting(12))
+@lru_cache
+def _lifts() -> Result:
+    return load_result(planned_lift()[1])
 
 
 def _lift() -> quads.Problem:
@@ -65,7 +59,8 @@ def _lift() -> quads.Problem:
     return quads.Problem(model, motion="lift_single", duration=1.0)
 
 
-def _frames(progress: Progress | None) -> Result:
+def _frames() -> Callable[..., Result]:
+    """The steps of a skinned robot that stands."""
     robot = load_planned(planned_lift()[0]).skinned
     rows = 21
     asked = FrameProblem(
@@ -74,90 +69,72 @@ def _frames(progress: Progress | None) -> Result:
         skin_every=1,
     )
     more = {"model": "small", "provenance": model_provenance(robot.model, {})}
-    return plan_frames(make_planner(robot, 5e-3), asked, progress=progress, **more)
+    return partial(plan_frames, make_planner(robot, 5e-3), asked, **more)
 
 
-def _quad_control(progress: Progress | None) -> Result:
+def _steps_in_skin() -> Callable[..., Result]:
     more = {"speed": 0.0, "plant": "full", "duration": 0.3, "knots": 6}
     problem = quad_control.Control(str(planned_lift()[0]), **more)
-    return quad_control.control(problem, progress=progress)
+    return partial(quad_control.control, problem)
 
 
-MAKERS = {
-    "legged.simulation": lambda p: legged.simulate(
-        legged.Simulation(MINE, duration=0.1), progress=p
+CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
+    "legged.simulation": lambda: partial(
+        legged.simulate, legged.Simulation(MINE, duration=0.1)
     ),
-    "locomotion.plan": _planned,
-    "legged.track": lambda p: track(standing_plan(load(MINE)), cycles=1, progress=p),
-    "legged.mpc": lambda p: control(Control(load("monopod"), duration=0.1), progress=p),
-    "hamr.simulation": lambda p: hamr.simulate(
-        hamr.Simulation(frequency=100, cycles=1), progress=p
+    "locomotion.plan": lambda: partial(
+        plan_locomotion, LocomotionProblem(MINE, knots=9)
     ),
-    "hamr.plan": _gait,
-    "hamr.track": lambda p: track(_gait(None), cycles=1, progress=p),
-    "gecko.simulation": lambda p: gecko.simulate(
-        gecko.Simulation(targets=((0.65, 0.0),)), progress=p and _interrupting(3)
+    "legged.track": lambda: partial(track, _stands(), cycles=1),
+    "legged.mpc": lambda: partial(control, Control(load("monopod"), duration=0.1)),
+    "hamr.simulation": lambda: partial(
+        hamr.simulate, hamr.Simulation(frequency=100, cycles=1)
     ),
-    "gecko.velocity_space": lambda p: gecko.plan(progress=p),
-    "voxels.simulation": lambda p: voxels.simulate(
-        voxels.Simulation(cycles=1), progress=p
+    "hamr.plan": lambda: partial(hamr.plan, hamr.GaitProblem(frequency=10)),
+    "hamr.track": lambda: partial(track, _gait(), cycles=1),
+    "gecko.simulation": lambda: partial(gecko.simulate, COURSE),
+    "gecko.velocity_space": lambda: gecko.plan,
+    "voxels.simulation": lambda: partial(voxels.simulate, voxels.Simulation(cycles=1)),
+    "voxels.plan": lambda: partial(
+        voxels.plan, voxels.Problem([voxels.Target("foot", "x", 5e-3)])
     ),
-    "voxels.plan": lambda p: voxels.plan(
-        voxels.Problem([voxels.Target("foot", "x", 5e-3)]), progress=p
+    "voxels.gait_search": lambda: partial(
+        voxels.search_gait, voxels.GaitSearch(voxels.Simulation(cycles=1), walks=3)
     ),
-    "voxels.gait_search": lambda p: voxels.search_gait(
-        voxels.GaitSearch(voxels.Simulation(cycles=1), walks=3), progress=p
+    "sweep": lambda: partial(sweep, COURSE, {"epsilon": (0.1, 0.2)}, workers=1),
+    "skin.simulation": lambda: partial(
+        simulate_skinned, SkinSimulation("skinned_leg", duration=0.1)
     ),
-    "sweep": lambda p: sweep(
-        gecko.Simulation(targets=((0.65, 0.0),)),
-        {"epsilon": (0.1, 0.2)},
-        workers=1,
-        progress=p,
-    ),
-    "skin.simulation": lambda p: simulate_skinned(
-        SkinSimulation("skinned_leg", duration=0.1), progress=p
-    ),
-    "quads.plan": _quad_plan,
-    "quads.space_time": _space_time,
+    "quads.plan": lambda: partial(quads.plan, _lift()),
+    "quads.space_time": lambda: partial(quads.plan, _lift()),
     "quads.frames": _frames,
-    "quads.control": _quad_control,
-    "quads.track": lambda p: quads.track(quads.Tracking(_quad_plan(None)), progress=p),
-    "quads.sap_track": lambda p: quads.track(
-        quads.SapTracking(_quad_plan(None)), progress=p
-    ),
+    "quads.control": _steps_in_skin,
+    "quads.track": lambda: partial(quads.track, quads.Tracking(_lifts())),
+    "quads.sap_track": lambda: partial(quads.track, quads.SapTracking(_lifts())),
 }
+"""By kind, what gives the call that makes a result, given a progress function."""
 
+READY: Mapping[str, Callable[[], Result]] = {
+    "locomotion.plan": _stands,
+    "hamr.plan": _gait,
+    "quads.plan": _lifts,
+}
+"""Complete results of kinds whose calls would take minutes."""
 
-def _only(stage: str, progress: Progress) -> Progress:
-    """Calls a progress function in the stages whose name begins so."""
-
-    def show(name: str, done: float, end: float) -> None:
-        if name.startswith(stage):
-            progress(name, done, end)
-
-    return show
-
-
-def _interrupting(after: float = np.inf) -> Progress:
-    """Interrupts work half-way, or once it has shown its progress so often."""
-    calls = 0
-
-    def show(stage: str, done: float, end: float) -> None:
-        nonlocal calls
-        calls += 1
-        if calls >= after or 0 < end / 2 <= done:
-            raise KeyboardInterrupt
-
-    return show
-
-
-@lru_cache
-def _made(kind: str, whole: bool) -> Result:
-    return MAKERS[kind](None if whole else _interrupting())
-
+AT: Mapping[str, dict[str, Any]] = {
+    "locomotion.plan": {"after": 12},
+    "hamr.plan": {"after": 12},
+    "quads.plan": {"stage": "frames"},
+    "quads.space_time": {"after": 12},
+    "gecko.simulation": {"after": 3},
+}
+"""Where a call is interrupted, if not half-way through a stage."""
 
 PROGRAMS = ("locomotion.plan", "hamr.plan", "quads.plan", "quads.space_time")
 """Programs of which a few iterations are taken: to compile them takes longer."""
+
+INCOMPLETE = ("quads.space_time",)
+"""What is only kept of a call that is interrupted."""
 
 UNKEPT = ("gecko.velocity_space",)
 """Of which nothing is kept where they are interrupted: a fit needs the whole grid."""
@@ -165,11 +142,38 @@ UNKEPT = ("gecko.velocity_space",)
 AT_ONCE = ("voxels.plan",)
 """What takes no time in which it could be interrupted."""
 
-CASES = {f"{kind.name}, complete": (kind, True) for kind in KINDS} | {
-    f"{kind.name}, interrupted": (kind, False)
-    for kind in KINDS
-    if kind.name not in AT_ONCE
+WHOLE = [kind for kind in KINDS if kind.name not in INCOMPLETE]
+CUT = [kind for kind in KINDS if kind.name not in AT_ONCE]
+CASES = {f"{kind.name}, complete": (kind, True) for kind in WHOLE} | {
+    f"{kind.name}, interrupted": (kind, False) for kind in CUT
 }
+
+
+def _interrupting(*, after: float = np.inf, stage: str = "") -> Progress:
+    """Interrupts work half-way through a stage, or once it has shown its progress so
+    often."""
+    calls = 0
+
+    def show(name: str, done: float, end: float) -> None:
+        nonlocal calls
+        calls += 1
+        if name.startswith(stage) and (calls >= after or 0 < end / 2 <= done):
+            raise KeyboardInterrupt
+
+    return show
+
+
+def _made(kind: str, whole: bool) -> Result:
+    """The result of a kind's call, whose timings are those of the call."""
+    if whole and kind in READY:
+        return READY[kind]()
+    call = CALLS[kind]()
+    progress = None if whole else _interrupting(**AT.get(kind, {}))
+    began = time.perf_counter()
+    result = call(progress=progress)
+    wall = time.perf_counter() - began
+    assert wall - 5 < sum(result.timings.values()) <= wall, result.timings
+    return result
 
 
 @pytest.mark.parametrize("kind, whole", CASES.values(), ids=CASES)
@@ -182,9 +186,7 @@ def test_a_result_goes_every_way(kind, whole, tmp_path, capsys, monkeypatch):
         return
     result = _made(kind.name, whole)
     assert result.kind == kind.name
-    assert (result.verdict == "interrupted") == (
-        not whole or kind.name == "quads.space_time"
-    )
+    assert (result.verdict == "interrupted") == (not whole)
     assert kind.name in result.summary()
     path = str(result.save(tmp_path / "result.nc"))
     assert load_result(path) == result
@@ -201,5 +203,5 @@ def test_a_result_goes_every_way(kind, whole, tmp_path, capsys, monkeypatch):
         assert shown == 2 and "has no motion" in capsys.readouterr().err
 
 
-def test_every_kind_has_its_maker_and_no_other():
-    assert set(MAKERS) == {kind.name for kind in KINDS}
+def test_every_kind_has_its_call_and_no_other():
+    assert set(CALLS) == {kind.name for kind in KINDS}

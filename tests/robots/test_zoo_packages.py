@@ -1,6 +1,6 @@
 """Public robots load as they are: all that the installed packages carry.
 
-pip install "drakebots[zoo]"; pytest -m slow tests/robots/test_zoo_packages.py
+pip install ".[zoo]"; pytest -m slow tests/robots/test_zoo_packages.py
 """
 
 import csv
