@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 try:
     import gymnasium
 except ModuleNotFoundError:
-    raise InvalidInput(
-        "environments need gymnasium; pip install gymnasium"
-    ) from None
+    raise InvalidInput("environments need gymnasium; pip install gymnasium") from None
 
 agg = late("matplotlib.backends.backend_agg")
 

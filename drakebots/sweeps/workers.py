@@ -263,9 +263,7 @@ def run_on_cluster(
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            "--scheduler needs dask; pip install distributed"
-        ) from error
+        raise InvalidInput("--scheduler needs dask; pip install distributed") from error
     own = isinstance(scheduler, str | Path)
     try:
         client = scheduler

@@ -60,9 +60,7 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
     try:
         from mcap.writer import Writer
     except ImportError:
-        raise InvalidInput(
-            "MCAP needs the package mcap; pip install mcap"
-        ) from None
+        raise InvalidInput("MCAP needs the package mcap; pip install mcap") from None
     check_output(path)
     for name in {"time", "skin_time"} & set(result.data.coords):
         times = np.asarray(result.data[name].values, float)

@@ -83,3 +83,9 @@ def test_commands_exist(page):
     for line in re.findall(r"^    drakebots (.*)$", page.read_text(), re.MULTILINE):
         word = shlex.split(line, comments=True)[0]
         assert word in COMMANDS, f"{page.name}: drakebots {line}"
+
+
+def test_no_message_advises_an_extra_by_the_packages_name():
+    """No index has drakebots, so that its name there could be anybody's."""
+    advised = re.compile(r"pip install [\"']?drakebots")
+    assert not [path for path in SOURCES if advised.search(path.read_text())]
