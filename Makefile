@@ -79,4 +79,4 @@ $(VENV)/.docs: $(READY)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-newest $(OUT) build *.egg-info
+	rm -rf $(VENV) .venv-newest .venv-plain $(OUT) build *.egg-info

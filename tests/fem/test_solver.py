@@ -421,7 +421,7 @@ def test_a_broken_library_is_caught_and_the_next_one_asked(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_kept_unknowns_too(name, system, monkeypatch):
+def test_a_broken_library_without_kept_unknowns(name, system, monkeypatch):
     """The part that breaks is the state, which is then the answer."""
     pattern, matrices, b, _ = system
     plain = ENGINES[name].expand

@@ -137,7 +137,8 @@ class PardisoEngine(Engine):
             raise NoSolution(f"pardiso: {replaced} pivots are zero: {SINGULAR}")
         if self._type == INDEFINITE or not self.exact:
             return
-        pivots, given = np.empty((2, self.pattern.size), self._real)
+        # Where MKL writes none, NaN is refused.
+        pivots, given = np.full((2, self.pattern.size), np.nan, self._real)
         error = ctypes.c_int32(0)
         self._mkl.pardiso_getdiag(
             _pointer(self._handle),

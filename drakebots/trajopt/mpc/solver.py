@@ -412,6 +412,10 @@ class _Mapped:
             if values.size:
                 self._buffer.set_arg(i, memoryview(values))
         for i, values in enumerate(self._outputs):
+            # CasADi writes an output's nonzeros, and asks for no more room than that.
+            if values.size != self._function.nnz_out(i):
+                name = self._function.name_out(i)
+                raise InvalidInput(f"output {name} of {function.name()} is not dense")
             if values.size:
                 self._buffer.set_res(i, memoryview(values))
 

@@ -204,10 +204,17 @@ def elimination_order(rows: np.ndarray, columns: np.ndarray, n: int) -> np.ndarr
 def _dissect(graph: sp.csr_matrix) -> np.ndarray:
     """Nested dissection of a graph: the vertices in the sequence of elimination."""
     n = graph.shape[0]
-    metis = _metis()
-    if metis is None or n < 2 or graph.nnz == 0:
-        pattern = ca.Sparsity(n, n, graph.indptr.tolist(), graph.indices.tolist())
-        return np.array(pattern.amd(), int)
+    if (metis := _metis()) is not None and n > 1 and graph.nnz:
+        order = _metis_order(metis, graph)
+        # METIS tells of no errors.
+        if np.array_equal(np.sort(order), np.arange(n)):
+            return order
+    pattern = ca.Sparsity(n, n, graph.indptr.tolist(), graph.indices.tolist())
+    return np.array(pattern.amd(), int)
+
+
+def _metis_order(metis, graph):
+    n = graph.shape[0]
     # METIS changes what it is given.
     start = graph.indptr.astype(np.int32)
     index = graph.indices.astype(np.int32)
