@@ -1,7 +1,7 @@
 """Step-by-step planning of skinned quad-robots (the paper: frame-by-frame, Table 1).
 
 python scripts/bench/quad_planning.py            # the four robots, and the comparison
-python scripts/bench/quad_planning.py --quick    # one small robot, as a test
+python scripts/bench/quad_planning.py --quick    # the beetle, condensed only
 
 A step is everything between two states: assembly of skin and skeleton, the sparse
 factorization with the glue's Schur complement, the maps of eq. (11), all QPs of the
@@ -20,7 +20,7 @@ two ways:
   errors at 14000 vertices; it solves them up to 3000.)
 * eq. (10) by 3 g right-hand sides (in the table only), once and redone for 10 QPs.
 
-JSON: beetle_frame_s, condensed_vs_uncondensed_ratio, space_time_s,
+JSON: beetle_frame_s, space_time_s,
 reduced_model_speedup, reduced_model_torque_error, reduced_model_hz.
 """
 
@@ -232,7 +232,7 @@ def reduced_skin_figures(quick: bool = False) -> dict[str, tuple[float, str, flo
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="a few steps of one robot")
+    parser = Measurement(__doc__, quick="a few steps of one robot, condensed only")
     parser.add_argument(
         "--robots", nargs="+", default=list(TARGETS), help="names of the robots"
     )
@@ -258,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         short = name.rsplit("/", 1)[-1].removesuffix(".sdf")
         result[f"{short}_frame_s"] = figure(rows["step [s]"], "s", TARGETS.get(short))
         ratio_of = ratio_of or (name, planner, plan)
-    if ratio_of is not None and not args.no_comparison:
+    if ratio_of is not None and not (args.quick or args.no_comparison):
         name, planner, plan = ratio_of
         rows = comparison(planner, plan)
         print_table(f"{name}: one step with and without condensation", rows)

@@ -1,7 +1,7 @@
 """Overlap of skins with links and with themselves, folded to the limits of joints.
 
 python scripts/bench/skin_contact.py            # some minutes
-python scripts/bench/skin_contact.py --quick    # the skinned leg only
+python scripts/bench/skin_contact.py --quick    # the skinned leg, both joints
 
 Joints go to their limits in 0.3 s and stay, with servos without effort limits, in steps
 of 5 ms, without ground. After each step the overlap is measured anew: the largest depth
@@ -40,6 +40,7 @@ SCENES = {
     "monster, knee": ("monster", {"FL_knee": 1.0}),
 }
 """Joints and the share of their upper limits that they go to."""
+QUICK = "skinned leg, both"
 
 FIGURES = (
     ("link_overlap_mm", "link overlap [mm]", "mm", 1.0),
@@ -136,13 +137,13 @@ def fold(robot: SkinnedRobot, targets: dict[str, float], seconds: float) -> dict
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="the skinned leg only")
+    parser = Measurement(__doc__, quick="the skinned leg, both joints")
     parser.add_argument("--seconds", type=float, default=0.4, help="of each motion")
     args = parser.parse_args(argv)
     rows = {}
     with calm_threads():
         for name, (model, targets) in SCENES.items():
-            if not args.quick or model == "skinned_leg":
+            if not args.quick or name == QUICK:
                 rows[name] = fold(load_skinned(model), targets, args.seconds)
                 print_table(name, rows[name])
     result = {
