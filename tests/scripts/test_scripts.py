@@ -223,7 +223,7 @@ def test_voxel_gait_search(capsys, tmp_path):
     path = tmp_path / "best.csv"
     facts = load_script("voxel_gait_search.py").main(["--quick", "-o", str(path)])
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert facts["walks"] == 3
+    assert facts["walks"] == 2
     assert len(path.read_text().splitlines()) == 9
 
 
