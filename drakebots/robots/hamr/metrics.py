@@ -102,7 +102,8 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
 
     Returns:
         stride_mm_per_cycle (mean forward distance in the heading each cycle
-        starts with) and its deviation, x/y/yaw/z per cycle, slip, loaded_slip,
+        starts with) and its deviation, settled_stride_mm (of the last third of the
+        cycles), x/y/yaw/z per cycle, slip, loaded_slip,
         clearance_min_mm, duty factors by foot, mechanical power [mW], peak voltage,
         cycles.
     """
@@ -134,6 +135,7 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
     out |= {
         "stride_mm_per_cycle": 1e3 * float(forward.mean()),
         "stride_deviation_mm": 1e3 * float(forward.std()),
+        "settled_stride_mm": 1e3 * float(forward[-max(1, len(forward) // 3) :].mean()),
         "stride_mm": (1e3 * forward).tolist(),
         "x_mm_per_cycle": 1e3 * float(move[:, 0].mean()),
         "y_mm_per_cycle": 1e3 * float(move[:, 1].mean()),

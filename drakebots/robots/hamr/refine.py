@@ -40,7 +40,7 @@ from drakebots.core.run import Progress
 from drakebots.core.stages import spent, timed
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
-from drakebots.robots.hamr.plan import GaitProblem, problem_of, stability_of
+from drakebots.robots.hamr.plan import GaitProblem, problem_of
 from drakebots.robots.hamr.plan import plan as plan_gait
 from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
 from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
@@ -241,7 +241,7 @@ def _result(robot: _Robot, refined: Refined) -> Result:
         "goal_mm": 1e3 * robot.goal,
         "asked_mm": 1e3 * best.asked,
         "executed_stride_mm": run.get("stride_mm_per_cycle"),
-        "executed_settled_mm": _settled(run),
+        "executed_settled_mm": run.get("settled_stride_mm"),
         "executed_yaw_deg": run.get("yaw_deg_per_cycle"),
         "executed_slip": run.get("slip"),
         "executed_loaded_slip": run.get("loaded_slip"),
@@ -251,22 +251,14 @@ def _result(robot: _Robot, refined: Refined) -> Result:
         "refine_seconds": end.wall,
     }
     first, last = (1e3 * trial.reached for trial in (refined.first, best))
-    # The plan's own metrics are those of its own voltages.
-    holds = stability_of(best.plan) if best.plan.ok else {}
     said = f"{end.message}: executed {last:.2f} mm a cycle, {first:.2f} before"
     return replace(
         best.plan,
         verdict=end.verdict if best.plan.ok else best.plan.verdict,
         message=said,
-        metrics={**best.plan.metrics, **holds, **facts},
+        metrics={**best.plan.metrics, **facts},
         timings=spent(),
     )
-
-
-def _settled(metrics) -> float | None:
-    """Mean stride of the last third of the cycles [mm]."""
-    strides = metrics.get("stride_mm", ())
-    return float(np.mean(strides[-max(1, len(strides) // 3) :])) if strides else None
 
 
 def _row(trial: Trial) -> dict:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder, OutputPort
 from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
@@ -85,7 +85,9 @@ class HamrRun:
         log_period: period of the stored samples [s], by default 1/200 of a cycle and
             at most 1 ms.
         encoder_noise: standard deviation of the encoders' currents [A].
-        seed: seed of the noise.
+        start_error: largest change of the base's position and angles at the start
+            [m, rad]; a billionth tells how far rounding moves a run.
+        seed: seed of the noise and of the start's change.
         time_limit: limit of the wall time [s]; what was reached is kept.
 
     Raises:
@@ -96,6 +98,7 @@ class HamrRun:
     time_step: float = TIME_STEP
     log_period: float | None = None
     encoder_noise: float = 0.0
+    start_error: float = 0.0
     seed: int = 0
     time_limit: float | None = None
 
@@ -107,6 +110,7 @@ class HamrRun:
             time_step=positive("s"),
             log_period=optional(positive("s")),
             encoder_noise=non_negative("A"),
+            start_error=non_negative(),
             seed=whole(),
             time_limit=optional(positive("s")),
         )
@@ -115,6 +119,11 @@ class HamrRun:
                 f"time step {self.time_step:g} s cannot resolve HAMR's 100 Hz modes; "
                 "use 1e-3 s or less"
             )
+
+    def start_offset(self) -> np.ndarray:
+        """Change of the base's x, y, z, roll, pitch, yaw at the start (6,) [m, rad]."""
+        random = np.random.default_rng(self.seed)
+        return self.start_error * random.uniform(-1.0, 1.0, 6)
 
     def _sample_period(self, cycle: float) -> float:
         desired = self.log_period or min(1e-3, cycle / 200)
@@ -213,11 +222,17 @@ class HamrDiagram(LoggedDiagram):
 
     waveform: Waveform
 
-    def place(self, context: Context) -> None:
-        """Puts the robot at rest in its start pose, feet 0.15 mm up."""
+    def place(self, context: Context, offset: np.ndarray = np.zeros(6)) -> None:
+        """Puts the robot at rest in its start pose, feet 0.15 mm up.
+
+        Args:
+            context: of the diagram.
+            offset: change of the base's pose, as of :meth:`HamrRun.start_offset`.
+        """
         plant_context = self.robot.plant.GetMyMutableContextFromRoot(context)
-        height = parameters().number("stance")
-        self.robot.set_base_pose(plant_context, RigidTransform([0, 0, height]))
+        p_WB = offset[:3] + np.array([0, 0, parameters().number("stance")])
+        pose = RigidTransform(RollPitchYaw(offset[3:]), p_WB)
+        self.robot.set_base_pose(plant_context, pose)
 
 
 def add_loggers(
@@ -295,7 +310,7 @@ def simulate(
     """
     built = build(problem)
     simulator = Simulator(built.diagram)
-    built.place(simulator.get_mutable_context())
+    built.place(simulator.get_mutable_context(), problem.start_offset())
     simulator.Initialize()
 
     def reached(end: RunEnd) -> Result:

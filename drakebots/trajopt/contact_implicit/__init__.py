@@ -17,8 +17,7 @@ one of the contact-implicit program.
 
 :func:`solve_penalty_continuation` makes the contacts hard, :func:`plan_result` labels
 the answer in SI, and :func:`audit` judges it without the solver's rows. The equations
-stepped forward are a simulator, the :class:`VariationalStepper`; linearised about a
-periodic plan they are a :class:`CycleMap`, which tells whether it will hold.
+stepped forward are a simulator, the :class:`VariationalStepper`.
 """
 
 from typing import TYPE_CHECKING
@@ -27,8 +26,6 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
-    from drakebots.trajopt.contact_implicit.feedback import Feedback
-    from drakebots.trajopt.contact_implicit.floquet import CycleMap, Floquet
     from drakebots.trajopt.contact_implicit.penalty import (
         Clock,
         PenaltyContinuation,

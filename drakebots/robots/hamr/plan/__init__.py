@@ -23,11 +23,9 @@ if TYPE_CHECKING:
         gait_program,
         jump_program,
     )
-    from drakebots.robots.hamr.plan.stability import cycle_map
     from drakebots.robots.hamr.plan.stored import (
         open_plan,
         problem_of,
-        stability_of,
         store_plan,
         stored_plan,
         stored_plans,

@@ -39,7 +39,6 @@ from drakebots.robots.hamr.plan.programs import (
     jump_program,
     swings,
 )
-from drakebots.robots.hamr.plan.stability import stability_metrics
 from drakebots.robots.hamr.plan.warm_start import (
     Guess,
     first_gait,
@@ -149,7 +148,6 @@ def described(
     solution: Solution,
     *,
     facts: Mapping[str, Any],
-    fed: np.ndarray | None = None,
 ) -> Result:
     """The result of an answer to a problem, however it was found.
 
@@ -157,13 +155,10 @@ def described(
         problem: what was planned.
         contact, solution: its program and the answer.
         facts: metrics that do not follow from the answer alone; they override others.
-        fed: voltages (M, 8) [V] with which a gait is executed, if not its own.
     """
     data, gait = _dataset(contact, solution), isinstance(problem, GaitProblem)
     if gait:
         metrics = _gait_metrics(problem, data)
-        if solution.ok:
-            metrics |= stability_metrics(contact, solution.parts, fed)
     else:
         metrics = _jump_metrics(contact, solution, data)
     metrics |= problem.ground_metrics | _metrics(contact, solution, data)

@@ -43,7 +43,6 @@ from drakebots.robots.hamr.plan.programs import (
     hamr_system,
     jump_program,
 )
-from drakebots.robots.hamr.plan.stability import stability_metrics
 from drakebots.robots.hamr.reference import FEEDFORWARD
 from drakebots.trajopt.contact_implicit import ContactImplicit, audit
 from drakebots.trajopt.program import (
@@ -92,7 +91,6 @@ def stored_plan(name: str | Path) -> Result:
         contact,
         solution,
         facts=facts,
-        fed=arrays.get(FEEDFORWARD),
     )
     if FEEDFORWARD in arrays:
         fed = ("sample", "actuator"), arrays[FEEDFORWARD], {"units": "V"}
@@ -165,17 +163,6 @@ def store_plan(plan: Result, path: str | Path) -> Path:
 def problem_of(plan: Result) -> GaitProblem | JumpProblem:
     """The problem that a plan of HAMR answers, without what only its solving needed."""
     return _problem(_fields(plan))
-
-
-def stability_of(plan: Result) -> dict[str, Any]:
-    """:func:`.stability_metrics` of a gait's plan.
-
-    They are for the voltages in its data with which it is executed, if there are any.
-    """
-    contact, program = gait_program(problem_of(plan), np.zeros(hamr_system().nq))
-    data = plan.data
-    fed = data[FEEDFORWARD].values if FEEDFORWARD in data else None
-    return stability_metrics(contact, program.view(data.decision.values), fed)
 
 
 def _fields(plan: Result) -> dict[str, Any]:

@@ -69,6 +69,9 @@ from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
 CONTACTS = ("sap", "stepping")
 """The contact models: Drake's, and our time stepping with hard contact."""
 
+_BASE = [f"hamr_{CHASSIS}_{key}" for key in "x y z roll pitch yaw".split()]
+"""Coordinates of the chassis."""
+
 MAX_SERIAL = 2e-11
 """Largest stiffness times time step squared [N m s^2/rad] at which the light
 link at a compliant joint is stable; measured: 2e-3 N m/rad is stable at 1e-4 s,
@@ -196,17 +199,23 @@ class TrackingDiagram(LoggedDiagram):
     mover: System
     command: Command
 
-    def place(self, context: Context) -> None:
-        """Puts the robot at rest in its start pose, or into the plan's first state."""
+    def place(self, context: Context, offset: np.ndarray = np.zeros(6)) -> None:
+        """Puts the robot at rest in its start pose, or into the plan's first state.
+
+        Args:
+            context: of the diagram.
+            offset: change of the base's pose, as of :meth:`HamrRun.start_offset`.
+        """
         plant, mover = self.robot.plant, self.mover
         names = list(plant.GetPositionNames(always_add_suffix=False))
         state = np.zeros((2, len(names)))
         if self.command.ramp > 0:
-            state[0, names.index(f"hamr_{CHASSIS}_z")] = parameters().number("stance")
+            state[0, names.index(_BASE[2])] = parameters().number("stance")
         else:
             # By name: a variant of the model may have more coordinates.
             index = [names.index(name) for name in coordinate_names()]
             state[:, index] = self.command.reference.q[0], self.command.reference.v[0]
+        state[0, [names.index(name) for name in _BASE]] += offset
         state /= self.robot.position_units(), self.robot.velocity_units()
         own = mover.GetMyMutableContextFromRoot(context)
         mover.SetPositionsAndVelocities(own, state.ravel())
@@ -309,7 +318,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """
     built = build_tracking_diagram(problem)
     simulator = Simulator(built.diagram)
-    built.place(simulator.get_mutable_context())
+    built.place(simulator.get_mutable_context(), problem.start_offset())
     simulator.Initialize()
 
     def reached(end: RunEnd) -> Result:
@@ -356,12 +365,7 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
     # body in Drake's order, which the dataset takes for the base, is a leg's.
     position = data.position.values
     names = data.coordinate.values.tolist()
-    pose = np.column_stack(
-        [
-            position[:, names.index(f"hamr_{CHASSIS}_{key}")]
-            for key in ("x", "y", "z", "roll", "pitch", "yaw")
-        ]
-    )
+    pose = np.column_stack([position[:, names.index(name)] for name in _BASE])
     times = data.time.values
     planned = command.reference.poses_at(
         np.array([command.reference.phase(command.plan_time(t)) for t in times])
