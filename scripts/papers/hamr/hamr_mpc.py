@@ -1,7 +1,9 @@
 """HAMR-VI under contact-implicit control, in simulated time: strides, also disturbed.
 
-    python scripts/papers/hamr/hamr_mpc.py                 # all rows, three minutes
+    python scripts/papers/hamr/hamr_mpc.py                 # all rows, an hour
+    python scripts/papers/hamr/hamr_mpc.py --starts 1      # three minutes
     python scripts/papers/hamr/hamr_mpc.py --frequencies 10 --plot mpc.png
+    python scripts/papers/hamr/hamr_mpc.py --quick
 
 A trot whose clock and speed are asked for (a stride of 10 mm) by the weights that every
 robot gets, with no plan. Each solve takes effect at once (`delay` 0), though it takes 6
@@ -9,7 +11,9 @@ times (10 Hz) to 20 times (30 Hz) as long as the time between two of them: real 
 out of reach. The controller knows positions and velocities as they are, commands forces
 of the actuators within the limits of the authors' own programs (0.28 N for swing, 0.36
 N for lift), and the plant is SAP's. Perturbed robots walk on card. Strides are those of
-the second half of a run. The last line is one JSON object.
+the second half of a run, as distributions over 20 runs whose masses differ by up to
+1e-9 of them; the other figures are those of the first. The last line is one JSON
+object.
 """
 
 from __future__ import annotations
@@ -30,12 +34,16 @@ from drakebots.model import load
 from drakebots.results import Result
 from drakebots.robots.hamr.model import parameters
 from drakebots.robots.legged.mpc import Control, Push, Trot, control
+from drakebots.sweeps import STARTS, spread, spread_text
 
 STRIDE = 0.01
 """The stride that is asked for [m], as in the paper's plans."""
 
 LIMITS = {"qsact": 0.28, "qlact": 0.36}
 """Largest forces of the actuators for swing and lift [N]."""
+
+MASSES = 1e-9
+"""Largest share by which the masses differ from run to run."""
 
 CYCLES = {2: 4, 10: 10, 30: 20}
 """Cycles of a run, the first half of them to get going, by frequency [Hz]."""
@@ -67,10 +75,14 @@ def limited(folder: Path) -> Path:
     return folder / path.name
 
 
-def run(model: Path, frequency: float, surface: str, **changes) -> Result:
-    """One run of some cycles."""
+def run(
+    model: Path, frequency: float, surface: str, cycles: int, seed: int, **changes
+) -> Result:
+    """One run of some cycles; the seed changes the masses by a rounding."""
     period = 1 / frequency
-    duration = CYCLES.get(frequency, 10) * period
+    duration = cycles * period
+    masses = MASSES * np.random.default_rng(seed).uniform(-1.0, 1.0)
+    changes = {**changes, "mass_error": changes.get("mass_error", 0.0) + masses}
     if "pushes" in changes:
         push = Push(changes["pushes"], duration / 2, period)
         changes = {**changes, "pushes": (push,)}
@@ -92,7 +104,14 @@ def run(model: Path, frequency: float, surface: str, **changes) -> Result:
     )
 
 
-def measured(result: Result, frequency: float) -> dict:
+def measured(results: Sequence[Result], frequency: float) -> dict:
+    """The spread of some runs' strides, and the other figures of the first."""
+    rows = [_measured(result, frequency) for result in results]
+    stride = spread(row["stride_mm"] if row["ok"] else np.nan for row in rows)
+    return rows[0] | {"stride_mm": stride}
+
+
+def _measured(result: Result, frequency: float) -> dict:
     """Stride, heading and tilt of the second half of a run."""
     data = result.data
     half = data.time.values >= data.time.values[-1] / 2
@@ -115,7 +134,13 @@ def draw(rows: Sequence[dict], path: Path) -> None:
     figure = Figure(figsize=(7, 0.4 * len(rows) + 1), layout="constrained")
     axes = figure.subplots()
     names = [f"{r['frequency_hz']:g} Hz {r['surface']} {r['case']}" for r in rows]
-    axes.barh(names, [r["stride_mm"] for r in rows], color="#4477aa")
+    strides = [r["stride_mm"] for r in rows]
+    axes.barh(
+        names,
+        [s["mean"] or 0.0 for s in strides],
+        xerr=[s["deviation"] or 0.0 for s in strides],
+        color="#4477aa",
+    )
     axes.axvline(1e3 * STRIDE, color="0.3", lw=1, ls="--", label="asked for")
     axes.invert_yaxis()
     axes.set_xlabel("stride [mm]")
@@ -130,20 +155,33 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
         "--frequencies", nargs="+", type=float, default=[10, 30], help="[Hz]"
     )
     parser.add_argument("--plot", type=Path, help="file of a plot of the strides")
+    parser.add_argument("--starts", type=int, default=STARTS, help="runs of each row")
+    parser.add_argument(
+        "--quick", action="store_true", help="10 Hz on card, two runs of two cycles"
+    )
     args = parser.parse_args(argv)
+    if args.quick:
+        args.frequencies, args.starts = [10.0], 2
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         model = limited(Path(folder))
         for frequency in args.frequencies:
             cases = [(surface, "", {}) for surface in parameters().friction]
             cases += [("card", name, change) for name, change in PERTURBED.items()]
+            cycles = CYCLES.get(frequency, 10)
+            if args.quick:
+                cases, cycles = [("card", "", {})], 2
             for surface, case, changes in cases:
-                found = measured(run(model, frequency, surface, **changes), frequency)
+                runs = [
+                    run(model, frequency, surface, cycles, seed, **changes)
+                    for seed in range(args.starts)
+                ]
+                found = measured(runs, frequency)
                 row = {"frequency_hz": frequency, "surface": surface, "case": case}
                 rows.append(row | found)
                 print(
                     f"{frequency:3g} Hz {surface:10} {case:15} "
-                    f"{found['stride_mm']:6.2f} mm, yaw "
+                    f"{spread_text(found['stride_mm'])} mm, yaw "
                     f"{found['yaw_deg_per_cycle']:5.2f} deg a cycle, roll "
                     f"{found['roll_range_deg']:4.1f} deg, solve "
                     f"{found['solve_ms']:.0f} ms{'' if found['ok'] else ', failed'}",
