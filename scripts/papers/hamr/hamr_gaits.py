@@ -17,7 +17,6 @@ JSON object.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.results import Result, load_result
@@ -226,9 +225,9 @@ def _mean_and_worst(value) -> tuple[float, float]:
     return tuple(np.nan if one is None else one for one in pair)
 
 
-def main(argv: list[str] | None = None) -> list[dict]:
-    """Parses arguments, runs, writes; returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: list[str] | None = None) -> dict:
+    """Parses arguments, runs, writes; returns the JSON object that is printed."""
+    parser = Measurement(__doc__, quick="a stored gait, one cycle from two starts")
     parser.add_argument("-o", "--output", type=Path, help="folder for plans and plots")
     parser.add_argument("--frequency", type=float, action="append", help="[Hz]")
     parser.add_argument("--surface", action="append")
@@ -240,11 +239,8 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument(
         "--refined", action="store_true", help="execute the stored gaits, plan nothing"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="a stored gait, one cycle from two starts"
-    )
     args = parser.parse_args(argv)
-    console = Console()
+    console = Console(width=160)
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         check_output(args.output / "gaits.png")
@@ -270,8 +266,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     if args.output is not None:
         (args.output / "gaits.json").write_text(json.dumps(rows, indent=1))
         console.print(str(plot_gaits(rows, args.output / "gaits.png")))
-    print(json.dumps(plain({"gaits": rows})))
-    return rows
+    return parser.report({"gaits": rows})
 
 
 if __name__ == "__main__":

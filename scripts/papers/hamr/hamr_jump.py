@@ -14,8 +14,6 @@ JSON object.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.results import Result, load_result
@@ -102,8 +100,8 @@ def plot_jump(planned: Result, runs: Mapping[str, Result], path: str | Path) -> 
 
 
 def main(argv: list[str] | None = None) -> dict:
-    """Parses arguments, runs, writes; returns the facts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Parses arguments, runs, writes; returns the JSON object that is printed."""
+    parser = Measurement(__doc__, quick="the stored jump from two starts, SAP only")
     parser.add_argument("-o", "--output", type=Path, help="folder for plan and plot")
     parser.add_argument("--rise", type=float, default=JumpProblem.rise, help="[m]")
     parser.add_argument("--knots", type=int, default=JumpProblem.knots)
@@ -112,9 +110,6 @@ def main(argv: list[str] | None = None) -> dict:
     parser.add_argument("--workers", type=int, help="processes, by default all cores")
     parser.add_argument(
         "--stored", action="store_true", help="execute the stored jump, plan nothing"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="the stored jump from two starts, SAP only"
     )
     args = parser.parse_args(argv)
     if args.quick:
@@ -138,8 +133,7 @@ def main(argv: list[str] | None = None) -> dict:
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         text = spread_text(value) if isinstance(value, dict) else text
         console.print(f"{name:<32}{text}")
-    print(json.dumps(plain(facts)))
-    return facts
+    return parser.report(facts)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ object.
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import tempfile
 import xml.etree.ElementTree as ET
@@ -29,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import plain
+from drakebots.cli.output import Measurement
 from drakebots.model import load
 from drakebots.results import Result
 from drakebots.robots.hamr.model import parameters
@@ -148,17 +146,14 @@ def draw(rows: Sequence[dict], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Runs all rows; prints a table and one JSON object, and returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs all rows; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="10 Hz on card, two runs of two cycles")
     parser.add_argument(
         "--frequencies", nargs="+", type=float, default=[10, 30], help="[Hz]"
     )
     parser.add_argument("--plot", type=Path, help="file of a plot of the strides")
     parser.add_argument("--starts", type=int, default=STARTS, help="runs of each row")
-    parser.add_argument(
-        "--quick", action="store_true", help="10 Hz on card, two runs of two cycles"
-    )
     args = parser.parse_args(argv)
     if args.quick:
         args.frequencies, args.starts = [10.0], 2
@@ -189,8 +184,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
                 )
     if args.plot:
         draw(rows, args.plot)
-    print(json.dumps(plain({"mpc_strides": rows})))
-    return rows
+    return parser.report({"mpc_strides": rows})
 
 
 if __name__ == "__main__":

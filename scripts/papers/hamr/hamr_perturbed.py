@@ -14,7 +14,6 @@ Strides are distributions over 20 starts whose base differs by up to 1e-9 m and 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.errors import FileProblem, UnknownName
 from drakebots.results import load_result
 from drakebots.robots.hamr import Tracking, stored_plan, stored_plans
@@ -114,9 +113,11 @@ def _plans(folder: Path | None, wanted: Sequence[str] | None) -> dict[str, Path 
     return {name: plans[name] for name in wanted or plans}
 
 
-def main(argv: list[str] | None = None) -> list[dict]:
-    """Parses arguments and runs; returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: list[str] | None = None) -> dict:
+    """Parses arguments and runs; returns the JSON object that is printed."""
+    parser = Measurement(
+        __doc__, quick="one plan (30hz_card), one cycle, two cases, one start"
+    )
     parser.add_argument(
         "folder", type=Path, nargs="?", help="of plan_*.nc of gaits to execute"
     )
@@ -124,11 +125,6 @@ def main(argv: list[str] | None = None) -> list[dict]:
     parser.add_argument("--cycles", type=int, default=15)
     parser.add_argument("--starts", type=int, default=STARTS, help="of each execution")
     parser.add_argument("--workers", type=int, help="processes, by default all cores")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="one plan (30hz_card by default), one cycle, two cases, one start",
-    )
     args = parser.parse_args(argv)
     cases = CASES
     if args.quick:
@@ -139,7 +135,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     plans = _plans(args.folder, args.plan)
     if args.quick:
         plans = dict(list(plans.items())[:1])
-    console = Console()
+    console = Console(width=160)
     rows = run(
         plans,
         cycles=args.cycles,
@@ -151,8 +147,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     console.print(table(rows))
     if args.folder is not None:
         (args.folder / "perturbed.json").write_text(json.dumps(rows, indent=1))
-    print(json.dumps(plain({"perturbed": rows})))
-    return rows
+    return parser.report({"perturbed": rows})
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ rad; the other figures are means over them. The last line is one JSON object.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 
-from drakebots.cli.output import one_line_errors, plain, print_table
+from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.robots.hamr import Simulation
 from drakebots.robots.hamr.model import parameters
 from drakebots.sweeps import STARTS, spread, spread_text, starts
@@ -22,14 +20,11 @@ MEANS = ("stride_deviation_mm", "slip", "yaw_deg_per_cycle", "loop_gap_max_mm")
 """Metrics of which a row has the mean over the starts."""
 
 
-def main(argv: Sequence[str] | None = None) -> list[dict]:
-    """Runs the sweep; prints a table and one JSON object, returns the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Runs the sweep; prints a table and one JSON object, and returns it."""
+    parser = Measurement(__doc__, quick="30 Hz on card, from two starts")
     parser.add_argument("--starts", type=int, default=STARTS, help="of each gait")
     parser.add_argument("--workers", type=int, help="processes, by default all cores")
-    parser.add_argument(
-        "--quick", action="store_true", help="30 Hz on card, from two starts"
-    )
     args = parser.parse_args(argv)
     cases = [
         (surface, frequency, 3 if frequency == 2 else 5)
@@ -53,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict]:
             for r in rows
         },
     )
-    print(json.dumps(plain({"gaits": rows})))
-    return rows
+    return parser.report({"gaits": rows})
 
 
 if __name__ == "__main__":

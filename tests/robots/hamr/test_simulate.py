@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
@@ -13,6 +15,8 @@ from drakebots.core.run import Verdict
 from drakebots.core.units import MM_G_MS
 from drakebots.results import load_result
 from drakebots.robots.hamr.simulate import HamrSimulation, build, simulate
+from drakebots.robots.hamr.track.track import Tracking, build_tracking_diagram
+from tests.helpers.still_reference import still
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +62,33 @@ def test_data_of_the_walk(walk):
 def test_saved_walk_is_equal(walk, tmp_path):
     path = walk.save(tmp_path / "walk.nc")
     assert load_result(path) == walk
+
+
+def start_of(problem):
+    """The base's x, y, z, roll, pitch, yaw [m, rad] at a run's start."""
+    make = build_tracking_diagram if isinstance(problem, Tracking) else build
+    built = make(problem)
+    context = built.diagram.CreateDefaultContext()
+    built.place(context, problem.start_offset())
+    plant = built.robot.plant
+    pose = plant.EvalBodyPoseInWorld(
+        plant.GetMyContextFromRoot(context), plant.GetBodyByName("Chassis")
+    )
+    p_WB = built.robot.scaling.length * pose.translation()
+    return np.r_[p_WB, RollPitchYaw(pose.rotation()).vector()]
+
+
+@pytest.mark.parametrize(
+    "problem", [HamrSimulation(), Tracking(still()), Tracking(still(), ramp=0)]
+)
+def test_starts_differ_by_the_error_of_their_seed(problem):
+    exact, error = start_of(problem), 1e-3
+    for seed in (0, 1):
+        changed = replace(problem, start_error=error, seed=seed)
+        offset = changed.start_offset()
+        assert (np.abs(offset) > 0).all() and np.abs(offset).max() <= error
+        assert start_of(changed) - exact == pytest.approx(offset, abs=1e-12)
+    assert np.abs(offset - replace(changed, seed=0).start_offset()).min() > 0
 
 
 @pytest.mark.long
@@ -110,6 +141,7 @@ def test_cannot_be_built(problem, kind, match):
         ("friction", [np.nan, -0.1, np.inf]),
         ("cycles", [0, -1, 1.5]),
         ("encoder_noise", [np.nan, -1e-6]),
+        ("start_error", [np.nan, -1e-9]),
         ("time_step", [0.0, -1e-4, np.nan, 2e-3]),
         ("log_period", [0.0, np.inf]),
         ("time_limit", [0.0, -1.0, np.nan]),
