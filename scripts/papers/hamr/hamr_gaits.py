@@ -11,8 +11,9 @@ With --refined nothing is planned: the gaits that come with drakebots are execut
 Strides are distributions over 20 starts whose base differs by up to 1e-9 m and 1e-9
 rad: impacts amplify such differences, and those of another processor's rounding. Runs
 are kept in the folder, and a second call goes on where the first one ended. On one core
-a start takes some 10 s at 30 Hz, 30 s at 10 Hz and 140 s at 2 Hz. The last line is one
-JSON object.
+a start takes some 10 s at 30 Hz, 30 s at 10 Hz and 140 s at 2 Hz.
+
+JSON: gaits.
 """
 
 from __future__ import annotations

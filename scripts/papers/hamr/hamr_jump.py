@@ -8,8 +8,9 @@ controller. The paper: goal 12 mm, executed 9.65 +- 0.21 mm on average, 9.96 at 
     python scripts/papers/hamr/hamr_jump.py --quick
 
 With --stored the jump that comes with drakebots is executed. Rises are distributions
-over 20 starts whose base differs by up to 1e-9 m and 1e-9 rad. The last line is one
-JSON object.
+over 20 starts whose base differs by up to 1e-9 m and 1e-9 rad.
+
+JSON: verdict, apex_rise_mm, executed_apex_rise_mm, executed_share.
 """
 
 from __future__ import annotations

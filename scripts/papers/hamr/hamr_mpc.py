@@ -12,8 +12,9 @@ out of reach. The controller knows positions and velocities as they are, command
 of the actuators within the limits of the authors' own programs (0.28 N for swing, 0.36
 N for lift), and the plant is SAP's. Perturbed robots walk on card. Strides are those of
 the second half of a run, as distributions over 20 runs whose masses differ by up to
-1e-9 of them; the other figures are those of the first. The last line is one JSON
-object.
+1e-9 of them; the other figures are those of the first.
+
+JSON: mpc_strides.
 """
 
 from __future__ import annotations

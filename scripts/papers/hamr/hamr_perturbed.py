@@ -9,7 +9,9 @@ series with the legs. Without a folder of plans, the stored ones are executed.
     python scripts/papers/hamr/hamr_perturbed.py out
 
 Strides are distributions over 20 starts whose base differs by up to 1e-9 m and 1e-9 rad
-(and the noise with them). The last line is one JSON object.
+(and the noise with them).
+
+JSON: perturbed.
 """
 
 from __future__ import annotations

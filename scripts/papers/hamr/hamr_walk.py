@@ -4,7 +4,9 @@ python scripts/papers/hamr/hamr_walk.py            # 2, 10, 30 Hz on all surface
 python scripts/papers/hamr/hamr_walk.py --quick    # 30 Hz on card, two starts
 
 Strides are distributions over 20 starts whose base differs by up to 1e-9 m and 1e-9
-rad; the other figures are means over them. The last line is one JSON object.
+rad; the other figures are means over them.
+
+JSON: gaits.
 """
 
 from __future__ import annotations
