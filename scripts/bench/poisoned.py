@@ -7,8 +7,8 @@ python scripts/bench/poisoned.py step:cow   # items by name
 What a C library, a compiled kernel or `np.empty` hands out holds whatever the memory
 held before. Each item is computed in processes of its own whose fresh memory is filled
 (MALLOC_PERTURB_ of glibc: 8 and 128), in one where nothing is filled, and in one in
-which `np.empty` and `np.empty_like` hand out NaN and the least integers. All answers
-must be finite, and the same to the bit.
+which `np.empty` and `np.empty_like` hand out NaN and numbers out of range. All answers
+must be the same to the bit.
 
 JSON: poisoned_equal, items.
 """
@@ -32,7 +32,10 @@ SKINS = ("skinned_leg", "beetle", "lizard", "monster", "cow")
 FILLS = {"8": "8", "128": "128", "numpy": None}
 """Values of MALLOC_PERTURB_ beside none; with "numpy", NumPy's arrays are filled."""
 
-Arrays = Iterator[np.ndarray]
+CLOCKS = ("solve_seconds", "solve_ms", "solve_p99_ms", "solve_hz")
+"""What results name that the machine's clock decides."""
+
+Arrays = Iterator[np.ndarray | tuple[str, np.ndarray]]
 ITEMS: dict[str, Callable[[], Arrays]] = {}
 QUICK = ("solvers", "kkt", "blas", "energies", "geometry", "step:skinned_leg")
 
@@ -229,14 +232,12 @@ for _name in SKINS:
 
 
 def _arrays(result) -> Arrays:
-    """The numbers of a result; clocks are no part of an answer."""
-    for variable in result.data.variables.values():
-        values = np.asarray(variable.values)
-        if values.dtype.kind in "fiub":
-            yield values
-    for name, value in result.metrics.items():
-        if isinstance(value, float | int) and not name.endswith("_s"):
-            yield np.array(value)
+    """The numbers of a result, by name; clocks are no part of an answer."""
+    numbers = {name: v.values for name, v in result.data.variables.items()}
+    for name, values in {**numbers, **result.metrics}.items():
+        values = np.asarray(values)
+        if values.dtype.kind in "fiub" and name not in CLOCKS:
+            yield name, values
 
 
 @item("plan:hamr")
@@ -306,13 +307,16 @@ def compute(name: str, path: str, fill: str) -> None:
     """The child process: an item's arrays, into a file."""
     if fill == "numpy":
         poison_numpy()
-    arrays = [np.asarray(x).copy() for x in ITEMS[name]()]
-    np.savez(path, *arrays)
+    arrays = {}
+    for k, given in enumerate(ITEMS[name]()):
+        text, array = given if isinstance(given, tuple) else ("", given)
+        arrays[f"{k} {text}".strip()] = np.asarray(array).copy()
+    np.savez(path, **arrays)
 
 
 def answers(
     name: str, fill: str, folder: Path, python: str = sys.executable
-) -> tuple[list[np.ndarray], str]:
+) -> tuple[dict[str, np.ndarray], str]:
     """An item's arrays in a process of its own, and what it said if it failed."""
     path = folder / f"{name.replace(':', '_')}_{fill}.npz"
     environment = {k: v for k, v in os.environ.items() if k != "MALLOC_PERTURB_"}
@@ -329,9 +333,9 @@ def answers(
         text=True,
     )
     if run.returncode:
-        return [], f"{fill}: {(run.stderr.strip() or 'no message').splitlines()[-1]}"
+        return {}, f"{fill}: {(run.stderr.strip() or 'no message').splitlines()[-1]}"
     with np.load(path) as file:
-        return [file[f"arr_{k}"] for k in range(len(file.files))], ""
+        return dict(file), ""
 
 
 def compare(name: str, folder: Path) -> str:
@@ -339,21 +343,18 @@ def compare(name: str, folder: Path) -> str:
     plain, said = answers(name, "none", folder)
     if said:
         return said
-    bad = sum(not np.isfinite(x).all() for x in plain if x.dtype.kind == "f")
-    said = f"{bad} arrays of {len(plain)} are not finite" if bad else ""
+    found = []
     for fill in FILLS:
         other, failed = answers(name, fill, folder)
-        if failed:
-            said += f" {failed}"
-            continue
-        same = len(plain) == len(other) and [
-            np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
-            for x, y in zip(plain, other)
-        ]
-        if not same or not all(same):
-            where = np.flatnonzero(~np.array(same)).tolist() if same else "number"
-            said += f" {fill}: differs in {where}"
-    return said.strip()
+        if failed or plain.keys() != other.keys():
+            found.append(failed or f"{fill}: other arrays")
+        elif bad := [k for k in plain if not _same(plain[k], other[k])]:
+            found.append(f"{fill}: differs in {bad}")
+    return "; ".join(found)
+
+
+def _same(x, y):
+    return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
 
 
 def main(argv: Sequence[str] | None = None) -> dict:

@@ -49,5 +49,5 @@ def test_unwritten_memory_is_seen(name, fills, tmp_path, monkeypatch):
     plain, said = poisoned.answers(name, "none", tmp_path)
     assert said == "" and len(plain) == 1
     filled, said = poisoned.answers(name, fills, tmp_path)
-    assert said == "" and not np.array_equal(plain[0], filled[0])
-    assert f"{fills}: differs in [0]" in poisoned.compare(name, tmp_path)
+    assert said == "" and not np.array_equal(plain["0"], filled["0"])
+    assert f"{fills}: differs in ['0']" in poisoned.compare(name, tmp_path)

@@ -31,7 +31,7 @@ from drakebots.fem.solver.superlu import SciPyEngine
 SOLVERS = ("auto", "pardiso", "mumps", "scipy")
 PRECISIONS = ("double", "single")
 
-TOLERANCE = 1e-10
+TOLERANCE = 1e-12
 """Largest residual of an answer, relative to max|A| max|x| + max|b|. Rounding leaves
 2e-15 or less in the skins of models/."""
 

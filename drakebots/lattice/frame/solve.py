@@ -19,6 +19,10 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.frame.model import MOTIONS, Frame, Load, Supports
 from drakebots.lattice.frame.solution import FrameSolution
 
+ROUNDING = 1e-12
+"""Largest residual of an equilibrium, relative to max|K| max|u| and the forces; in a
+slender frame those are a million times what loads it. Rounding leaves 1e-15."""
+
 
 class Factored:
     """A factored symmetric positive definite matrix under linear constraints.
@@ -83,7 +87,7 @@ class Factored:
         off = self._rows @ found - values
         moved = np.abs(found).max(initial=0.0) + np.abs(values).max(initial=0.0)
         if not (
-            np.abs(left).max(initial=0.0) <= 1e-9 * size
+            np.abs(left).max(initial=0.0) <= ROUNDING * size
             and np.abs(off).max(initial=0.0) <= 1e-9 * moved
         ):
             raise NoSolution(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.lattice.frame import (
     Frame,
     Load,
@@ -13,6 +13,7 @@ from drakebots.lattice.frame import (
     actuate,
     lattice_frame,
 )
+from drakebots.lattice.frame import solve as module
 from drakebots.lattice.frame.element import elements
 from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
 from drakebots.lattice.shape.lattice import Lattice, Strut, block
@@ -137,6 +138,23 @@ def test_one_strut_for_each_beam():
     load = Load(force=frame.at_nodes({2: [10, 0, 0, 0, 0, 0]}))
     u = solve_frame(frame, Supports(held), load).displacement[2, 0]
     assert u == pytest.approx(10 / 2.1e11 * (1 / thick.area + 1 / thin.area))
+
+
+@pytest.mark.parametrize("wrong", [lambda x: 1.0001 * x, lambda x: x * np.nan])
+def test_a_broken_factorization_is_not_believed(wrong, monkeypatch):
+    frame, supports, R = cantilever(5)
+
+    class Broken:
+        def __init__(self, lu):
+            self.lu = lu
+
+        def solve(self, b):
+            return wrong(self.lu.solve(b))
+
+    plain = module.splu
+    monkeypatch.setattr(module, "splu", lambda *a, **k: Broken(plain(*a, **k)))
+    with pytest.raises(NoSolution, match=r"frame: .* misses its equations"):
+        tip(frame, supports, R, force=(0, 7.0, 0))
 
 
 def test_bad_frames_are_named():

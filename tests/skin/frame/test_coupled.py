@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 from skin_paper_systems import solve_multipliers, solve_right_sides
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    InvalidInput,
+    NoSolution,
+    UnknownName,
+)
 from drakebots.fem.assembly.assembly import build_model
 from drakebots.fem.dynamics import SkinState
+from drakebots.fem.solver.mumps import MumpsEngine, find_mumps
+from drakebots.skin.frame import coupled
 from drakebots.skin.frame.coupled import ReducedSystem, condense
 from drakebots.skin.frame.glue import Glue, glue_midside
 from drakebots.skin.frame.skeleton import Servo, torque_map
@@ -80,6 +87,36 @@ def test_a_frame_knows_when_its_factors_are_gone(model):
     for call in (maps.skin, maps.solution):
         with pytest.raises(InvalidInput, match="later step"):
             call()
+
+
+def test_a_broken_elimination_is_not_believed(model, monkeypatch):
+    leg = Leg()
+    run, state, _ = deformed(leg, model)
+    system = ReducedSystem(run.frame(state), run.solver)
+    plain = coupled.cho_solve
+    monkeypatch.setattr(coupled, "cho_solve", lambda *a: 1.0001 * plain(*a))
+    with pytest.raises(NoSolution, match="skeleton and contacts misses its equations"):
+        condense(system)
+
+
+@pytest.mark.skipif(find_mumps() is None, reason="no MUMPS 5.8")
+def test_a_step_goes_on_with_the_next_solver(model, monkeypatch):
+    """A Schur complement that breaks in the middle of a run: the step is made anew."""
+    leg = Leg()
+    run, state, _ = deformed(leg, model, solver="mumps")
+    exact = run.step(state)
+    plain = MumpsEngine.factor
+
+    def wrong(self, values):
+        plain(self, values)
+        self._schur *= 1 + 1e-6
+
+    monkeypatch.setattr(MumpsEngine, "factor", wrong)
+    with pytest.warns(DrakebotsWarning, match="mumps: an answer of .*scipy goes on"):
+        found = run.step(state)
+    assert found.converged and "projected" not in found.message
+    assert run.solver.name == "scipy"
+    close(exact.solution, found.solution)
 
 
 def test_a_failed_frame_keeps_the_state(model):
