@@ -54,7 +54,9 @@ def test_an_animal_becomes_a_robot_that_stands(tmp_path, capsys):
 def test_fold_experiment_in_small(tmp_path, capsys):
     """Two degrees in two frames: a plot, both skins follow."""
     module = load_script("fold_experiment.py")
-    reached = module.main(["--quick", "-o", str(tmp_path)])
+    words = ["-o", str(tmp_path), "--angle", "2", "--duration", "0.1"]
+    words += ["--time-step", "0.05", "--vertices", "10500"]
+    reached = module.main(words)
     assert last_json(capsys.readouterr().out) == reached
     assert all(1.0 < reached[skin] < 2.2 for skin in ("smooth", "folded"))
     assert is_picture(tmp_path / "fold.png")
