@@ -64,7 +64,9 @@ CLIMB_PERIOD = 0.025
 """Between two solves on the way up [s]: four Newton steps take up to 20 ms."""
 
 
-def pushed(model: Model, seed: int, force: float, **more) -> Control:
+def pushed(
+    model: Model, seed: int, force: float, duration: float = 3.0, **more
+) -> Control:
     """The quadruped of a seed: the same for every controller."""
     random = np.random.default_rng(seed)
     push = Push(force, random.uniform(0.8, 1.6), 0.1, random.uniform(0, 2 * np.pi))
@@ -76,18 +78,19 @@ def pushed(model: Model, seed: int, force: float, **more) -> Control:
         pushes=(push,),
         friction_error=float(random.choice([-OFF, OFF])),
         mass_error=float(random.choice([-OFF, OFF])),
-        duration=3.0,
+        duration=duration,
         time_step=2e-3,
         seed=seed,
         **more,
     )
 
 
-def quadruped(case: str, seeds: range, force: float, feedback: str) -> dict:
+def quadruped(case: str, seeds: range, force: float, feedback: str, **more) -> dict:
     """Falls and times of one controller over all seeds."""
     model, controller = load("mini_cheetah"), CASES[case]
-    more = {"period": 0.05} if controller == "sampling" else {"feedback": feedback}
-    posed = (pushed(model, s, force, controller=controller, **more) for s in seeds)
+    own = {"period": 0.05} if controller == "sampling" else {"feedback": feedback}
+    more |= own | {"controller": controller}
+    posed = (pushed(model, s, force, **more) for s in seeds)
     return _falls(case, posed)
 
 
@@ -183,7 +186,7 @@ OTHERS = {"climb": climb, "righting": righting}
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="one seed of the quadruped, and the hopper")
+    parser = Measurement(__doc__, quick="a second of one quadruped, and the hopper")
     parser.add_argument("--only", choices=[*CASES, *SPEEDS, *OTHERS], nargs="*")
     parser.add_argument("--seeds", type=int, default=20, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
@@ -192,8 +195,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--feedback", choices=FEEDBACK, default="gains", help="between solves"
     )
     args = parser.parse_args(argv)
+    more = {}
     if args.quick:
-        args.only, args.seeds = ["quadruped", "hopper"], 1
+        args.only, args.seeds, more = ["quadruped", "hopper"], 1, {"duration": 1.0}
     wanted = args.only or [*CASES, *SPEEDS, *OTHERS]
     seeds = range(args.first, args.first + args.seeds)
     rows = {}
@@ -203,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         elif case in SPEEDS:
             rows[case] = speed(case)
         else:
-            rows[case] = quadruped(case, seeds, args.push, args.feedback)
+            rows[case] = quadruped(case, seeds, args.push, args.feedback, **more)
     print_rows(
         f"control; pushes of {args.push:g} N but for climb, righting",
         list(rows.values()),

@@ -19,7 +19,7 @@ python scripts/bench/mpcc.py --only ralph1 hs044-i
 
 JSON: complementarity_solved_of_40, complementarity_problems,
 complementarity_solved_ours, complementarity_solved_snopt, complementarity_solved_exact,
-complementarity_seconds_ours, complementarity_seconds_SNOPT,
+complementarity_seconds_ours, complementarity_seconds_snopt,
 complementarity_seconds_exact.
 """
 
