@@ -47,6 +47,23 @@ def test_folders_are_small(house):
     assert bench.largest_folder(house)[1] <= bench.TARGETS["largest_folder_files"]
 
 
+LIMITS = {
+    "code_lines": 57_700,
+    "modules": 460,
+    "single_importer_modules": 61,
+    "functions_over_60_lines": 65,
+    "upward_strings": 15,
+}
+"""What the house may be: a commit lowers these, or says in CHANGELOG.md under "The
+house" why it raises one."""
+
+
+def test_the_house_grows_no_larger(house):
+    found = bench.figures(house)
+    over = {k: (found[k], most) for k, most in LIMITS.items() if found[k] > most}
+    assert not over, "larger than the limit: unify something, or see LIMITS"
+
+
 def test_no_pydrake_all(house):
     for name, path in house.files.items():
         assert "pydrake.all" not in path.read_text(), name
@@ -62,6 +79,10 @@ def test_what_is_counted(tmp_path):
     (package / "fem" / "mesh.py").write_text("from drakebots.skin.glue import Glue")
     (package / "skin" / "glue.py").write_text("from drakebots.fem.mesh import Mesh")
     (package / "robots" / "a" / "x.py").write_text("def f():\n import drakebots.fem")
+    body = "\n".join(f"    x = {k}  # why" for k in range(70))
+    prose = '"""Prose.\n\nMore of it."""\nimport os\n\n# Why.\n'
+    late = 'LATE = "drakebots.skin.glue:Glue"\n'
+    (package / "core" / "long.py").write_text(f"{prose}{late}def f():\n{body}\n")
     (package / "robots" / "b" / "y.py").write_text("from drakebots.robots.a.x import f")
     found = bench.read_house(tmp_path)
     assert bench.circles(found) == [["drakebots.fem.mesh", "drakebots.skin.glue"]]
@@ -70,3 +91,8 @@ def test_what_is_counted(tmp_path):
     assert "robots never do" in second
     assert len(bench.past_faces(found)) == 3
     assert found.inner == [("drakebots.robots.a.x", 2)]
+    assert found.code_lines["drakebots.core.long"] == 72
+    assert found.code_lines["drakebots.fem.mesh"] == 0
+    assert found.long_functions == {"drakebots.core.long:f": 71}
+    (text,) = bench.upward_strings(found)
+    assert text == "drakebots.core.long names drakebots.skin.glue:Glue"
