@@ -27,6 +27,25 @@ if TYPE_CHECKING:
     )
     from drakebots.multibody.extent import Cover, covers, lowest_points
     from drakebots.multibody.foot_contacts import add_foot_contacts
+    from drakebots.multibody.judging import (
+        FALLEN_TILT,
+        LEANING,
+        SUNK,
+        Finding,
+        asked,
+        drifted,
+        fall,
+        fell_at,
+        has_fallen,
+        judged,
+        looked_at,
+        moving,
+        open_loops,
+        saturated,
+        strides_of,
+        tilt,
+        tilted,
+    )
     from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.plant import Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture

@@ -30,6 +30,9 @@ from drakebots.core.run import Progress, RunEnd, Verdict
 from drakebots.core.stages import spent, timed
 from drakebots.model import Model, load, model_provenance
 from drakebots.multibody import (
+    LEANING,
+    SUNK,
+    Finding,
     Ground,
     Robot,
     add_foot_contacts,
@@ -37,6 +40,16 @@ from drakebots.multibody import (
     base_body,
     build_robot,
     closure_residuals,
+    drifted,
+    fell_at,
+    has_fallen,
+    judged,
+    looked_at,
+    moving,
+    open_loops,
+    saturated,
+    tilt,
+    tilted,
     trajectory_dataset,
 )
 from drakebots.multibody.posture import (
@@ -55,12 +68,6 @@ from drakebots.robots.legged.start import (
     steady_light_links,
 )
 
-STANDING_HEIGHT = 0.8
-"""Least height of a standing robot's centre of mass, as a share of its first."""
-
-STANDING_TILT = np.radians(20)
-"""Largest tilt of the base of a robot that stands, from its first [rad]."""
-
 STANDING_LOAD = 0.8
 """Least share of its weight that a standing robot has on its feet in the end,"""
 
@@ -71,6 +78,9 @@ STANDING_REACH = 0.15
 NUDGE = 0.003
 """Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 6 mm/s for
 one of 0.35 m. What only balances leans more by exp(t sqrt(g / l)) and falls."""
+
+LOOSE = "joints without a motor"
+"""Name of a finding."""
 
 FALLING = 7.0
 """Time in which it falls, in units of sqrt(l / g)."""
@@ -137,9 +147,10 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     """Simulates a model; returns what was reached even when cut short.
 
     The result is a success if the run reached its end and, unless it is passive, the
-    robot still stands there: its centre of mass no lower than 0.8 of its first height,
-    its base tilted by no more than 20 degrees, and in the end 0.8 of its weight on its
-    feet, if it has some.
+    robot still stands there: its loops closed, its centre of mass within a fifth of its
+    first height, its base tilted by no more than 14 degrees, 0.8 of the ground's push
+    on its feet, less than its size from where it began, and nothing of it faster than
+    a fall could make it (:mod:`drakebots.multibody.judging`).
 
     Args:
         problem: what to simulate.
@@ -186,7 +197,8 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
         data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
         borne = _borne_by_feet(robot, plant.GetMyContextFromRoot(context), stance)
         standing = _standing(robot, states[keep], data, stance, borne)
-        verdict, message = _judge(posture, held, end, times, standing)
+        findings = _findings(posture, held, times, standing, data)
+        verdict, message = _judge(posture, held, end, times, standing, findings)
         options = {f.name: getattr(problem, f.name) for f in fields(problem)}
         return Result(
             kind="legged.simulation",
@@ -196,7 +208,8 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
             data=data,
             residuals=closure_residuals(data),
             timings=spent(),
-            metrics=_metrics(problem, posture, held, end, data, standing),
+            metrics=_metrics(problem, posture, held, end, data, standing)
+            | {"judged": looked_at(findings)},
             provenance=model_provenance(model, options | {"model": str(model.path)}),
         )
 
@@ -249,7 +262,9 @@ class _Standing:
         tilt: tilt of its base [rad].
         can_fall: whether its base is free, or slides along z.
         borne: share of the ground's push near its feet, in the end.
-        falling: time in which it falls if it only balances [s].
+        size, gravity: of its stance [m], [m/s^2].
+        own: which velocities are its own, not of other free bodies (nv,).
+        limits: largest efforts of its motors (nu,) [N m, N].
     """
 
     height: np.ndarray
@@ -257,12 +272,25 @@ class _Standing:
     tilt: np.ndarray
     can_fall: bool
     borne: float
-    falling: float
+    size: float
+    gravity: float
+    own: np.ndarray
+    limits: np.ndarray
 
-    def fell(self) -> np.ndarray:
+    @property
+    def share(self) -> np.ndarray:
+        """Its height as a share of the first (T,)."""
+        return self.height / self.height[0]
+
+    @property
+    def falling(self) -> float:
+        """Time in which it falls if it only balances [s]."""
+        return float(FALLING * np.sqrt(self.size / max(self.gravity, 1e-9)))
+
+    def down(self) -> np.ndarray:
         """Whether it does not stand (T,)."""
-        low = self.height < STANDING_HEIGHT * self.height[0]
-        return self.can_fall & (low | (self.tilt > STANDING_TILT))
+        off = np.abs(self.share - 1) > SUNK
+        return self.can_fall & (off | (self.tilt > LEANING))
 
 
 def _base_of(stance: Stance) -> str:
@@ -279,24 +307,24 @@ def _standing(
     every = map(plant.get_body, map(BodyIndex, range(plant.num_bodies())))
     bodies = [body for body in every if body.scoped_name().get_full() in names]
     com = np.empty((len(states), 3))
-    up = np.empty((len(states), 3))
     for k, state in enumerate(states):
         plant.SetPositionsAndVelocities(context, state)
         com[k] = centre_of_mass(plant, context, bodies)
-        roll, pitch, _ = data.base_rpy.values[k]
-        # The world's z axis in the base, R' e_z; it does not depend on the yaw.
-        up[k] = [
-            -np.sin(pitch),
-            np.sin(roll) * np.cos(pitch),
-            np.cos(roll) * np.cos(pitch),
-        ]
     return _Standing(
         height=com[:, 2],
         drift=np.linalg.norm(com[:, :2] - com[0, :2], axis=1),
-        tilt=np.arccos(np.clip(up @ up[0], -1, 1)),
+        tilt=tilt(data.base_rpy.values, data.base_rpy.values[:1]),
         can_fall=stance.can_be_lowered(),
         borne=borne,
-        falling=float(FALLING * np.sqrt(stance.size / max(stance.gravity, 1e-9))),
+        size=stance.size,
+        gravity=stance.gravity,
+        own=stance.own_velocities(),
+        limits=np.array(
+            [
+                plant.get_joint_actuator(i).effort_limit()
+                for i in plant.GetJointActuatorIndices()
+            ]
+        ),
     )
 
 
@@ -348,18 +376,76 @@ def _torques(robot: Robot, values: np.ndarray) -> dict:
     }
 
 
+def _findings(
+    posture: Posture,
+    held: Servos | None,
+    times: np.ndarray,
+    standing: _Standing,
+    data: xr.Dataset,
+) -> list[Finding]:
+    """What the verdict looks at, the gravest first."""
+    found = open_loops(data, standing.size)
+    if held is None:
+        return found + _under_ground(standing)
+    if standing.can_fall:
+        share, tilts = float(standing.share[-1]), float(standing.tilt[-1])
+        fallen = has_fallen(tilts, share)
+        found.append(fell_at(_down_from(times, standing) if fallen else None))
+        found.append(tilted(tilts, LEANING))
+        way = "has risen" if share > 1 else "has sunk"
+        words = f"it {way} to {share:.0%} of its height"
+        found.append(Finding("height lost", abs(share - 1), "1", SUNK, SUNK, words))
+        words = f"{standing.borne:.0%} of the ground's push is on its feet"
+        off, most = 1 - standing.borne, 1 - STANDING_LOAD
+        found.append(Finding("push off its feet", off, "1", most, most, words))
+        found.append(drifted(standing.drift[-1], standing.size))
+    if standing.gravity > 0 and data.sizes["rate"]:
+        speeds = np.where(standing.own, data.velocity.values[-1], 0.0)
+        slides = data.velocity_unit.values == "m/s"
+        rates, size = data.rate.values, standing.size
+        found.append(moving(speeds, rates, slides, size, standing.gravity))
+    if len(standing.limits):
+        motors = data.motor.values
+        found += saturated(data.torque.values, standing.limits, motors)
+    if posture.loose and len(held.stiffness):
+        words = f"{posture.reservation} (--actuate all --effort 10 adds one each)"
+        found.append(Finding(LOOSE, float(len(posture.loose)), "1", 0, np.inf, words))
+    return found
+
+
+def _down_from(times: np.ndarray, standing: _Standing) -> float | None:
+    """When it went down and did not get up again [s]; None where it stands."""
+    down = standing.down()
+    if not down[-1]:
+        return None
+    up = np.flatnonzero(~down)
+    return float(times[up[-1] + 1] if len(up) else times[0])
+
+
+def _under_ground(standing: _Standing) -> list[Finding]:
+    """Whether a robot that is left to itself has gone through the ground."""
+    if not standing.can_fall:
+        return []
+    depth = max(0.0, -float(standing.height[-1]))
+    words = (
+        f"its centre of mass ends {depth:.2g} m under the ground: it has no shapes "
+        "there to lie on"
+    )
+    return [Finding("under the ground", depth, "m", 0.0, np.inf, words)]
+
+
 def _judge(
     posture: Posture,
     held: Servos | None,
     end: RunEnd,
     times: np.ndarray,
     standing: _Standing,
+    findings: list[Finding],
 ) -> tuple[Verdict, str]:
     """The verdict, and one line on what happened."""
-    if end.verdict is Verdict.FAILED:
-        return end.verdict, end.message
     if held is None:
-        return end.verdict, f"{end.message}; left to itself"
+        verdict, message = judged(end, findings, "it moves")
+        return verdict, f"{message}; left to itself"
     how = "it has no motors to hold it (--actuate all --effort 10 adds them)"
     if len(held.stiffness):
         least, most = _range(held.stiffness)
@@ -368,25 +454,18 @@ def _judge(
             f"in its posture ({posture.source})"
         )
     how += posture.doubts
-    but = ""
-    if posture.loose and "no motor" not in how:
-        but = f"{posture.reservation} (--actuate all --effort 10 adds one each)"
-    fell = standing.fell()
-    if fell[-1]:
-        # The last time it went down and did not get up.
-        up = np.flatnonzero(~fell)
-        when = times[up[-1] + 1] if len(up) else times[0]
-        why = f"it fell at {when:.2g} s; {but}; {how}"
-        return Verdict.FAILED, why.replace("; ;", ";")
-    if standing.borne < STANDING_LOAD:
-        share = f"{standing.borne:.0%} of the ground's push is on its feet"
-        return Verdict.FAILED, f"it does not stand: {share}; {how}"
-    if but:
-        so_far = (
-            "it stands" if times[-1] > standing.falling else "it has not fallen yet"
-        )
-        return end.verdict, f"{end.message}; {so_far}, but {but}; {how}"
-    return end.verdict, f"{end.message}; {how}"
+    stood = times[-1] > standing.falling or not posture.loose
+    what = "stand" if standing.can_fall else "hold"
+    doing = f"it {what}s" if stood else "it has not fallen yet"
+    verdict, message = judged(end, findings, doing)
+    if verdict is Verdict.FAILED and end.verdict is not Verdict.FAILED:
+        since = _down_from(times, standing)
+        if not message.startswith("it fell"):
+            when = "" if since is None else f" from {since:.2g} s on"
+            message = f"it does not {what}{when}: {message}"
+        loose = [f.words for f in findings if f.name == LOOSE]
+        message = "; ".join([message, *loose])
+    return verdict, f"{message}; {how}"
 
 
 def _range(values: np.ndarray) -> list[float]:
@@ -413,7 +492,7 @@ def _metrics(
     }
     if standing.can_fall:
         found |= {
-            "height_share": float(standing.height[-1] / standing.height[0]),
+            "height_share": float(standing.share[-1]),
             "tilt_deg": float(np.degrees(standing.tilt[-1])),
             "drift_m": float(standing.drift[-1]),
         }

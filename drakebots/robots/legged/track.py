@@ -12,7 +12,7 @@ contact.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import xarray as xr
@@ -29,15 +29,26 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput, one_line
-from drakebots.core.run import Progress, RunEnd, Stop, Verdict, failed, run_steps
+from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.stages import spent, timed
 from drakebots.model import Model, model_of, model_provenance
 from drakebots.multibody import (
+    Finding,
     Robot,
+    asked,
     build_robot,
     closure_residuals,
+    drifted,
+    fall,
     floats,
+    judged,
+    looked_at,
+    open_loops,
+    saturated,
     soles_jacobian,
+    strides_of,
+    tilt,
+    tilted,
     trajectory_dataset,
 )
 from drakebots.results import Result
@@ -54,13 +65,6 @@ from drakebots.trajopt.locomotion import base_axes
 
 FEEDBACKS = ("whole-body", "servos")
 """What keeps a robot to its plan."""
-
-FALLEN_TILT = 1.0
-"""A robot whose base tilts further from the plan has fallen [rad]."""
-
-FALLEN_HEIGHT = 0.5
-"""A robot whose base is lower than planned by this share of the height of its centre of
-mass has fallen."""
 
 CONTROL_STEPS = 2
 """Number of time steps for which inputs are held."""
@@ -141,6 +145,10 @@ class Tracking:
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
 
+    The result is a success if the robot did not fall, kept its loops closed, and made
+    at least half of the planned stride or turn, or ended less than the height of its
+    centre of mass from the plan's end (:mod:`drakebots.multibody.judging`).
+
     Args:
         problem: what to execute, and where.
         progress: called as progress("simulate", time, duration) [s].
@@ -153,17 +161,22 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
 
     def reached(end: RunEnd) -> Result:
         data = run.dataset()
+        metrics = run.metrics(data)
+        findings = run.findings(data, metrics)
+        came = run.reached(metrics)
+        said = came if end.ok else f"{end.message}; {came}"
+        verdict, message = judged(replace(end, message=said), findings, run.doing)
         options = {f.name: getattr(problem, f.name) for f in fields(problem)}
         options["plan"] = {"model": problem.plan.model, "kind": problem.plan.kind}
         return Result(
             kind="legged.track",
             model=run.model.name,
-            verdict=end.verdict,
-            message=run.message(data, end),
+            verdict=verdict,
+            message=message,
             data=data,
             residuals=closure_residuals(data),
             timings=spent(),
-            metrics=run.metrics(data),
+            metrics=metrics | {"judged": looked_at(findings)},
             provenance=model_provenance(run.model, options),
         )
 
@@ -261,15 +274,20 @@ class _Run:
         self.ground.start(q, v)
 
     def _fallen(self, time: float, q: np.ndarray) -> Stop | None:
-        planned = self.plan.at(time).q
-        leaning = [self.axes[a] for a in ("roll", "pitch") if a in self.axes]
-        low = False
+        planned, height = self.plan.at(time).q, 1.0
         if "z" in self.axes:
             z = self.axes["z"]
-            low = q[z] < planned[z] - FALLEN_HEIGHT * self.plan.height
-        if low or np.any(np.abs(q - planned)[leaning] > FALLEN_TILT):
-            return Stop(Verdict.FAILED, f"fell after {time:.3g} s")
-        return None
+            height += float(q[z] - planned[z]) / self.plan.height
+        how = fall(float(self._tilt(q, planned)), height)
+        return failed(f"{how} at {time:.3g} s") if how else None
+
+    def _tilt(self, q: np.ndarray, planned: np.ndarray) -> np.ndarray:
+        """Tilt of the base (...,) between coordinates (..., nq) and planned ones."""
+        rpy = np.zeros((2, *np.shape(q)[:-1], 3))
+        for k, axis in enumerate(("roll", "pitch")):
+            if axis in self.axes:
+                rpy[..., k] = np.stack([q, planned])[..., self.axes[axis]]
+        return tilt(*rpy)
 
     def _keep(self, k: int, inputs: np.ndarray) -> None:
         state = np.concatenate(self.ground.state())
@@ -316,20 +334,42 @@ class _Run:
         v = state[plant.num_positions() :]
         return (soles_jacobian(self.robot, self._probe) @ v).reshape(-1, 3)
 
-    def message(self, data: xr.Dataset, end: RunEnd) -> str:
-        """How the run ended, in one line."""
-        figures = self.metrics(data)
+    @property
+    def doing(self) -> str:
+        """What a robot does that follows the plan."""
+        path = self.plan.base[-1, :2] - self.plan.base[0, :2]
+        return "it walks" if self.plan.periodic and path.any() else "it moves"
+
+    def reached(self, figures: dict) -> str:
+        """How far the run came, in a few words."""
         if not self.plan.periodic:
-            if not end.ok:
-                return end.message
             missed, drift = figures["end_error_m"], figures["yaw_drift_deg"]
             return f"ends {missed:.2g} m and {abs(drift):.2g} deg from the plan's end"
         done = f"{figures['cycles_upright']} of {self.problem.cycles} cycles"
-        if not end.ok:
-            return f"{end.message}, after {done}"
         if not figures["planned_stride_m"]:
             return done
         return f"{done}, {figures['stride_share']:.0%} of the planned stride"
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """What the verdict looks at, the gravest first."""
+        plan, base = self.plan, data.base_position.values
+        found = open_loops(data, plan.height)
+        if not plan.periodic:
+            words = "it misses the plan's end by"
+            found.append(drifted(figures["end_error_m"], plan.height, words))
+            if plan.turn:
+                share = 1 + np.radians(figures["yaw_drift_deg"]) / plan.turn
+                words = f"it makes {share:.0%} of its turn"
+                found.append(asked("turn missed", float(share), words))
+        elif not figures["planned_stride_m"]:
+            found.append(drifted(np.linalg.norm((base[-1] - base[0])[:2]), plan.height))
+        else:
+            found += strides_of(figures["stride_m"], figures["planned_stride_m"])
+        planned = np.array([plan.at(t).q for t in data.time.values])
+        off = self._tilt(data.position.values, planned)
+        found.append(tilted(off.max()))
+        limits, names = data.input_limit.values, data.input_name.values
+        return found + saturated(data.input.values, limits, names)
 
     def metrics(self, data: xr.Dataset) -> dict:
         """Figures of the run."""

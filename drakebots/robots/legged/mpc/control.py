@@ -33,14 +33,25 @@ from drakebots.core.run import Progress, RunEnd, Verdict
 from drakebots.core.stages import spent, timed
 from drakebots.model import Model, load, model_provenance, robot_alone
 from drakebots.multibody import (
+    Finding,
     Ground,
     Robot,
     add_soles,
     advance,
+    asked,
     base_body,
     build_robot,
     closure_residuals,
+    drifted,
+    fell_at,
     floats,
+    has_fallen,
+    judged,
+    looked_at,
+    open_loops,
+    saturated,
+    tilt,
+    tilted,
     touch_by_soles,
     trajectory_dataset,
 )
@@ -53,7 +64,7 @@ from drakebots.multibody.posture import (
 )
 from drakebots.results import Result
 from drakebots.robots.legged.grounds import stiff_ground
-from drakebots.robots.legged.mpc.problem import MOVED, Control
+from drakebots.robots.legged.mpc.problem import Control
 from drakebots.robots.legged.mpc.righting import Righting
 from drakebots.robots.legged.mpc.rivals import Sampling, Tracking
 from drakebots.robots.legged.reference import gravity
@@ -66,12 +77,6 @@ from drakebots.trajopt.mpc import (
     Way,
     default_cost,
 )
-
-FALLEN_TILT = np.pi / 3
-"""A robot whose base tilts further from upright has fallen [rad]."""
-
-FALLEN_HEIGHT = 0.5
-"""A robot whose base is lower than this share of its standing height has fallen."""
 
 STIFFNESS = 10.0
 """Of the motors' servos, where there are any [m g l per leg and radian]; see
@@ -93,9 +98,10 @@ _SEEN = 1e6  # what is larger diverged, and is not stored [m, rad, m/s, rad/s]
 def control(problem: Control, *, progress: Progress | None = None) -> Result:
     """Simulates a robot under a controller; returns what was reached even if cut short.
 
-    The result is a success if the run reached its end, the robot did not fall, and
-    came nearer to its goal (MOVED); one that starts on its side has to be upright in
-    the end.
+    The result is a success if the run reached its end, the robot did not fall, kept
+    its loops closed, and made half of the way and of the turn that it was asked for,
+    or stayed where it was (:mod:`drakebots.multibody.judging`); one that starts on its
+    side has to be upright in the end.
 
     Args:
         problem: what to do, and what happens.
@@ -111,7 +117,8 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
     def reached(end: RunEnd) -> Result:
         data = run.dataset()
         metrics = run.metrics(data)
-        verdict, message = _judge(run.problem, end, metrics)
+        findings = run.findings(data, metrics)
+        verdict, message = _judge(run.problem, end, metrics, findings)
         options = {f.name: getattr(run.problem, f.name) for f in fields(problem)}
         options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
         if isinstance(run.problem.gait, Trot):
@@ -125,7 +132,7 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
             data=data,
             residuals=closure_residuals(data),
             timings=spent(),
-            metrics=metrics,
+            metrics=metrics | {"judged": looked_at(findings)},
             provenance=model_provenance(run.model, options),
         )
 
@@ -387,20 +394,19 @@ class _Run:
         """Figures of the run: fell, where it ends, how fast it was solved."""
         problem, log = self.problem, self.controller.log
         rpy, base = data.base_rpy.values, data.base_position.values
-        tilt = np.arccos(np.clip(np.cos(rpy[:, 0]) * np.cos(rpy[:, 1]), -1, 1))
+        tilts = tilt(rpy)
         floor, step = np.zeros(len(base)), problem.terrain
         if isinstance(step, Step):
             floor = step.height * ((base[:, 0] > step.start) & (base[:, 0] < step.end))
-        low = base[:, 2] - floor < FALLEN_HEIGHT * self._stood
-        down = low | (tilt > FALLEN_TILT)
+        down = has_fallen(tilts, (base[:, 2] - floor) / self._stood)
         righting = problem.start == "side"
         fell = bool(down[-1] if righting else down.any())
         found = {
             "fell": fell,
             "fell_at_s": None,
             "upright_at_s": None,
-            "final_tilt_deg": float(np.degrees(tilt[-1])),
-            "tilt_max_deg": float(np.degrees(tilt.max())),
+            "final_tilt_deg": float(np.degrees(tilts[-1])),
+            "tilt_max_deg": float(np.degrees(tilts.max())),
             "forward_m": float(base[-1, 0] - base[0, 0]),
             "sideways_m": float(base[-1, 1] - base[0, 1]),
             "turned_deg": float(np.degrees(rpy[-1, 2] - rpy[0, 2])),
@@ -434,6 +440,51 @@ class _Run:
         if problem.controller == "sampling":
             found["samples"] = float(np.median(log.samples))
         return found
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """What the verdict looks at, the gravest first."""
+        problem, height = self.problem, self.height
+        found = open_loops(data, height)
+        if problem.start == "side":
+            degrees = figures["final_tilt_deg"]
+            lies = f"did not get up: ends tilted by {degrees:.2g} deg"
+            found.append(fell_at(problem.duration if figures["fell"] else None, lies))
+        else:
+            degrees = figures["tilt_max_deg"]
+            found.append(fell_at(figures["fell_at_s"]))
+        found += _way(problem, figures, height)
+        found.append(tilted(np.radians(degrees)))
+        plant = self.robot.plant
+        limits = [
+            plant.get_joint_actuator(i).effort_limit()
+            for i in plant.GetJointActuatorIndices()
+        ]
+        return found + saturated(data.torque.values, limits, data.motor.values)
+
+
+def _way(problem: Control, figures: dict, height: float) -> list[Finding]:
+    """What was made of the way and the turn that were asked for, or of standing."""
+    moved, found = np.array([figures["forward_m"], figures["sideways_m"]]), []
+    goal, due = problem.goal, problem.speed * problem.duration
+    if goal is not None:
+        away = float(np.hypot(*goal))
+        due, came = min(away, due), away - figures["goal_distance_m"]
+        words = f"came {came:.2g} m nearer to its goal, of {due:.2g} m"
+    else:
+        came = float(moved[0])
+        words = f"went {came:.2g} m ahead, of {due:.2g} m"
+    turn = 0.0 if goal is not None else problem.turn * problem.duration
+    if due and not turn:
+        found.append(asked("way missed", min(came / due, 1.0), words))
+    if turn:
+        share = np.radians(figures["turned_deg"]) / turn
+        words = f"turned by {figures['turned_deg']:.3g} of {np.degrees(turn):.3g} deg"
+        found.append(asked("turn missed", min(share, 1.0), words))
+    if not (due or turn) and problem.start == "standing":
+        found.append(drifted(np.linalg.norm(moved), height))
+        if problem.pushes:  # who is pushed may step aside
+            found[-1] = replace(found[-1], fails=np.inf)
+    return found
 
 
 def _force(pushes: tuple[Push, ...], time: float) -> np.ndarray:
@@ -492,32 +543,24 @@ def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:
             )
 
 
-def _judge(problem: Control, end: RunEnd, figures: dict) -> tuple[Verdict, str]:
+def _judge(
+    problem: Control, end: RunEnd, figures: dict, findings: list[Finding]
+) -> tuple[Verdict, str]:
     """The verdict, and one line on what happened."""
+    doing = "it walks" if problem.speed or problem.turn else "it stands"
+    verdict, message = judged(end, findings, doing)
     if end.verdict is Verdict.FAILED:
-        fell = figures["fell"] and figures["fell_at_s"] is not None
-        before = f"fell at {figures['fell_at_s']:.2g} s; then " if fell else ""
-        return end.verdict, before + end.message
-    speed = f"solved at {figures['solve_hz']:.3g} Hz in the median"
-    if figures["fell"] and problem.start == "side":
-        tilt = figures["final_tilt_deg"]
-        return Verdict.FAILED, f"did not get up: ends tilted by {tilt:.2g} deg; {speed}"
-    if figures["fell"]:
-        words = [f"fell at {figures['fell_at_s']:.2g} s", speed, *_advice(problem)]
-        return Verdict.FAILED, "; ".join(words)
-    words = [end.message]
-    if "goal_distance_m" in figures:
-        left = figures["goal_distance_m"]
-        words.append(f"{left:.2g} m from its goal")
-        away = float(np.hypot(*problem.goal))
-        due = min(away, problem.speed * problem.duration)
-        came = away - left
-        if end.verdict is Verdict.SUCCESS and due > 0 and came < MOVED * due:
-            words[0] = f"came {came:.2g} m nearer to its goal, of {due:.2g} m"
-            return Verdict.FAILED, "; ".join([*words, speed])
+        return verdict, message
+    words = [message]
+    if verdict is Verdict.FAILED and figures["fell"] and problem.start != "side":
+        words += _advice(problem)
+    if verdict is not Verdict.FAILED and "goal_distance_m" in figures:
+        words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
     if figures["upright_at_s"] is not None:
         words.append(f"upright from {figures['upright_at_s']:.2g} s on")
-    return end.verdict, "; ".join([*words, speed])
+    return verdict, "; ".join(
+        [*words, f"solved at {figures['solve_hz']:.3g} Hz in the median"]
+    )
 
 
 def _advice(problem: Control) -> list[str]:

@@ -44,10 +44,6 @@ SIZE = 0.2
 [m]. With a lower centre of mass, at l, lengths shrink with l and times and speeds with
 sqrt(l), so that motions are dynamically similar (Alexander and Jayes 1983)."""
 
-MOVED = 0.25
-"""Least share of the way to a goal, as far as speed and duration allow, that a run must
-cover to be a success."""
-
 SPEED = 0.4
 """Speed to a goal by default, of a robot of SIZE or more [m/s]."""
 

@@ -13,9 +13,10 @@ from drakebots.cli import main
 from drakebots.cli.simulate import push
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import RunEnd, Verdict
+from drakebots.multibody import fell_at, tilted
 from drakebots.results import load_result
 from drakebots.robots.legged.mpc import Control, Push, Trot, control, default_cost
-from drakebots.robots.legged.mpc.control import _judge, _Run
+from drakebots.robots.legged.mpc.control import _judge, _Run, _way
 from drakebots.robots.legged.mpc.problem import INTERVAL, SIZE, SPEED
 from drakebots.robots.legged.mpc.rivals import planned_way
 from drakebots.trajopt import Step
@@ -275,56 +276,92 @@ def test_who_has_somewhere_to_go_trots(asked, legs, trots):
     assert gait == (Trot() if trots else "none")
 
 
+DONE = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
+STOOD = {
+    "fell": False,
+    "fell_at_s": None,
+    "upright_at_s": None,
+    "forward_m": 0.0,
+    "sideways_m": 0.0,
+    "turned_deg": 0.0,
+    "solve_hz": 100.0,
+}
+
+
+def judged(problem, figures, end=DONE, tilt=0.0):
+    """The verdict of a robot 1 m high with these figures."""
+    problem, figures = problem.sized(1.0, 1), STOOD | figures
+    fell = fell_at(figures["fell_at_s"])
+    found = [fell, *_way(problem, figures, 1.0), tilted(tilt)]
+    return _judge(problem, end, figures, found)
+
+
 def test_who_stands_still_has_not_gone_to_its_goal():
     """A goal without a speed asks for nothing, others for a share of the way."""
     asked = Control(MONOPOD, goal=(0.5, 0.0), duration=2.0)
-    figures = {"fell": False, "upright_at_s": None, "solve_hz": 100.0}
-    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
 
-    def judged(left, **more):
+    def at(left, **more):
         problem = replace(asked, **more).sized(1.0, 1)
-        return _judge(problem, done, figures | {"goal_distance_m": left})
+        return judged(problem, {"goal_distance_m": left})
 
-    verdict, message = judged(0.499)
+    verdict, message = at(0.499)
     assert verdict is Verdict.FAILED and "0.001 m nearer to its goal" in message
-    assert judged(0.3)[0] is Verdict.SUCCESS
-    assert judged(0.5, speed=0.0)[0] is Verdict.SUCCESS
+    verdict, message = at(0.2)
+    assert verdict is Verdict.SUCCESS
+    assert message.startswith("it walks, but came 0.3 m nearer to its goal, of 0.5 m")
+    assert at(0.05)[1].startswith("reached 2 s; 0.05 m from its goal")
+    assert at(0.5, speed=0.0)[0] is Verdict.SUCCESS
+
+
+def test_who_does_not_go_as_fast_as_asked_did_not():
+    """Without a goal a speed and a turn are the way."""
+    ahead = Control(MONOPOD, speed=0.5, duration=2.0)
+    assert judged(ahead, {"forward_m": 0.4})[0] is Verdict.FAILED
+    assert "but went 0.7 m ahead, of 1 m" in judged(ahead, {"forward_m": 0.7})[1]
+    assert judged(ahead, {"forward_m": 1.4})[1].startswith("reached")
+    turning = Control(MONOPOD, turn=0.5, duration=2.0)
+    verdict, message = judged(turning, {"turned_deg": -20.0})
+    assert verdict is Verdict.FAILED and "turned by -20 of 57.3 deg" in message
+
+
+def test_who_should_stand_and_drifts_did_not_stand():
+    """But for who is pushed, who may step aside."""
+    still, pushed = Control(MONOPOD), Control(MONOPOD, pushes=(Push(9.0, 1.0),))
+    assert judged(still, {"sideways_m": 1.2})[0] is Verdict.FAILED
+    verdict, message = judged(pushed, {"sideways_m": 1.2})
+    assert verdict is Verdict.SUCCESS
+    assert message.startswith("it stands, but it drifts by 1.2 m; reached 2 s")
+
+
+def test_a_large_tilt_is_said():
+    verdict, message = judged(Control(MONOPOD), {}, tilt=np.radians(30))
+    assert verdict is Verdict.SUCCESS and "but it tilts by 30 degrees" in message
+    assert judged(Control(MONOPOD), {}, tilt=np.radians(53))[0] is Verdict.FAILED
 
 
 def test_who_fell_before_the_simulation_failed_has_fallen():
-    figures = {"fell": True, "fell_at_s": 1.22}
+    fell = {"fell": True, "fell_at_s": 1.22}
     end = RunEnd(Verdict.FAILED, "the simulation failed", 1.5, 1.0, 100)
-    verdict, message = _judge(Control(MONOPOD), end, figures)
+    verdict, message = judged(Control(MONOPOD), fell, end)
     assert verdict is Verdict.FAILED
-    assert message == "fell at 1.2 s; then the simulation failed"
-    assert _judge(Control(MONOPOD), end, {"fell": False})[1] == "the simulation failed"
+    assert message == "it fell at 1.2 s; then the simulation failed"
+    assert judged(Control(MONOPOD), {}, end)[1] == "the simulation failed"
 
 
 @pytest.mark.parametrize(
     "asked, advice",
     [
-        ({"speed": 0.4}, "; try feedback by servos or a lower speed"),
-        ({"speed": 0.4, "feedback": "servos"}, "; try a lower speed"),
-        ({"speed": 0.0}, "; try feedback by servos"),
-        ({"speed": 0.0, "controller": "tracking"}, "in the median"),
+        ({"speed": 0.4}, "try feedback by servos or a lower speed"),
+        ({"speed": 0.4, "feedback": "servos"}, "try a lower speed"),
+        ({"speed": 0.0}, "try feedback by servos"),
+        ({"speed": 0.0, "controller": "tracking"}, "solved at 100 Hz in the median"),
     ],
 )
 def test_who_fell_hears_what_may_help(asked, advice):
-    figures = {"fell": True, "fell_at_s": 1.22, "solve_hz": 100.0}
-    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
-    verdict, message = _judge(Control(MONOPOD, **asked), done, figures)
-    assert verdict is Verdict.FAILED and message.startswith("fell at 1.2 s; ")
-    assert message.endswith(advice)
-
-
-def test_who_still_lies_has_not_got_up():
-    """A robot that begins on its side has not fallen; it failed to get up."""
-    done = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)
-    figures = {"fell": True, "fell_at_s": None, "final_tilt_deg": 91.3}
-    figures |= {"upright_at_s": None, "solve_hz": 100.0}
-    verdict, message = _judge(Control("mini_cheetah", start="side"), done, figures)
+    fell = {"fell": True, "fell_at_s": 1.22}
+    verdict, message = judged(Control(MONOPOD, **asked), fell)
     assert verdict is Verdict.FAILED
-    assert message.startswith("did not get up: ends tilted by 91 deg")
+    assert message.startswith(f"it fell at 1.2 s; {advice}")
 
 
 @pytest.mark.long
