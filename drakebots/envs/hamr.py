@@ -12,7 +12,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
 from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
 from drakebots.model import load
-from drakebots.multibody import build_robot, root_bodies
+from drakebots.multibody import build_robot, has_fallen, root_bodies
 from drakebots.robots.hamr import MODEL, hamr_ground
 from drakebots.robots.hamr.model import (
     BIAS,
@@ -21,9 +21,6 @@ from drakebots.robots.hamr.model import (
     actuated_joints,
     parameters,
 )
-
-FALLEN = np.cos(np.radians(60))
-"""Cosine of the tilt at which the robot has fallen over."""
 
 START_YAW = np.radians(30)
 """Largest yaw at the start [rad]."""
@@ -117,7 +114,7 @@ class HamrEnv(RobotEnv):
         p = self._position()
         gained = 1e3 * (p - before)
         R_WB = self.plant.EvalBodyPoseInWorld(self.context, self._base).rotation()
-        fallen = R_WB.matrix()[2, 2] < FALLEN
+        fallen = has_fallen(np.arccos(np.clip(R_WB.matrix()[2, 2], -1.0, 1.0)))
         reward = gained[0] - 0.1 * abs(gained[1])
         return Outcome(reward, fallen, {"position": p, "fallen": bool(fallen)})
 

@@ -9,11 +9,9 @@ from pydrake.systems.analysis import Simulator
 from drakebots.core.checks import check_value, positive
 from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
 from drakebots.model import parameters_of
+from drakebots.multibody import has_fallen
 from drakebots.robots.voxels import MODEL, Simulation, build
-from drakebots.robots.voxels.model import HEADING, rest_pose
-
-TIPPED = np.cos(np.radians(35))
-"""Cosine of the tilt at which the robot has tipped over."""
+from drakebots.robots.voxels.model import HEADING, core_tilt, rest_pose
 
 _AHEAD = RigidTransform(rest_pose()).rotation() @ HEADING
 """The heading at rest, in the world."""
@@ -86,7 +84,7 @@ class VoxelEnv(RobotEnv):
         before = self._position()
         self._move(values, self.period)
         p = self._position()
-        tipped = self._poses()[:8, 2, 2].mean() < TIPPED
+        tipped = has_fallen(core_tilt(self._poses()))
         gained = 1e3 * float((p - before) @ _AHEAD)
         return Outcome(gained, tipped, {"position": p, "fallen": bool(tipped)})
 

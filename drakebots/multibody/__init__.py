@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.foot_contacts import add_foot_contacts
     from drakebots.multibody.judging import (
         FALLEN_TILT,
+        HALF,
         LEANING,
         SUNK,
         Finding,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         strides_of,
         tilt,
         tilted,
+        went,
     )
     from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.plant import Ground, Robot, build_robot

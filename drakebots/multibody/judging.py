@@ -187,10 +187,13 @@ def tilted(angle: float, fails: float = FALLEN_TILT) -> Finding:
     )
 
 
-def drifted(distance: float, size: float, words: str = "it drifts by") -> Finding:
-    """How far a robot ends from where it should be [m], of its size [m]."""
-    said = f"{words} {distance:.2g} m"
-    return Finding("drift", float(distance), "m", NARROW * size, size, said)
+def drifted(
+    distance: float, size: float, words: str = "it drifts by", *, pushed: bool = False
+) -> Finding:
+    """How far a robot ends from where it should be [m], of its size [m]; one that is
+    pushed may step aside."""
+    said, fails = f"{words} {distance:.2g} m", np.inf if pushed else size
+    return Finding("drift", float(distance), "m", NARROW * size, fails, said)
 
 
 def moving(
@@ -252,6 +255,12 @@ def asked(name: str, share: float, words: str) -> Finding:
     """What was made of what was asked, as a share; too much is not too little."""
     fails = HALF if share < 1 else np.inf
     return Finding(name, abs(1 - share), "1", MISSED, fails, words)
+
+
+def went(came: float, due: float, how: str = "ahead") -> Finding:
+    """How far a robot went of what was asked for [m]; further is no fault."""
+    words = f"it went {came:.2g} m {how}, of {due:.2g} m"
+    return asked("way missed", min(came / due, 1.0), words)
 
 
 def strides_of(

@@ -18,6 +18,7 @@ The loop ends when executions stop improving, and keeps the best plan. A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -45,7 +46,7 @@ class Trial:
         asked: advance per cycle that the planner was asked for [m].
         reached: executed advance per cycle [m].
         score: quality of the execution, which the loop raises: 1 if it reaches the goal
-            without fault, -inf if it failed.
+            without fault, -inf if it did not come to its end.
         round: number of new plans before this one.
         learned: number of corrections of the feed-forward since it was planned.
     """
@@ -58,6 +59,11 @@ class Trial:
     round: int = 0
     learned: int = 0
 
+    @property
+    def came(self) -> bool:
+        """Whether the execution came to its end."""
+        return math.isfinite(self.score)
+
 
 class Refinable(Protocol):
     """A robot whose plans can be refined: what the loop calls."""
@@ -69,7 +75,9 @@ class Refinable(Protocol):
         """The executed advance per cycle [m]."""
 
     def score(self, run: Result) -> float:
-        """Quality of an execution; 1 if it reaches the goal without fault."""
+        """Quality of an execution; 1 if it reaches the goal without fault, -inf if it
+        did not come to its end. It may come to its end and be no success, having made
+        too little of the plan: that is what refining is for."""
 
     def learn(self, trials: Sequence[Trial]) -> Result | None:
         """The plan with a corrected feed-forward; None if there is nothing to correct.
@@ -209,7 +217,7 @@ class _Loop:
         """
         last = [trial for trial in self.trials if trial.round == self.trials[-1].round]
         start = best_of(last)
-        start = start if start.run.ok else best_of(self.trials)
+        start = start if start.came else best_of(self.trials)
         factor = self._goal / max(start.reached, 1e-3 * self._goal)
         factor = min(max(factor, 1 / _STEP), _STEP) ** (0.5**self._failures)
         self._asked = min(start.asked * factor, MAX_ASKED * self._goal)
@@ -224,7 +232,7 @@ class _Loop:
             self.trials.append(trial)
             if trial.run.verdict is Verdict.INTERRUPTED:
                 return Stop(Verdict.INTERRUPTED, _INTERRUPTED)
-            ended = learned == 0 and not trial.run.ok
+            ended = learned == 0 and not trial.came
             if ended or trial.score >= self._options.enough:
                 return None
             plan = self._robot.learn(self.trials[-1 - learned :])
@@ -234,14 +242,13 @@ class _Loop:
 
     def _executed(self, plan: Result, number: int, learned: int) -> Trial:
         run = self._robot.execute(plan)
-        reached, score = 0.0, float("-inf")
-        if run.ok:
-            reached, score = self._robot.reached(run), self._robot.score(run)
+        score = self._robot.score(run)
+        reached = self._robot.reached(run) if math.isfinite(score) else 0.0
         return Trial(plan, run, self._asked, reached, score, number, learned)
 
     def _judge(self, before: Trial | None) -> Stop | None:
         best, options = best_of(self.trials), self._options
-        if not best.run.ok:
+        if not best.came:
             return Stop(Verdict.FAILED, f"cannot be executed: {best.run.message}")
         if best.score >= options.enough:
             return Stop(Verdict.SUCCESS, f"reached {best.reached:.4g} m a cycle")

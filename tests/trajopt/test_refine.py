@@ -124,9 +124,24 @@ def test_a_plan_that_cannot_be_executed():
         def execute(self, plan):
             return result("run", Verdict.FAILED)
 
+        def score(self, run):
+            return float("-inf")
+
     done = refined(Broken())
     assert done.end.verdict is Verdict.FAILED
     assert done.best.run.verdict is Verdict.FAILED and len(done.trials) == 1
+
+
+def test_an_execution_that_makes_too_little_is_refined():
+    """It is no success, but it came to its end: more is asked of it."""
+
+    class Slow(Robot):
+        def execute(self, plan):
+            made = super().execute(plan).metrics["made"]
+            return result("run", Verdict.FAILED, made=made)
+
+    done = refined(Slow(share=0.4), rounds=3)
+    assert len(done.trials) == 4 and done.best.reached > 0.4 * GOAL
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,8 @@ class _Robot:
         return 1e-3 * run.metrics["stride_mm_per_cycle"]
 
     def score(self, run: Result) -> float:
+        if run.metrics["cycles"] < self._problem.cycles:
+            return -np.inf
         yaw = abs(run.metrics["yaw_deg_per_cycle"])
         missed = abs(1 - self.reached(run) / self.goal)
         return 1 - missed - _YAW * max(0.0, yaw - STRAIGHT)

@@ -43,6 +43,14 @@ from drakebots.multibody import (
     Robot,
     advance,
     build_robot,
+    fell_at,
+    has_fallen,
+    judged,
+    looked_at,
+    open_loops,
+    strides_of,
+    tilt,
+    tilted,
     trajectory_dataset,
 )
 from drakebots.results import Result
@@ -344,13 +352,31 @@ def run_result(
     metrics: Mapping,
     options: Mapping,
 ) -> Result:
-    """The result of a diagram that was run."""
+    """The result of a diagram that was run, judged by its strides, tilt and loops.
+
+    It failed if HAMR fell, or made less than half of the stride of a plan
+    (`planned_stride_mm` of the metrics); see :mod:`drakebots.multibody.judging`.
+    """
+    height = parameters().number("stance")
+    angles = tilt(data.base_rpy.values)
+    down = has_fallen(angles, data.base_position.values[:, 2] / height)
+    fell = float(data.time.values[np.argmax(down)]) if down.any() else None
+    planned = metrics.get("planned_stride_mm")
+    findings = [
+        fell_at(fell, "" if fell is None else f"it fell at {fell:.3g} s"),
+        *open_loops(data, height),
+        *strides_of(metrics.get("stride_mm", ()), planned, "mm"),
+        tilted(angles.max()),
+    ]
+    verdict, message = judged(
+        end, findings, "it walks" if metrics["cycles"] else "it moves"
+    )
     model, gaps = built.robot.model, data.loop_gap.max("time")
     return Result(
         kind=kind,
         model=model.name,
-        verdict=end.verdict,
-        message=end.message,
+        verdict=verdict,
+        message=message,
         data=data,
         residuals={
             f"loop {name} [m]": float(gaps.sel(loop=name)) for name in data.loop.values
@@ -359,6 +385,7 @@ def run_result(
         metrics={
             "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
             **metrics,
+            "judged": looked_at(findings),
         },
         provenance=model_provenance(model, options, options["seed"]),
     )

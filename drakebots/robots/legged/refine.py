@@ -127,6 +127,8 @@ class _Robot:
         return run.metrics["stride_m_per_cycle"]
 
     def score(self, run: Result) -> float:
+        if run.metrics["cycles_upright"] < self._problem.cycles:
+            return -np.inf
         return 1 - abs(1 - self.reached(run) / self.goal)
 
     def learn(self, trials: Sequence[Trial]) -> Result | None:

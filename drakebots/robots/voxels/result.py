@@ -9,7 +9,13 @@ from pydrake.math import RigidTransform
 from drakebots.core.run import RunEnd
 from drakebots.core.stages import spent
 from drakebots.model import model_provenance
-from drakebots.multibody import trajectory_dataset
+from drakebots.multibody import (
+    judged,
+    looked_at,
+    open_loops,
+    strides_of,
+    trajectory_dataset,
+)
 from drakebots.results import Result
 from drakebots.robots.voxels.model import (
     ACTUATORS,
@@ -39,7 +45,12 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         ),
     }
     walked = travel(data, problem.settle, problem.cycle)
-    message = end.message
+    findings = [
+        *open_loops(data, float(data.base_position.values[0, 2])),
+        # The first cycle is the start-up.
+        *strides_of(walked.get("travel_mm_of_each_cycle", [])[1:], unit="mm"),
+    ]
+    verdict, message = judged(end, findings, "it walks")
     if walked["cycles"] == 1:
         note = "one cycle from rest is the start-up, not the stride; walk two or more"
         message = "; ".join(filter(None, (message, note)))
@@ -50,11 +61,12 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
         **marker_agreement(data, problem.settle),
         "front_load_share": front_share(data, problem.settle),
         "largest_actuator_force_N": float(abs(data.actuator_force).max()),
+        "judged": looked_at(findings),
     }
     return Result(
         kind="voxels.simulation",
         model=MODEL,
-        verdict=end.verdict,
+        verdict=verdict,
         message=message,
         data=data,
         residuals=worst,

@@ -45,7 +45,7 @@ from drakebots.core.run import Progress, RunEnd, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.model import LoopClosure, load, parameters_of
-from drakebots.multibody import Ground, Robot, advance
+from drakebots.multibody import Ground, Robot, advance, has_fallen
 from drakebots.results import Result
 from drakebots.robots.voxels.gait import Gait, GaitMotion, find_gait
 from drakebots.robots.voxels.model import (
@@ -53,6 +53,7 @@ from drakebots.robots.voxels.model import (
     HEADING,
     MODEL,
     OctahedraPlant,
+    core_tilt,
     find_octahedra,
     place_at_rest,
     rest_pose,
@@ -73,9 +74,6 @@ GROUND_FRICTION = 1.0
 
 LONGEST_STEP = 3e-3
 """Longest time step at which a walk stays stable [s]."""
-
-TIPPED = np.cos(np.radians(35.0))
-"""Cosine of the tilt at which a robot has tipped over; gaits tilt it by 10 deg."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +355,7 @@ class WalkMonitor:
         self.lengths.append(length)
         self.pushes.append(walk.actuators.forces(self._commanded, length, rate))
         poses = walk.built.poses(context)
-        if self.fallen is None and poses[:8, 2, 2].mean() < TIPPED:
+        if self.fallen is None and has_fallen(core_tilt(poses)):
             self.fallen = time
 
 

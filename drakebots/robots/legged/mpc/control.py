@@ -54,6 +54,7 @@ from drakebots.multibody import (
     tilted,
     touch_by_soles,
     trajectory_dataset,
+    went,
 )
 from drakebots.multibody.posture import (
     Servos,
@@ -465,25 +466,21 @@ class _Run:
 def _way(problem: Control, figures: dict, height: float) -> list[Finding]:
     """What was made of the way and the turn that were asked for, or of standing."""
     moved, found = np.array([figures["forward_m"], figures["sideways_m"]]), []
-    goal, due = problem.goal, problem.speed * problem.duration
-    if goal is not None:
-        away = float(np.hypot(*goal))
+    due, how = problem.speed * problem.duration, "ahead"
+    turn, came = problem.turn * problem.duration, float(moved[0])
+    if problem.goal is not None:
+        away = float(np.hypot(*problem.goal))
         due, came = min(away, due), away - figures["goal_distance_m"]
-        words = f"came {came:.2g} m nearer to its goal, of {due:.2g} m"
-    else:
-        came = float(moved[0])
-        words = f"went {came:.2g} m ahead, of {due:.2g} m"
-    turn = 0.0 if goal is not None else problem.turn * problem.duration
+        turn, how = 0.0, "nearer to its goal"
     if due and not turn:
-        found.append(asked("way missed", min(came / due, 1.0), words))
+        found.append(went(came, due, how))
     if turn:
         share = np.radians(figures["turned_deg"]) / turn
         words = f"turned by {figures['turned_deg']:.3g} of {np.degrees(turn):.3g} deg"
         found.append(asked("turn missed", min(share, 1.0), words))
     if not (due or turn) and problem.start == "standing":
-        found.append(drifted(np.linalg.norm(moved), height))
-        if problem.pushes:  # who is pushed may step aside
-            found[-1] = replace(found[-1], fails=np.inf)
+        pushed = bool(problem.pushes)
+        found.append(drifted(np.linalg.norm(moved), height, pushed=pushed))
     return found
 
 

@@ -27,13 +27,25 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.stages import spent, stage, timed
 from drakebots.core.threads import calm_threads
 from drakebots.model import model_provenance
-from drakebots.multibody import Robot
+from drakebots.multibody import (
+    Finding,
+    Robot,
+    drifted,
+    fall,
+    judged,
+    looked_at,
+    saturated,
+    tilt,
+    tilted,
+    went,
+)
 from drakebots.results import Result
 from drakebots.robots.quads.control.believed import (
     believed_robot,
@@ -42,7 +54,7 @@ from drakebots.robots.quads.control.believed import (
 )
 from drakebots.robots.quads.control.ground import BoxOn, TerrainContact
 from drakebots.robots.quads.control.problem import Control
-from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
 from drakebots.skin import SkinRecord
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced import ReducedSkin, reduced_stepper, trained_once
@@ -72,10 +84,6 @@ BARRIER, SLIP, FRICTION = 1e-2, 0.03, 0.7
 FIRST, UNSETTLED = 20, 1.0
 """Parts in which the first plan goes over from standing to the way; largest miss of the
 dynamics of a plan that is used [weight]."""
-
-TIPPED, SUNK = np.radians(45.0), 0.5
-"""A robot has fallen whose trunk tilts further from its standing pose [rad], or is
-lower above the ground than this share of its standing height."""
 
 EVENTS = (
     "pushes",
@@ -185,7 +193,8 @@ def control(
         A result of kind "quads.control" with the variables of
         :func:`~drakebots.skin.simulate.simulate_skinned`; also command (step, joint),
         the servo targets [rad], base_position (time, 3) [m] and base_rpy (time, 3)
-        [rad], and by solve solve_seconds and solve_ok. It failed if the robot fell.
+        [rad], and by solve solve_seconds and solve_ok. It failed if the robot fell, or
+        made less than half of the way that its speed asks for.
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
@@ -207,15 +216,20 @@ def control(
         options = {f.name: getattr(problem, f.name) for f in fields(problem)}
         options |= {"model": str(problem.model), "gait": vars(problem.gait)}
         options |= {"pushes": [vars(push) for push in problem.pushes]}
+        data, metrics = run.dataset(), run.metrics()
+        findings = run.findings(data, metrics)
+        verdict, message = judged(
+            end, findings, "it trots" if problem.speed else "it stands"
+        )
         return Result(
             kind="quads.control",
             model=run.robot.name,
-            verdict=end.verdict,
-            message=end.message,
-            data=run.dataset(),
+            verdict=verdict,
+            message=message,
+            data=data,
             residuals={"glue gap [m]": run.record.worst_gap},
             timings=spent(),
-            metrics=run.metrics(),
+            metrics=metrics | {"judged": looked_at(findings)},
             provenance=model_provenance(
                 run.robot.skinned.model, options, files=run.robot.files
             ),
@@ -298,7 +312,7 @@ class _Run:
             self._note(target, result, last)
         if why:
             self.fall = (k * dt, why)
-            return failed(f"fell: {why} at {k * dt:.3g} s")
+            return failed(f"{why} at {k * dt:.3g} s")
         return None
 
     def _measured(self) -> tuple[np.ndarray, np.ndarray]:
@@ -369,15 +383,9 @@ class _Run:
         return np.flatnonzero(np.linalg.norm(rest - first, axis=1) < HAND)
 
     def _fallen(self) -> str:
-        q, known = self._measured()[0], self.problem.rise
-        for name, i in (("pitched", 4), ("rolled", 5)):
-            off = abs(q[i] - self.home[i])
-            if off > TIPPED:
-                return f"{name} by {np.degrees(off):.0f} degrees"
-        height = q[2] - known * q[0]
-        if height < SUNK * self.home[2]:
-            return f"the trunk sank to {height:.3f} m of {self.home[2]:.3f} m"
-        return ""
+        q = self._measured()[0]
+        height = q[2] - self.problem.rise * q[0]
+        return fall(float(tilt(q[RPY], self.home[RPY])), height / self.home[2])
 
     def _note(self, target, result, last: bool) -> None:
         state = self.state
@@ -423,6 +431,20 @@ class _Run:
             "solve_hz": float(1 / np.median(seconds)),
             "plant_step_ms": 1e3 * self.spent / steps,
         }
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """What the verdict looks at, the gravest first."""
+        robot, came = self.robot.skinned, figures["forward_m"]
+        due = self.problem.speed * float(data.time.values[-1])
+        if due:
+            found = [went(came, due)]
+        else:
+            moved, pushed = np.hypot(came, figures["sideways_m"]), self.problem.pushes
+            found = [drifted(moved, self.home[2], pushed=bool(pushed))]
+        tilts = tilt(data.base_rpy.values, self.home[RPY])
+        found.append(tilted(tilts.max()))
+        joints = data.joint.values
+        return found + saturated(data.torque.values, robot.effort_limits, joints)
 
 
 def _ratio(name: str, period: float, time_step: float) -> int:

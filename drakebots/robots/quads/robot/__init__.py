@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.quads.robot.quad import (
         MODELS,
+        RPY,
         Coordinates,
         Quad,
         Sole,

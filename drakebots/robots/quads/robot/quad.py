@@ -27,6 +27,9 @@ from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
 from drakebots.skin.file import Patches, read_skin, rest_positions
 from drakebots.skin.frame import torque_map
 
+RPY = [5, 4, 3]
+"""Where roll, pitch and yaw are among a plan's coordinates."""
+
 MODELS = ("beetle", "monster", "lizard", "cow")
 """Names of the stored quad-robots."""
 

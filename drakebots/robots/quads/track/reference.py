@@ -24,9 +24,19 @@ from drakebots.core.checks import check, flag, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.model import model_folders
+from drakebots.multibody import (
+    HALF,
+    asked,
+    fall,
+    judged,
+    looked_at,
+    saturated,
+    tilt,
+    tilted,
+)
 from drakebots.results import Result
 from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
-from drakebots.robots.quads.robot import PlannedRobot, load_planned
+from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
 from drakebots.skin.file import ServoGains
 from drakebots.skin.frame import patch_points
 
@@ -256,17 +266,30 @@ def plan_shortfall(plan: Result) -> tuple[bool, str]:
     return early, text + (f" and has {end:g} of {whole:g} s" if early else "")
 
 
-def judged(end: RunEnd, plan: Result, metrics: dict[str, object]) -> tuple:
-    """Verdict and message of a run: it fails with a plan that ends early."""
-    message, verdict = end.message, end.verdict
-    if metrics["planned_distance_m"] > MOVES:
-        message += (
-            f", {metrics['distance_m']:.3f} of {metrics['planned_distance_m']:.3f} m"
-        )
+def judge(
+    end: RunEnd, plan: Result, robot: PlannedRobot, data: xr.Dataset, metrics: dict
+) -> tuple[Verdict, str, dict]:
+    """Verdict and message of a run, and what they look at.
+
+    It fails with a plan that ends early, and where it makes less than half of the way.
+    """
+    planned, found = float(metrics["planned_distance_m"]), []
+    if planned > MOVES:
+        share = float(metrics["distance_m"]) / planned
+        said = f"{metrics['distance_m']:.3f} of {planned:.3f} m"
+        end = replace(end, message=f"{end.message}, {said}")
+        found.append(asked("way missed", share, f"did not walk: {said}"))
+        if share >= HALF:
+            found[0] = replace(found[0], words=f"it makes {share:.0%} of its way")
+    found.append(tilted(np.radians(metrics["tilt_off_plan_deg"])))
+    joints, limits = robot.quad.joints, robot.quad.torque_limits
+    found += saturated(data.torque.values, limits, joints)
+    verdict, message = judged(end, found, "it moves")
     early, lead = plan_shortfall(plan)
     if early and verdict is Verdict.SUCCESS:
         verdict = Verdict.FAILED
-    return verdict, f"{lead}; its run {message}" if lead else message
+    message = f"{lead}; its run: {message}" if lead else message
+    return verdict, message, {"judged": looked_at(found)}
 
 
 def plan_model(plan: Result) -> str:
@@ -290,32 +313,18 @@ class FallDetector:
     Args:
         robot: the robot.
         reference: the motion it follows.
-        tipped: deviation of roll or pitch from the plan that counts as a fall [rad].
-        sunk: share of the planned height of the base below which it has fallen.
     """
 
-    def __init__(
-        self,
-        robot: PlannedRobot,
-        reference: Reference,
-        tipped: float = np.radians(45.0),
-        sunk: float = 0.5,
-    ):
+    def __init__(self, robot: PlannedRobot, reference: Reference):
         self.convert, self.reference = robot.coordinates, reference
-        self.tipped, self.sunk = tipped, sunk
         self.planned = self.convert.from_positions(reference.q)
 
     def fell(self, q: np.ndarray, time: float) -> str:
-        """Why the robot has fallen; empty while it stands."""
+        """How the robot has fallen from the plan; empty while it stands."""
         planned = self.planned[self.reference.row(time)]
         here = self.convert.from_positions(q[None])[0]
-        for name, k in (("pitched", 4), ("rolled", 5)):
-            off = here[k] - planned[k]
-            if abs(off) > self.tipped:
-                return f"fell: {name} by {np.degrees(off):.0f} degrees off the plan"
-        if here[2] < self.sunk * planned[2]:
-            return f"fell: the base sank to {here[2]:.3f} m of {planned[2]:.3f} m"
-        return ""
+        off = tilt(here[RPY], planned[RPY])
+        return fall(float(off), float(here[2] / planned[2]))
 
 
 def evaluate(
@@ -337,11 +346,14 @@ def evaluate(
     # to the polygon of the feet that the plan has on the ground.
     down = reference.contact[rows][:, foot_of]
     margins = [cop_margin(p, on, f) for p, on, f in zip(points, down, force)]
-    tilt = q[:, [5, 4]]
+    angles, planned_angles = q[:, RPY[:2]], planned[:, RPY[:2]]
     data = data.assign_coords(plane=["x", "y"], tilt=["roll", "pitch"])
-    data["roll_pitch"] = (("time", "tilt"), tilt, {"units": "rad"})
-    planned_tilt = planned[:, [5, 4]]
-    data["planned_roll_pitch"] = (("time", "tilt"), planned_tilt, {"units": "rad"})
+    data["roll_pitch"] = (("time", "tilt"), angles, {"units": "rad"})
+    data["planned_roll_pitch"] = (
+        ("time", "tilt"),
+        planned_angles,
+        {"units": "rad"},
+    )
     data["patch_position"] = (("time", "patch", "axis"), points, {"units": "m"})
     data["cop"] = (("time", "plane"), cop, {"units": "m"})
     data["cop_margin"] = (("time",), np.array(margins), {"units": "m"})
@@ -352,7 +364,8 @@ def evaluate(
     )
     at = [robot.skinned.joint_positions(row) for row in data.position.values]
     off = {"tracking_error_rad": float(np.abs(at - reference.angles[rows]).max())}
-    return data, _summary(data, robot, tilt, planned_tilt) | off
+    off["tilt_off_plan_deg"] = float(np.degrees(tilt(q[:, RPY], planned[:, RPY]).max()))
+    return data, _summary(data, robot, angles, planned_angles) | off
 
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
@@ -373,7 +386,7 @@ def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def _summary(data, robot, tilt, planned_tilt) -> dict[str, object]:
+def _summary(data, robot, angles, planned_angles) -> dict[str, object]:
     """Metrics of a run."""
     com, planned = data.com.values, data.planned_com.values
     moved, desired = com[-1, :2] - com[0, :2], planned[-1, :2] - planned[0, :2]
@@ -391,12 +404,12 @@ def _summary(data, robot, tilt, planned_tilt) -> dict[str, object]:
         "speed_m_s": distance / time if time else 0.0,
         "planned_speed_m_s": length / time if time else 0.0,
         "com_drift_m": float(np.linalg.norm(moved - desired)),
-        "largest_roll_deg": float(np.degrees(np.abs(tilt[:, 0]).max())),
-        "planned_roll_deg": float(np.degrees(np.abs(planned_tilt[:, 0]).max())),
-        "planned_pitch_deg": float(np.degrees(np.abs(planned_tilt[:, 1]).max())),
-        "largest_pitch_deg": float(np.degrees(np.abs(tilt[:, 1]).max())),
-        "roll_range_deg": float(np.degrees(np.ptp(tilt[:, 0]))),
-        "planned_roll_range_deg": float(np.degrees(np.ptp(planned_tilt[:, 0]))),
+        "largest_roll_deg": float(np.degrees(np.abs(angles[:, 0]).max())),
+        "planned_roll_deg": float(np.degrees(np.abs(planned_angles[:, 0]).max())),
+        "planned_pitch_deg": float(np.degrees(np.abs(planned_angles[:, 1]).max())),
+        "largest_pitch_deg": float(np.degrees(np.abs(angles[:, 1]).max())),
+        "roll_range_deg": float(np.degrees(np.ptp(angles[:, 0]))),
+        "planned_roll_range_deg": float(np.degrees(np.ptp(planned_angles[:, 0]))),
         "least_cop_margin_m": float(margin[known].min()) if known.any() else np.nan,
         "cop_outside_share": float((margin[known] < 0).mean()) if known.any() else 0.0,
         "peak_torque_share": float((torque / robot.quad.torque_limits).max()),

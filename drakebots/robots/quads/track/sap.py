@@ -50,7 +50,7 @@ from drakebots.robots.quads.track.reference import (
     FallDetector,
     Playback,
     evaluate,
-    judged,
+    judge,
 )
 
 
@@ -103,7 +103,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
     def reached(end: RunEnd) -> Result:
         data = _dataset(problem, robot, skeleton, rows)
         data, metrics = evaluate(data, robot, reference, falls)
-        verdict, message = judged(end, problem.plan, metrics)
+        verdict, message, found = judge(end, problem.plan, robot, data, metrics)
         options = problem.options | {"motion": reference.name}
         return Result(
             kind="quads.sap_track",
@@ -113,7 +113,7 @@ def track_sap(problem: SapTracking, *, progress: Progress | None = None) -> Resu
             data=data,
             residuals={},
             timings=spent(),
-            metrics={"system": "skinned", "motion": reference.name} | metrics,
+            metrics={"system": "skinned", "motion": reference.name} | metrics | found,
             provenance=model_provenance(
                 robot.skinned.model, options, files=robot.files
             ),

@@ -37,7 +37,7 @@ from drakebots.robots.quads.track.reference import (
     FallDetector,
     Playback,
     evaluate,
-    judged,
+    judge,
     patch_positions,
 )
 from drakebots.robots.quads.track.sap import SapTracking, track_sap
@@ -168,7 +168,7 @@ def track(
 
     def reached(end: RunEnd) -> Result:
         data, metrics = evaluate(record.dataset(), robot, reference, falls)
-        verdict, message = judged(end, problem.plan, metrics)
+        verdict, message, found = judge(end, problem.plan, robot, data, metrics)
         options = problem.options | {"motion": reference.name}
         return Result(
             kind="quads.track",
@@ -188,6 +188,7 @@ def track(
                 "largest_torque_N_m": record.largest_torque,
                 "saturated_share": record.saturated_share,
                 **metrics,
+                **found,
             },
             provenance=model_provenance(
                 robot.skinned.model, options, files=robot.files

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.voxels.model.walker import (
         HEADING,
+        core_tilt,
         rest_pose,
         walker,
         walker_feet,

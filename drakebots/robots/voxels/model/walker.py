@@ -22,6 +22,9 @@ from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf
 HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
 """The direction the robot faces, in the lattice's axes."""
 
+CORE = 8
+"""Number of voxels of the core, the first ones."""
+
 _ORANGE = (0.86, 0.52, 0.20, 1.0)
 _BLUE = (0.36, 0.47, 0.62, 1.0)
 
@@ -88,3 +91,14 @@ def rest_pose() -> np.ndarray:
     given = parameters_of("voxel")
     pitch = given.number("pitch")
     return np.array([-pitch, -pitch, given.table("foot")["radius"]])
+
+
+def core_tilt(poses: np.ndarray) -> float:
+    """Tilt of the core from upright [rad]: its voxels, which come first, tilt to either
+    side in turn.
+
+    Args:
+        poses: X_WV of all voxels (V, 4, 4).
+    """
+    up = poses[:CORE, 2, 2].mean()
+    return float(np.arccos(np.clip(up, -1.0, 1.0)))

@@ -308,7 +308,9 @@ def test_who_stands_still_has_not_gone_to_its_goal():
     assert verdict is Verdict.FAILED and "0.001 m nearer to its goal" in message
     verdict, message = at(0.2)
     assert verdict is Verdict.SUCCESS
-    assert message.startswith("it walks, but came 0.3 m nearer to its goal, of 0.5 m")
+    assert message.startswith(
+        "it walks, but it went 0.3 m nearer to its goal, of 0.5 m"
+    )
     assert at(0.05)[1].startswith("reached 2 s; 0.05 m from its goal")
     assert at(0.5, speed=0.0)[0] is Verdict.SUCCESS
 
@@ -317,7 +319,7 @@ def test_who_does_not_go_as_fast_as_asked_did_not():
     """Without a goal a speed and a turn are the way."""
     ahead = Control(MONOPOD, speed=0.5, duration=2.0)
     assert judged(ahead, {"forward_m": 0.4})[0] is Verdict.FAILED
-    assert "but went 0.7 m ahead, of 1 m" in judged(ahead, {"forward_m": 0.7})[1]
+    assert "but it went 0.7 m ahead, of 1 m" in judged(ahead, {"forward_m": 0.7})[1]
     assert judged(ahead, {"forward_m": 1.4})[1].startswith("reached")
     turning = Control(MONOPOD, turn=0.5, duration=2.0)
     verdict, message = judged(turning, {"turned_deg": -20.0})
