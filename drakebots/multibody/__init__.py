@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from drakebots.multibody.foot_contacts import add_foot_contacts
     from drakebots.multibody.judging import (
         FALLEN_TILT,
-        HALF,
         LEANING,
         SUNK,
         Finding,

@@ -29,6 +29,7 @@ from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
 from drakebots.model import model_provenance, skin_path
+from drakebots.multibody import judged, looked_at, saturated
 from drakebots.results import Result
 from drakebots.skin.file import (
     SkinnedRobot,
@@ -215,14 +216,16 @@ def simulate_skinned(
         return None
 
     def reached(end: RunEnd) -> Result:
-        path = robot.model.path
+        path, data = robot.model.path, record.dataset()
+        findings = saturated(data.torque.values, stepper.effort_limits, robot.joints)
+        verdict, message = judged(end, findings, "it moves")
         files = [skin_path(path), path.parent / robot.skin.mesh]
         return Result(
             kind="skin.simulation",
             model=robot.model.name,
-            verdict=end.verdict,
-            message=end.message,
-            data=record.dataset(),
+            verdict=verdict,
+            message=message,
+            data=data,
             residuals={"glue gap [m]": record.worst_gap},
             timings=spent(),
             metrics={
@@ -236,6 +239,7 @@ def simulate_skinned(
                 "saturated_share": record.saturated_share,
                 "tracking_error_rad": record.tracking_error,
                 "largest_stress_Pa": record.largest_stress,
+                "judged": looked_at(findings),
                 **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
             },
             provenance=model_provenance(robot.model, asdict(problem), files=files),

@@ -25,6 +25,7 @@ from drakebots.multibody import (
     strides_of,
     tilt,
     tilted,
+    went,
 )
 
 DONE = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0)
@@ -179,7 +180,8 @@ def test_without_loops_nothing_is_said_of_them():
         ([0.006] * 5, Verdict.FAILED, "did not walk: made 3% of the planned stride"),
         ([-0.2] * 3, Verdict.FAILED, "did not walk: made -100%"),
         ([0.15] * 3, Verdict.SUCCESS, "it walks, but it makes 75% of its stride"),
-        ([0.3] * 3, Verdict.SUCCESS, "it walks, but it makes 150% of its stride"),
+        ([0.28] * 3, Verdict.SUCCESS, "it walks, but it makes 140% of its stride"),
+        ([0.34] * 3, Verdict.FAILED, "did not walk: made 170% of the planned stride"),
     ],
 )
 def test_strides(strides, verdict, said):
@@ -212,9 +214,10 @@ def test_a_motor_at_its_limit_is_named():
     assert saturated(efforts, np.array([0.0, np.inf]), ["hip", "knee"]) == []
 
 
-def test_more_than_was_asked_is_no_failure():
-    assert asked("turn", 1.7, "").doubtful and not asked("turn", 1.7, "").failed
-    assert asked("turn", 0.49, "").failed and not asked("turn", 0.51, "").failed
+def test_half_of_what_was_asked_is_the_least():
+    assert asked("turn", 1.7, "").failed and asked("turn", 0.49, "").failed
+    assert asked("turn", 0.51, "").doubtful and not asked("turn", 0.51, "").failed
+    assert went(3.0, 2.0).value == 0.0 and went(0.9, 2.0).failed
 
 
 def test_what_was_looked_at_is_kept():

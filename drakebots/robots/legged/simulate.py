@@ -386,7 +386,7 @@ def _findings(
     """What the verdict looks at, the gravest first."""
     found = open_loops(data, standing.size)
     if held is None:
-        return found + _under_ground(standing)
+        return found
     if standing.can_fall:
         share, tilts = float(standing.share[-1]), float(standing.tilt[-1])
         fallen = has_fallen(tilts, share)
@@ -420,18 +420,6 @@ def _down_from(times: np.ndarray, standing: _Standing) -> float | None:
         return None
     up = np.flatnonzero(~down)
     return float(times[up[-1] + 1] if len(up) else times[0])
-
-
-def _under_ground(standing: _Standing) -> list[Finding]:
-    """Whether a robot that is left to itself has gone through the ground."""
-    if not standing.can_fall:
-        return []
-    depth = max(0.0, -float(standing.height[-1]))
-    words = (
-        f"its centre of mass ends {depth:.2g} m under the ground: it has no shapes "
-        "there to lie on"
-    )
-    return [Finding("under the ground", depth, "m", 0.0, np.inf, words)]
 
 
 def _judge(

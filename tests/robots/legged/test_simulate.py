@@ -1,6 +1,7 @@
 """A robot stands, held by servos; without them it falls and rests."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from drakebots.multibody import base_body, build_robot, find_posture
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 from drakebots.robots.legged.start import nudge, place
+from tests.helpers.robot_files import loops_3d
 from tests.helpers.standing_robots import quadruped
 from tests.model.feet.test_upright import lying_quadruped
 
@@ -166,6 +168,60 @@ def test_resting_on_a_knee_is_not_standing(tmp_path):
     result = simulate(Simulation(quadruped(tmp_path), pose=sitting, duration=0.3))
     assert result.verdict is Verdict.FAILED
     assert "of the ground's push is on its feet" in result.message
+
+
+def test_who_slides_away_does_not_stand(tmp_path):
+    """On ice a nudge goes on: it drifts by its speed times the time, and less than
+    its size is a "but"."""
+    path = quadruped(tmp_path)
+
+    def slid(duration):
+        return simulate(Simulation(path, friction=0.0, nudge=0.2, duration=duration))
+
+    short, long = slid(0.8), slid(2.0)
+    speed = np.linalg.norm(short.data.base_position.values[-1, :2]) / 0.8
+    assert speed == pytest.approx(short.metrics["drift_m"] / 0.8, rel=0.1)
+    assert short.ok and "it stands, but it drifts by 0." in short.message
+    assert long.verdict is Verdict.FAILED and "it does not stand: it drifts" in (
+        long.message
+    )
+    told = long.metrics["judged"]["drift [m]"]
+    assert told["is"] == pytest.approx(2.5 * short.metrics["drift_m"], rel=0.2)
+    assert told["is"] > told["fails"] > told["limit"]
+
+
+def test_loops_that_are_open_at_the_start_are_no_success(tmp_path):
+    """Bent on one side only, the linkage does not close: no servo makes that true."""
+    model = load(loops_3d(tmp_path))
+    closed = simulate(Simulation(model, duration=0.1))
+    assert closed.ok, closed.message
+    loop = closed.metrics["judged"]["loop gap [m]"]
+    assert loop["is"] < 0.1 * loop["limit"]
+    apart = dict(find_posture(model).joints)
+    apart[next(iter(apart))] += 0.3
+    result = simulate(Simulation(model, duration=0.1, pose=apart))
+    assert result.verdict is Verdict.FAILED
+    assert "its loops are open by 0.0" in result.message
+    assert "at the start" in result.message and "--pose" in result.message
+
+
+KANGAROO = Path("../shared/data/closed_loops/kangaroo_like/robot.urdf")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not KANGAROO.is_file(), reason="robots of others are not here")
+def test_a_leg_with_24_loops_is_no_false_success():
+    """Its motors of 1 N m hold nothing: it falls and its cranks spin; left to itself,
+    its loops come apart."""
+    model = load(KANGAROO)
+    held = simulate(Simulation(model, duration=0.5))
+    assert held.verdict is Verdict.FAILED and "it fell at 0." in held.message
+    told = held.metrics["judged"]
+    (speed,) = (told[name] for name in told if name.startswith("final speed"))
+    assert speed["is"] > speed["fails"]
+    loose = simulate(Simulation(model, duration=0.5, passive=True))
+    assert loose.verdict is Verdict.FAILED
+    assert loose.message.startswith("its loops open by 0.00")
 
 
 def test_links_drawn_into_one_another_do_not_push(tmp_path):

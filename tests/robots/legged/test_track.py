@@ -127,3 +127,25 @@ def test_a_trot_corrects_a_push_that_servos_do_not(robot):
     assert run.metrics["stride_share"] == pytest.approx(1.0, abs=0.15)
     assert run.metrics["tilt_max_deg"] < 4
     assert not servos.ok or servos.metrics["stride_share"] < 0.75
+
+
+@pytest.mark.long
+def test_a_walk_on_ice_is_no_walk(walk):
+    """Upright, with feet that slide: further than planned, or not as far."""
+    run = track(Tracking(walk, cycles=2, friction=0.01))
+    share = run.metrics["stride_share"]
+    made = run.metrics["judged"]["stride missed [1]"]
+    assert run.metrics["cycles_upright"] == 2
+    assert made["is"] == pytest.approx(abs(1 - share)) and made["is"] > made["fails"]
+    assert run.verdict is Verdict.FAILED
+    assert run.message == f"did not walk: made {share:.0%} of the planned stride"
+
+
+def test_a_fall_is_one_of_the_trunk_from_its_plan(standing):
+    """Knocked over, it is tilted by more than 45 degrees, or down by half."""
+    run = track(Tracking(standing, cycles=3, push=6.0))
+    assert run.verdict is Verdict.FAILED
+    assert run.message.startswith("fell: ")
+    tilt = run.metrics["judged"]["tilt [deg]"]["is"]
+    base = run.data.base_position.values[:, 2]
+    assert tilt > 45 or base[-1] < 0.6 * base[0]

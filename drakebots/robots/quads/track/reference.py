@@ -25,7 +25,6 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.model import model_folders
 from drakebots.multibody import (
-    HALF,
     asked,
     fall,
     judged,
@@ -279,7 +278,7 @@ def judge(
         said = f"{metrics['distance_m']:.3f} of {planned:.3f} m"
         end = replace(end, message=f"{end.message}, {said}")
         found.append(asked("way missed", share, f"did not walk: {said}"))
-        if share >= HALF:
+        if not found[0].failed:
             found[0] = replace(found[0], words=f"it makes {share:.0%} of its way")
     found.append(tilted(np.radians(metrics["tilt_off_plan_deg"])))
     joints, limits = robot.quad.joints, robot.quad.torque_limits
