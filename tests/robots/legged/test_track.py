@@ -143,7 +143,7 @@ def test_a_walk_on_ice_is_no_walk(walk):
 
 def test_a_fall_is_one_of_the_trunk_from_its_plan(standing):
     """Knocked over, it is tilted by more than 45 degrees, or down by half."""
-    run = track(Tracking(standing, cycles=3, push=6.0))
+    run = track(Tracking(standing, cycles=5, push=3.0, feedback="servos"))
     assert run.verdict is Verdict.FAILED
     assert run.message.startswith("fell: ")
     tilt = run.metrics["judged"]["tilt [deg]"]["is"]
