@@ -10,9 +10,9 @@ Each plan is tracked with its robot's own motors: as it is, with friction and th
 skin's modulus 20 % lower and higher, from 5 mm higher, rolled by 2 degrees, and three
 cycles in a row. The swinging feet of the motions in NEEDS_IMU know the body's attitude,
 the others are played open loop. The share is the distance over the planned one, of all
-cycles; a run falls when it tips by 45 degrees or sinks to half the height. A row a run,
-and one JSON object: replay_share_least is the least share, and 0 for what has no whole
-plan.
+cycles; a run falls when it tips by 45 degrees or sinks to half the height. Falls are
+counted over motions and changes: each is one run, from one start. A row a run, and one
+JSON object: replay_share_least is the least share, and 0 for what has no whole plan.
 
 JSON: replay_share_least, falls.
 """
