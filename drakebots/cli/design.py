@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -314,7 +315,7 @@ def _design(args: argparse.Namespace) -> int:
     if args.reduction is not None:
         raise InvalidInput("--reduction is for --improve torque; leave it out")
     kept: list[Path] = []
-    with claimed([folder] if folder.parent.is_dir() else []):
+    with claimed([folder] if os.path.isdir(folder.parent) else []):
         try:
             with progress_bar(problem.name) as bar:
                 watch = _keep_stages(folder, not args.no_pictures, kept)
@@ -346,7 +347,7 @@ def _design(args: argparse.Namespace) -> int:
 
 def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> int:
     """Designs, and changes the design for the figure of --improve."""
-    with claimed([folder] if folder.parent.is_dir() else []):
+    with claimed([folder] if os.path.isdir(folder.parent) else []):
         with progress_bar(problem.name) as bar:
             share = {} if args.reduction is None else {"reduction": args.reduction}
             found = quads.improve(

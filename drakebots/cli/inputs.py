@@ -234,7 +234,7 @@ def _package(text: str) -> tuple[str, str]:
     name, found, folder = text.partition("=")
     if not (found and name and folder):
         raise InvalidInput(f"--package: {text!r} is no name=folder")
-    if not Path(folder).is_dir():
+    if not os.path.isdir(folder):
         raise FileProblem(folder, "no such folder; give that of the package")
     return name, folder
 
@@ -266,7 +266,7 @@ def names_skinned(word: str) -> bool:
             return False
         path = package_root() / name / f"{name}.skin.yaml"
     try:
-        return path.is_file()
+        return os.path.isfile(path)
     except (OSError, ValueError):
         return False  # no path at all: whoever opens it will say so
 

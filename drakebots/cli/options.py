@@ -310,7 +310,7 @@ def check_folder(path: Path) -> None:
     there = path.absolute()
     while not os.path.lexists(there):
         there = there.parent
-    if not there.is_dir():
+    if not os.path.isdir(there):
         where = "" if there == path.absolute() else f"{there} "
         raise FileProblem(path, f"{where}is a file; name a folder")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def _attach(args: argparse.Namespace) -> int:
     out = args.output
     if out is None:
         out = skin_path(load(args.skeleton).path)
-        if out.exists():
+        if os.path.exists(out):
             raise FileProblem(out, "is there already; name another file with -o")
     elif not out.name.endswith(".skin.yaml"):
         raise FileProblem(out, "needs the ending .skin.yaml")

@@ -109,3 +109,16 @@ class NoSolution(DrakebotsError):
         self.worst = dict(worst or {})
         named = ", ".join(f"{k} = {v:.3g}" for k, v in self.worst.items())
         super().__init__(message + (f"; worst: {named}" if named else ""))
+
+
+class SolverProblem(NoSolution):
+    """Linear equations that a library could not solve; its words, and what they mean.
+
+    A stage (:func:`drakebots.core.stages.stage`) adds what was being done.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"equations have no answer that could be trusted ({super().__str__()}); a "
+            "part that nothing holds, or a mesh with flat or loose elements, is a cause"
+        )

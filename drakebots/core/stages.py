@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from drakebots.core.errors import NoSolution, SolverProblem
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -62,7 +64,8 @@ def timed(first: str) -> Callable[[_Function], _Function]:
         def call(*args: Any, **options: Any) -> Any:
             _here.clocks.append(_Clock(first))
             try:
-                return function(*args, **options)
+                with _named(first):
+                    return function(*args, **options)
             finally:
                 _here.clocks.pop()
 
@@ -85,13 +88,27 @@ def spent() -> dict[str, float]:
 
 
 @contextmanager
-def stage(name: str, saying: str = "") -> Iterator[None]:
+def _named(name: str, remedy: str = "") -> Iterator[None]:
+    """Names the stage where a library could not solve its equations."""
+    try:
+        yield
+    except SolverProblem as error:
+        more = f"; {remedy}" if remedy else ""
+        raise NoSolution(f"{name}: {error}{more}") from error
+
+
+@contextmanager
+def stage(name: str, saying: str = "", remedy: str = "") -> Iterator[None]:
     """Counts what is done in the block as a stage of the timed calls that it is in.
 
     Args:
         name: of the stage; blocks of one name add up.
         saying: what to say of work that shows no progress, e.g. "compiling the
             controller, once"; see :func:`doing`.
+        remedy: what to try where its equations cannot be solved.
+
+    Raises:
+        NoSolution: naming the stage, for equations in it that no library could solve.
     """
     clocks = list(_here.clocks)
     for clock in clocks:
@@ -100,7 +117,8 @@ def stage(name: str, saying: str = "") -> Iterator[None]:
     if saying:
         _said.append(saying)
     try:
-        yield
+        with _named(name, remedy):
+            yield
     finally:
         if saying:
             _said.remove(saying)

@@ -101,7 +101,7 @@ def numerics() -> dict[str, Any]:
 def _processor() -> str:
     """The processor's name; on Linux Python's own answer is often none."""
     cpus = Path("/proc/cpuinfo")
-    text = cpus.read_text() if cpus.exists() else ""
+    text = cpus.read_text() if os.path.exists(cpus) else ""
     named = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
     return named[1] if named else platform.processor() or platform.machine()
 

@@ -18,6 +18,7 @@ without a template, everything that is not given is found:
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def read_design(path: Path | str) -> DesignProblem:
         FileProblem: naming the file and the entry that is wrong.
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.exists(path):
         raise FileProblem(path, "no such design file")
     raw = read_yaml(path)
     try:

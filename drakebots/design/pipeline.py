@@ -8,8 +8,8 @@ printed parts that pass its inside are trimmed too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
+from drakebots.core.stages import spent, stage, timed
 from drakebots.design.animal import stand
 from drakebots.design.bracing import (
     Through,
@@ -88,6 +89,7 @@ class Fitted:
     lacking: Mapping[str, float]
 
 
+@timed("surface")
 def design_robot(
     problem: DesignProblem,
     *,
@@ -110,19 +112,30 @@ def design_robot(
             links and what would do), or a wall that cannot be meshed even without
             teeth.
     """
-    times = []
+    with ExitStack() as stack:
 
-    def stage(name):
-        times.append(time.perf_counter())
-        if progress is not None:
-            progress(name, STAGES.index(name), len(STAGES))
+        def begin(name: str) -> None:
+            stack.close()
+            stack.enter_context(stage(name, remedy=_REMEDY))
+            if progress is not None:
+                progress(name, STAGES.index(name), len(STAGES))
 
-    def seen(name, made):
-        if watch is not None:
-            watch(name, made)
+        def seen(name: str, made: Any) -> None:
+            if watch is not None:
+                watch(name, made)
 
+        return _designed(problem, begin, seen)
+
+
+_REMEDY = "try another --scale of the surface, another --wall, or more --vertices"
+
+
+def _designed(
+    problem: DesignProblem, begin: Callable[[str], None], seen: Watch
+) -> Design:
+    """The design, stage by stage; see :func:`design_robot`."""
     skin, template, notes = problem.skin, problem.template, ()
-    stage("surface")
+    begin("surface")
     if problem.surface is None:
         grid = DistanceGrid.from_implicit(problem.body, _GRID)
     elif template is not None:
@@ -135,7 +148,7 @@ def design_robot(
         notes += animal.notes
         grid = DistanceGrid.from_surface(animal.surface, *_spacing(animal.surface))
         seen("surface", _seen_surface(grid))
-    stage("skeleton")
+    begin("skeleton")
     if problem.surface is None:
         skeleton = template.skeleton()
         check_room(skeleton, grid)
@@ -156,12 +169,12 @@ def design_robot(
         folds = tuple(
             replace(fold, radius=None) for fold in joint_folds(skeleton, skin.folds)
         )
-    stage("shell")
+    begin("shell")
     shell, more = fold_and_hollow(grid, skeleton, folds, skin)
     notes += more
     shell = with_regions(shell, skin)
     seen("shell", shell)
-    stage("glue")
+    begin("glue")
     found = problem.template is None
     braced = with_plates(skeleton, shell.inner, gap=template.build.gap, drop=found)
     glue, more = glue_by_link(shell, braced.skeleton, skin, fewer=found)
@@ -172,7 +185,6 @@ def design_robot(
     # Glue lies on the skin's inside, to which the parts that hold it are trimmed.
     skeleton = trim_to_skin(braced.skeleton, shell.inner, template.build)
     through = through_skin(skeleton, shell.inner, shell.outer)
-    times.append(time.perf_counter())
     return Design(
         problem,
         template,
@@ -181,7 +193,7 @@ def design_robot(
         shell,
         glue,
         materials,
-        dict(zip(STAGES, np.diff(times).tolist())),
+        spent(),
         (*notes, *braced.notes, *more, *_passing(through)),
         through,
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
-from drakebots.core.checks import check, finite
+from drakebots.core.checks import check, check_types, finite
 from drakebots.core.errors import InvalidInput, UnknownName
 
 
@@ -39,6 +39,7 @@ class Coupler:
     kept: bool = True
 
     def __post_init__(self):
+        check_types(self, "coupler")
         check(self, f"coupler of joint {self.follower}", gear=finite(), offset=finite())
         if self.follower == self.leader:
             raise InvalidInput(f"joint {self.follower!r} cannot follow itself")

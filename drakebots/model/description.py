@@ -20,6 +20,7 @@ Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def read_sidecar(path: Path) -> Sidecar:
     Raises:
         ModelProblem: naming the file and the entry that is wrong.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         return Sidecar()
     raw = read_yaml(path, ModelProblem)
     try:

@@ -21,15 +21,15 @@ def package_root() -> Path:
         return Path(override)
     package = Path(__file__).parents[1]
     inside = package / "_models"
-    return inside if inside.is_dir() else package.parent / "models"
+    return inside if os.path.isdir(inside) else package.parent / "models"
 
 
 def available_models() -> list[str]:
     """The names of the models that came with drakebots, sorted."""
     root = package_root()
-    if not root.is_dir():
+    if not os.path.isdir(root):
         return []
-    return sorted(p.name for p in root.iterdir() if (p / f"{p.name}.sdf").is_file())
+    return sorted(p.name for p in root.iterdir() if os.path.isfile(p / f"{p.name}.sdf"))
 
 
 def find_model(name_or_path: str | Path) -> Path:
@@ -55,10 +55,10 @@ def find_model(name_or_path: str | Path) -> Path:
     except UnicodeEncodeError:
         # A result could not name it.
         raise InvalidInput(f"{path}: rename it; its path is no Unicode text") from None
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ModelProblem(path, "is a folder; name the model file in it")
-    if not path.is_file():
-        if path.exists():
+    if not os.path.isfile(path):
+        if os.path.exists(path):
             raise ModelProblem(path, "is no regular file; name a model file")
         raise ModelProblem(
             path, "no such file; give a path or one of " + ", ".join(available_models())
@@ -90,7 +90,7 @@ def model_files(path: Path) -> list[Path]:
     """A model's file, and the files beside it that say more about the model."""
     named = (path.with_name(model_stem(path) + e) for e in (".srdf", ".yaml"))
     every = (path, sidecar_path(path), *named)
-    return [file for file in every if file.is_file()]
+    return [file for file in every if os.path.isfile(file)]
 
 
 def file_hashes(path: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ and is read as
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -54,7 +55,7 @@ class Parameters:
 
     def __init__(self, folder: str | Path):
         path = Path(folder)
-        self.path = path / "params.yaml" if path.is_dir() else path
+        self.path = path / "params.yaml" if os.path.isdir(path) else path
         self.raw: Mapping[str, Any] = read_yaml(self.path, ModelProblem)
         if not isinstance(self.raw, Mapping):
             raise ModelProblem(self.path, "needs `name: {value, unit, source}` entries")

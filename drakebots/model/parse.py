@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pydrake.multibody.parsing import PackageMap, Parser
@@ -38,7 +39,7 @@ def package_map() -> PackageMap:
 
 def _add_ours(packages: PackageMap) -> None:
     own = package_root() / "package.xml"
-    if own.is_file():
+    if os.path.isfile(own):
         packages.AddPackageXml(str(own))
 
 

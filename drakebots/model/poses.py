@@ -13,6 +13,7 @@ ROS keeps them as `<group_state>` in an SRDF file, in the model's folder or in a
 from __future__ import annotations
 
 import math
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def read_srdf(path: Path, joints: Collection[str]) -> Poses:
         readable is a note, because the model itself does without it.
     """
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
+        if not os.path.isfile(path) or path.stat().st_size > _LARGEST:
             return Poses(notes=(f"{path.name} beside it is no SRDF: left out",))
         root = ET.fromstring(path.read_bytes())
     except (OSError, ET.ParseError) as error:

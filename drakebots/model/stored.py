@@ -76,7 +76,9 @@ def model_provenance(
         InvalidInput: when an option cannot be stored.
     """
     named = [*model_files(model.path), *map(Path, files)]
-    paths = dict.fromkeys(os.path.abspath(path) for path in named if path.is_file())
+    paths = dict.fromkeys(
+        os.path.abspath(path) for path in named if os.path.isfile(path)
+    )
     return provenance(paths, options, seed, model=_record(model))
 
 
@@ -148,7 +150,7 @@ def model_of(result: Result) -> Model:
     changed = None
     for folder in model_folders(result, path):
         place = folder / path.name
-        if not place.is_file():
+        if not os.path.isfile(place):
             continue
         if file_hashes(place) == dict(record["files"]):
             return load(place, **load_arguments(record["options"]))
@@ -183,7 +185,7 @@ def _model_by_name(result: Result) -> Model:
     files = [path for path in files if path.name.lower().endswith(ENDINGS)]
     for path in files:
         for place in result.places(path):
-            if place.is_file():
+            if os.path.isfile(place):
                 return load(place)
     ours = not files or any(path.parent.name == result.model for path in files)
     if ours and result.model in available_models():
@@ -197,7 +199,7 @@ def _model_by_name(result: Result) -> Model:
 def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
     """The model from what a result keeps of it."""
     folders = [place.parent for place in result.places(path)]
-    folder = next((f for f in folders if f.is_dir()), path.parent)
+    folder = next((f for f in folders if os.path.isdir(f)), path.parent)
     text, ending = _kept_text(record), str(record["ending"])
     if ending in ("urdf", "sdf", "xml"):
         text = absolute_files(text, folder)

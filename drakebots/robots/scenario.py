@@ -24,6 +24,7 @@ is the default.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def is_scenario(word: str) -> bool:
     name = word.lower()
     if not name.endswith(ENDINGS) or name.endswith(".dmd.yaml"):
         return False
-    if not Path(word).is_file():
+    if not os.path.isfile(word):
         return False
     try:
         return not {*COMMANDS}.isdisjoint(_mapping(read_yaml(Path(word)), "it"))
@@ -131,7 +132,7 @@ def _problem_type(task: Task, name: Any) -> type:
 
 def _near(word: str, folder: Path) -> str:
     """A file beside the scenario, or the word itself."""
-    return str(folder / word) if (folder / word).is_file() else word
+    return str(folder / word) if os.path.isfile(folder / word) else word
 
 
 # --- values of types -------------------------------------------------------------

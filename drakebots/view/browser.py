@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -94,7 +95,7 @@ def screenshot(
             f"--virtual-time-budget={milliseconds}",
             f"--screenshot={shot}",
         )
-        if not shot.is_file():
+        if not os.path.isfile(shot):
             raise InvalidInput(f"the browser cannot draw {w} x {h} pixels")
         pixels = matplotlib.image.imread(shot)[..., :3]
     if pixels.shape != (2 * h, 2 * w, 3):

@@ -8,7 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import (
+    FileProblem,
+    InvalidInput,
+    NoSolution,
+    SolverProblem,
+    UnknownName,
+)
+from drakebots.design import pipeline
 from drakebots.design.file import (
     params_text,
     parse_design,
@@ -223,3 +230,12 @@ def test_settings_refuse_what_cannot_be():
     for change in ({"depth": -1e-3}, {"teeth": 0}, {"length": 0.0}):
         with pytest.raises(InvalidInput):
             replace(FoldSettings(), **change)
+
+
+def test_a_solvers_words_come_with_the_stage_and_what_to_try(monkeypatch):
+    def fails(*args, **options):
+        raise SolverProblem("pardiso: the smallest pivot is 7.2e-06 beside 1.0e+03")
+
+    monkeypatch.setattr(pipeline, "check_room", fails)
+    with pytest.raises(NoSolution, match=r"^skeleton: .* pivot .*; try another"):
+        design_robot(table1_problem("beetle"))

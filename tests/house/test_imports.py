@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 
 import pytest
 
@@ -67,6 +68,15 @@ def test_the_house_grows_no_larger(house):
 def test_no_pydrake_all(house):
     for name, path in house.files.items():
         assert "pydrake.all" not in path.read_text(), name
+
+
+def test_files_are_looked_for_by_os_path(house):
+    """Methods of Path raise for names that no file can have; os.path says no."""
+    methods = re.compile(r"\.(?:is_file|is_dir|exists)\(\)")
+    # check_output says what the operating system says of a name.
+    others = {n: p for n, p in house.files.items() if n != "drakebots.core.files"}
+    found = [n for n, path in others.items() if methods.search(path.read_text())]
+    assert not found, "use os.path.isfile, isdir or exists"
 
 
 def test_what_is_counted(tmp_path):

@@ -8,6 +8,7 @@ from pydrake.systems.analysis import Simulator
 from drakebots import build_robot, load
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS, SI, Scaling
+from drakebots.model.couplers import Coupler
 from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.multibody.twin import Twin
 from tests.helpers.coupled_robots import linkage
@@ -219,3 +220,11 @@ def test_scaled_plants_with_loops_keep_their_couplers(tmp_path, in_file):
 def test_tamsi_is_refused(model):
     with pytest.raises(InvalidInput, match=r"'k' follows another.* TAMSI"):
         build_robot(model, contact="tamsi", base="fixed")
+
+
+@pytest.mark.parametrize("name", [np.array(["a", "b"]), 3, None])
+def test_followers_and_leaders_are_names(name):
+    with pytest.raises(InvalidInput, match="follower must be of type str"):
+        Coupler(name, name)
+    with pytest.raises(InvalidInput, match="cannot follow itself"):
+        Coupler("a", "a")

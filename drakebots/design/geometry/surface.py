@@ -9,6 +9,7 @@ itself: :func:`check_surface` mends what can be mended and names the rest.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def read_surface(
     factor = UNITS[check_value("unit", unit or "m", one_of("surface unit", UNITS))]
     check_value("scale", scale, positive())
     _check_suffix(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileProblem(path, "no such surface file")
     try:
         mesh = trimesh.load(path, force="mesh", process=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def read_mesh(path: str | Path) -> TetMesh:
     """
     path = Path(path)
     _check_suffix(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileProblem(path, "no such mesh file")
     points, cells, cell_data = _meshio_read(path)
     blocks = [i for i, (kind, _) in enumerate(cells) if kind == "tetra"]

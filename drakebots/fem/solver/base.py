@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import InvalidInput, SolverProblem
 from drakebots.fem.assembly import SymmetricPattern
 
 
@@ -83,7 +83,7 @@ def kept_dofs(pattern: SymmetricPattern, kept: np.ndarray | None) -> np.ndarray:
     return kept
 
 
-class SolverFault(NoSolution):
+class SolverFault(SolverProblem):
     """A library's answer that misses its own equations.
 
     Its solver has gone on to the next library: whoever factors and solves anew gets

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ import numpy as np
 from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import InvalidInput, NoSolution, SolverProblem
 from drakebots.fem.solver.base import Engine
 
 VERSION = b"5.8."
@@ -134,7 +135,7 @@ def find_mumps() -> ctypes.CDLL | None:
             # plans do not depend on whether there was a skin. The wheel has the same
             # library once more, which is ours.
             library = ctypes.CDLL(str(folder / name))
-            if fast_blas() is not None and (folder / own).exists():
+            if fast_blas() is not None and os.path.exists(folder / own):
                 library = ctypes.CDLL(str(folder / own))
             library.dmumps_c.restype = None
         except (OSError, AttributeError):
@@ -282,7 +283,7 @@ class MumpsEngine(Engine):
         rounding = self.pattern.size * np.finfo(float).eps * largest
         small = not smallest > rounding
         if self._definite and (negative or small):
-            raise NoSolution(
+            raise SolverProblem(
                 f"mumps: {negative} pivots are negative, the smallest is "
                 f"{smallest:.1e} beside {largest:.1e}: the matrix is not positive "
                 "definite"
@@ -290,7 +291,7 @@ class MumpsEngine(Engine):
         # Which pivots of the size of rounding MUMPS itself calls zero depends on how
         # the processor rounds.
         if null or small:
-            raise NoSolution(
+            raise SolverProblem(
                 f"mumps: {null} pivots are zero, the smallest is {smallest:.1e} beside "
                 f"{largest:.1e}: the matrix is singular"
             )
@@ -374,6 +375,6 @@ class MumpsEngine(Engine):
     def _check(self, error, work):
         if error < 0:
             reason = MESSAGES.get(error, "internal error")
-            raise NoSolution(
+            raise SolverProblem(
                 f"mumps: {reason} (code {error}, {self._data.infog[1]}, {work})"
             )

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from drakebots.core import threads as mkl
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import InvalidInput, SolverProblem
 from drakebots.fem.solver.base import Engine
 
 DEFINITE, INDEFINITE = 2, -2
@@ -134,7 +134,7 @@ class PardisoEngine(Engine):
         """
         replaced = int(self._iparm[13])
         if self._type == INDEFINITE and replaced:
-            raise NoSolution(f"pardiso: {replaced} pivots are zero: {SINGULAR}")
+            raise SolverProblem(f"pardiso: {replaced} pivots are zero: {SINGULAR}")
         if self._type == INDEFINITE or not self.exact:
             return
         # Where MKL writes none, NaN is refused.
@@ -150,7 +150,7 @@ class PardisoEngine(Engine):
         pivots = pivots[: pivots.size - len(self.kept)]  # the kept ones are last
         least, most = pivots.min(initial=np.inf), pivots.max(initial=0.0)
         if not least > self.pattern.size * np.finfo(float).eps * most:
-            raise NoSolution(
+            raise SolverProblem(
                 f"pardiso: the smallest pivot is {least:.1e} beside {most:.1e}: "
                 f"{SINGULAR}"
             )
@@ -193,7 +193,9 @@ class PardisoEngine(Engine):
             self._mkl.MKL_Set_Num_Threads_Local(before)
         if error.value:
             reason = MESSAGES.get(error.value, "internal error")
-            raise NoSolution(f"pardiso: {reason} (code {error.value}, phase {phase})")
+            raise SolverProblem(
+                f"pardiso: {reason} (code {error.value}, phase {phase})"
+            )
 
 
 def _pointer(array):

@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from drakebots.core import threads as mkl
 from drakebots.core.checks import check_value, one_of
-from drakebots.core.errors import DrakebotsWarning, InvalidInput, NoSolution
+from drakebots.core.errors import DrakebotsWarning, InvalidInput, SolverProblem
 from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import mumps
 from drakebots.fem.solver.base import Engine, SolverFault, kept_dofs
@@ -107,7 +107,7 @@ class SparseSolver:
                 f"matrix values: shape {values.shape}, needs ({self.pattern.nnz},)"
             )
         if not np.isfinite(values).all():
-            raise NoSolution(
+            raise SolverProblem(
                 f"{self.name}: the matrix holds values that are not finite"
             )
         while True:
@@ -170,7 +170,7 @@ class SparseSolver:
         """
         self._check_factored()
         if not np.isfinite(b).all():
-            raise NoSolution(f"{self.name}: the right-hand side is not finite")
+            raise SolverProblem(f"{self.name}: the right-hand side is not finite")
         values = self._values
         while True:
             try:
@@ -242,7 +242,7 @@ class SparseSolver:
         )
         others = _installed()[_installed().index(name) + 1 :]
         if not others:
-            raise NoSolution(text)
+            raise SolverProblem(text)
         self.close()
         self._engine = _engine(others[0], self.pattern, self.kept, **self._options)
         text += f"; {others[0]} goes on"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import splu
 
-from drakebots.core.errors import NoSolution
+from drakebots.core.errors import SolverProblem
 from drakebots.fem.solver.base import Engine
 
 
@@ -38,7 +38,7 @@ class SciPyEngine(Engine):
                 options={"SymmetricMode": True},
             )
         except RuntimeError as error:
-            raise NoSolution(f"scipy solver: {error}") from error
+            raise SolverProblem(f"scipy solver: {error}") from error
 
     @property
     def schur(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -199,7 +200,7 @@ class LinkReader:
             raise mesh.problem(f"scale is below {_MIN_MESH_SCALE} m; correct it")
         file = self.path.parent.absolute() / filename.removeprefix("file://")
         try:
-            found = file.is_file()
+            found = os.path.isfile(file)
         except (OSError, ValueError):
             found = False
         if not found or not str(file).isprintable():

@@ -6,6 +6,7 @@ Drake follows them until the stack ends where a file includes itself.
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -99,9 +100,9 @@ def _included(
         if found is None and name.endswith((".xml", ".mjcf")):
             # MJCF names files relative to the one that is loaded.
             found = Packages(start, packages).find(uri)
-        if found is not None and found.is_dir():
+        if found is not None and os.path.isdir(found):
             found = _model_of_folder(found)
-        if found is not None and found.exists():
+        if found is not None and os.path.exists(found):
             yield found.resolve()
 
 
@@ -143,4 +144,4 @@ def _model_of_folder(folder: Path) -> Path | None:
     except (ModelProblem, ET.ParseError):
         named = "model.sdf"
     path = folder / named.strip()
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None

@@ -39,7 +39,7 @@ def nearest_inertia(
     """
     if inertia.any() and np.abs(inertia).max() < mass * POINT**2:
         return np.zeros((3, 3)), 0.0
-    moments, axes = np.linalg.eigh(inertia)
+    moments, axes = _principal(inertia)
     trace = np.abs(moments).sum()
     if moments[0] < -SLACK * trace:
         return None, 0.0
@@ -63,13 +63,23 @@ def principal_inertia(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.array_equal(inertia, np.diag(np.diag(inertia))):
         moments, axes = np.diag(inertia).copy(), np.eye(3)
     else:
-        moments, axes = np.linalg.eigh(inertia)
+        moments, axes = _principal(inertia)
         axes[:, 0] *= np.sign(np.linalg.det(axes))
     # Rounding may leave a thin rod a little beyond what is possible.
     order = np.argsort(moments)
     moments = np.maximum(moments, 0.0)
     moments[order[2]] = min(moments[order[2]], moments[order[0]] + moments[order[1]])
     return moments, axes
+
+
+def _principal(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (3,) and -vectors (3, 3) of a finite one, however large or small.
+
+    Unscaled, the squares of large numbers overflow, and LAPACK may not converge.
+    """
+    size = np.abs(inertia).max() or 1.0
+    moments, axes = np.linalg.eigh(inertia / size)
+    return size * moments, axes
 
 
 def repair_inertia(
@@ -91,9 +101,12 @@ def repair_inertia(
         # Drake would replace both, by those of a ball of 1 kg.
         findings.note("an inertia without a mass is not used", link)
         return dict.fromkeys(MOMENTS, 0.0)
+    if not np.isfinite(inertia).all():
+        findings.problem(f"link {link!r} has an inertia that is not finite; correct it")
+        return {}
     near, change = nearest_inertia(inertia, mass)
     if near is None:
-        diagonal = ", ".join(f"{value:.3g}" for value in np.linalg.eigvalsh(inertia))
+        diagonal = ", ".join(f"{value:.3g}" for value in _principal(inertia)[0])
         findings.problem(
             f"link {link!r} has a negative inertia (principal moments {diagonal} "
             "kg m2); correct it"

@@ -121,7 +121,7 @@ def check_mesh_file(path: Path) -> Path:
     Raises:
         ModelProblem: for a folder, a pipe, a device, or a file that is too large.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ModelProblem(path, "is no file")
     if path.stat().st_size > MAX_BYTES:
         raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
@@ -134,7 +134,7 @@ def _hull_known(path: Path) -> Path:
     That it can is marked in the cache.
     """
     mark = mesh_cache() / f"{path.stem}-good{_VERSION}-{_digest(path)}"
-    if mark.is_file():
+    if os.path.isfile(mark):
         return path
     try:
         Mesh(str(path)).GetConvexHull()
@@ -172,7 +172,7 @@ def _with_own_files(path: Path) -> Path:
     lost = [x for x in libraries if not _is_library(path, path.parent / x)]
     if not lost:
         return path
-    if any((path.parent / name).exists() for name in lost):
+    if any(os.path.exists(path.parent / name) for name in lost):
         warnings.warn(
             f"{path}: drawn without its materials; {lost[0]} must be a library of "
             "materials below the folder that holds the mesh's, and its pictures too",
@@ -180,7 +180,7 @@ def _with_own_files(path: Path) -> Path:
             stacklevel=2,
         )
     target = mesh_cache() / f"{path.stem}-plain{_VERSION}-{_digest(path)}.obj"
-    if not target.is_file():
+    if not os.path.isfile(target):
         lines = re.compile(r"^.*mtllib.*$|^usemtl\b.*$", re.MULTILINE)
         with replacing(target) as file:
             file.write_text(lines.sub("", text), encoding="utf-8")
@@ -229,7 +229,7 @@ def _belongs(mesh: Path, file: Path, *, folders: int = 2) -> bool:
         for _ in range(folders - 1):
             near = near if near.parent == Path("/") else near.parent
         real = Path(os.path.realpath(file))
-        return real.is_file() and near != Path("/") and real.is_relative_to(near)
+        return os.path.isfile(real) and near != Path("/") and real.is_relative_to(near)
     except (OSError, ValueError):
         return False
 
@@ -273,7 +273,7 @@ def _temporary() -> Path:
 def _converted(path: Path, kind: str, make, *, colors: bool = True) -> Path:
     """The .obj of a mesh file in the cache; made where it is not there yet."""
     target = mesh_cache() / f"{path.stem}-{kind}{_VERSION}-{_digest(path)}.obj"
-    if not target.is_file():
+    if not os.path.isfile(target):
         write_obj(target, make(), colors=colors)
         try:
             _hull_known(target)

@@ -51,7 +51,7 @@ class Packages:
         self.given = {name: Path(folder) for name, folder in (given or {}).items()}
         self.used: dict[str, Path] = {}
         for name, folder in self.given.items():
-            if not folder.is_dir():
+            if not os.path.isdir(folder):
                 raise InvalidInput(
                     f"package {name}: {folder} is no folder; write name=folder"
                 )
@@ -82,12 +82,14 @@ class Packages:
         if name in self.given:
             yield self.given[name].absolute()
         yield from (folder for folder, names in self._above.items() if name in names)
-        yield from (f for f in (folder / name for folder in self._above) if f.is_dir())
+        yield from (
+            f for f in (folder / name for folder in self._above) if os.path.isdir(f)
+        )
         for folder in _search_path():
             if name in _names(folder):
                 yield folder
             yield from (
-                f for f in (folder / name, folder / "share" / name) if f.is_dir()
+                f for f in (folder / name, folder / "share" / name) if os.path.isdir(f)
             )
         yield from (root for root in [package_root()] if name in _names(root))
 
@@ -145,7 +147,7 @@ def _existing(path: Path) -> Path | None:
     Exporters on systems that do not mind write "Foot.STL" for foot.stl.
     """
     try:
-        if path.exists():
+        if os.path.exists(path):
             return path
         name = path.name.lower()
         return next((p for p in path.parent.iterdir() if p.name.lower() == name), None)

@@ -15,6 +15,7 @@ angles q of R_AC = Rz Ry Rx, where A and C are frames on its two bodies.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -342,7 +343,7 @@ def _copied(shape, path: Path, known: dict[str, str]) -> str:
 def copy_sphere(path: Path) -> str:
     """Writes a sphere of radius 1 as .obj beside the model file; its relative path."""
     target = path.parent / "meshes" / "unit_sphere.obj"
-    if not target.is_file():
+    if not os.path.isfile(target):
         target.parent.mkdir(exist_ok=True)
         trimesh.creation.icosphere(subdivisions=3).export(target)
     return f"meshes/{target.name}"

@@ -34,6 +34,7 @@ with a plan that meets the target, and its replay.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -685,7 +686,7 @@ class _Search:
     def plan(self, path: Path) -> Result:
         """The plan of the design in a file: one stored beside it, or a new one."""
         stored = path.parent / "plan.nc"
-        if stored.is_file() and (kept := load_result(stored)).ok:
+        if os.path.isfile(stored) and (kept := load_result(stored)).ok:
             return kept
         problem = QuadProblem(model=str(path), motion=self.motion)
         return plan(problem, path=stored, progress=self._told(path.parent.name))

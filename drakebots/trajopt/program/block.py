@@ -239,7 +239,7 @@ class _Job:
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
             self.target = folder / f"{function.name()}_{key[:24]}.so"
-            if not self.target.exists():
+            if not os.path.exists(self.target):
                 generator = ca.CodeGenerator(function.name(), {"with_header": False})
                 generator.add(function)
                 self._start(generator.dump(), cc)

@@ -7,6 +7,7 @@ is stopped (time limit, monitor, Ctrl-C) still returns one.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import time
@@ -202,7 +203,7 @@ def _snopt(lowered: Lowered, values, settings, watch: _Watch, folder: Path):
     for attempt in range(4):
         path = Path(own) if own else folder / f"snopt_{attempt}.txt"
         # SNOPT appends to the file: read only what this run writes.
-        start = path.stat().st_size if path.exists() else 0
+        start = path.stat().st_size if os.path.exists(path) else 0
         chosen = SolverOptions()
         chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))
         for name, value in settings.items():
@@ -258,7 +259,7 @@ def _guarded(solver, lowered: Lowered, values, options, watch: _Watch):
 
 
 def _text(path: Path) -> str:
-    return path.read_text(errors="replace") if path.exists() else ""
+    return path.read_text(errors="replace") if os.path.exists(path) else ""
 
 
 _IPOPT_COLUMNS = ("number", "objective", "infeasibility", "optimality")

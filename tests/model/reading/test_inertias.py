@@ -56,6 +56,15 @@ def test_an_inertia_without_a_mass_is_dropped():
     assert findings.notes == ("an inertia without a mass is not used: a",)
 
 
+def test_numbers_of_any_size_have_principal_moments():
+    """Where LAPACK would take squares of them."""
+    changes, findings = repaired(1.0, 1e300, 1e299, 0, 1e300, 0, 1e300)
+    assert changes == {} and findings.notes == ()
+    for value in (np.nan, np.inf):
+        changes, findings = repaired(1.0, value, 0, 0, 1, 0, 1)
+        assert changes == {} and "not finite; correct it" in findings.problems[0]
+
+
 def test_a_negative_one_is_a_problem():
     changes, findings = repaired(1.0, -0.1, 0, 0, 1, 0, 1)
     assert changes == {}

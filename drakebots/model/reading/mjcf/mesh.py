@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -148,7 +149,7 @@ class Mesh:
         for part in self.parts:
             digest.update(part.vertices.tobytes() + part.faces.tobytes())
         path = mesh_cache() / f"{digest.hexdigest()[:24]}.obj"
-        if not path.is_file():
+        if not os.path.isfile(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_obj(path, self.parts)
         return path, np.ones(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -109,7 +110,7 @@ def _include(
         # Relative to the file that is loaded, as its documentation says, or to this.
         name = child.get("file", "")
         near = [top / name, path.parent / name]
-        file = next((f for f in near if f.is_file()), None)
+        file = next((f for f in near if os.path.isfile(f)), None)
         if file is None:
             raise ModelProblem(
                 path, f"<include file={name!r}>: there is no {near[0]}; add it"

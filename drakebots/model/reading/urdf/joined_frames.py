@@ -16,6 +16,7 @@ example-parallel-robots (LAAS-CNRS, INRIA), whose loader replaces joints likewis
 from __future__ import annotations
 
 import copy
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ def read_joined_frames(path: Path) -> JoinedFrames | None:
         ModelProblem: for a YAML that does, and has a wrong entry.
     """
     beside = path.with_name(f"{model_stem(path)}.yaml")
-    if path.suffix.lower() != ".urdf" or not beside.is_file():
+    if path.suffix.lower() != ".urdf" or not os.path.isfile(beside):
         return None
     try:
         raw = read_yaml(beside, ModelProblem)

@@ -10,6 +10,7 @@ coordinates and Drake's quaternions.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -202,7 +203,7 @@ def load_quad(
     """
     model = model if isinstance(model, Model) else load(model)
     beside, joints = skin_path(model.path), {}
-    if patches is None and beside.is_file():
+    if patches is None and os.path.isfile(beside):
         skin = read_skin(beside)
         patches, joints = skin.patches, skin.joints
     X_WB = _free_base_pose(model)

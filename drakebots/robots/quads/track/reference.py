@@ -12,6 +12,7 @@ are where the plan has them.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -303,7 +304,7 @@ def plan_model(plan: Result) -> str:
         raise InvalidInput("the plan does not name its model; give --model")
     path = Path(found[0])
     places = [folder / path.name for folder in model_folders(plan, path)]
-    return str(next((place for place in places if place.is_file()), path))
+    return str(next((place for place in places if os.path.isfile(place)), path))
 
 
 class FallDetector:

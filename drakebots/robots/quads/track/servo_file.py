@@ -16,6 +16,7 @@ targets that its servos had.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +169,7 @@ def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...
         InvalidInput: when there is neither.
         FileProblem: as from :func:`read_channels`.
     """
-    if folder is not None and (folder / "servo_map.csv").is_file():
+    if folder is not None and os.path.isfile(folder / "servo_map.csv"):
         return read_channels(folder / "servo_map.csv")
     try:
         template = table1_template(model)
@@ -186,7 +187,7 @@ def model_gains(plan: Result) -> ServoGains:
         InvalidInput: when the file is not where the plan says.
     """
     path = skin_path(Path(plan_model(plan)))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InvalidInput(
             f"{path}: is not there, so the sag of the servos is not known; put the "
             "model back, or take the planned angles as they are (--plain-angles)"
