@@ -212,15 +212,12 @@ def fit(
             return _noted(found, animal)
     if best is None:
         raise NoSolution(f"surface: no skeleton can be built in it: {reasons[-1]}")
-    servo = best.template.build.servo
-    # Smaller than that range, if need be: as a refusal advises who gives a scale.
-    while settings.scale is None:
-        scale = _lighter(best, reserve)
+    servo, found = best.template.build.servo, best
+    # Ever smaller, as a refusal advises who gives a scale.
+    while settings.scale is None and found is not None:
+        scale = _lighter(found, reserve)
         found = fitted(servo, [scale]) if scale * longest >= LONGEST[0] else None
-        if found is None or found.load >= best.load:
-            break
-        best = found
-        if holds(found):
+        if found is not None and holds(found):
             return _noted(found, animal)
     takes = f"{best.torque:.3g} N m of a joint"
     if reserve > 1:
