@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from drakebots.cli import main
-from tests.helpers.scripts import ROOT
+from tests.helpers.scripts import load_script
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-_COMMAND = re.compile(r"^ *((?:drakebots|python examples/\S+) .*)$")
+bench = load_script("docs_commands.py")
 
 _SLOW = (
     *("drakebots design", "drakebots track", "drakebots refine"),
@@ -38,44 +36,26 @@ _AGAIN = (
 )
 """Commands of many seconds that run in the blocks of README.md already."""
 
-_QUICK = (
-    *("drakebots show", "drakebots limbs", "drakebots attach", "drakebots calibrate"),
-    *("drakebots plan lattice.json", "drakebots plan voxel", "drakebots models"),
-)
-"""Commands that take less than a second and need no other command's files."""
+
+def _is_slow(block) -> bool:
+    skipped = _SLOW if block.page == "README.md" else (*_SLOW, *_AGAIN)
+    return any(command.startswith(skipped) for command in block.commands)
 
 
-@dataclass(frozen=True)
-class Block:
-    """Commands of a page without a line between them."""
-
-    page: str
-    commands: tuple[str, ...]
-
-    @property
-    def slow(self) -> bool:
-        skipped = _SLOW if self.page == "README.md" else (*_SLOW, *_AGAIN)
-        return any(command.startswith(skipped) for command in self.commands)
+def _runs(command: str) -> bool:
+    """Whether it is a line of drakebots, or of an example that is used like it."""
+    return command.startswith(("drakebots ", "python examples/"))
 
 
-def _blocks(page: Path) -> list[Block]:
-    found: list[list[str]] = [[]]
-    for line in page.read_text().splitlines():
-        command = _COMMAND.match(line)
-        if command:
-            found[-1].append(command[1])
-        elif found[-1]:
-            found.append([])
-    return [Block(page.name, tuple(lines)) for lines in found if lines]
-
-
-BLOCKS = [block for page in PAGES for block in _blocks(page)]
+ALL = [block for page in bench.PAGES for block in bench.blocks(page)]
+KEPT = [replace(b, commands=tuple(filter(_runs, b.commands))) for b in ALL]
+BLOCKS = [block for block in KEPT if block.commands]
 QUICK = sorted(
     {
         shlex.join(shlex.split(command, comments=True))
         for block in BLOCKS
         for command in block.commands
-        if command.startswith(_QUICK)
+        if command.startswith(bench.QUICK)
     }
 )
 
@@ -83,10 +63,7 @@ QUICK = sorted(
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """A working folder with the example files, as one who tries the pages has it."""
-    for path in (ROOT / "examples").iterdir():
-        if path.is_file():
-            shutil.copy(path, tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    bench.copy_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -98,10 +75,8 @@ def _run(command: str) -> int:
         code = main(words)
     else:
         code = subprocess.run([sys.executable, *words], timeout=900).returncode
-    options = ("-o", "--html", "--plot", "--csv", "--voltages", "--servos")
-    options += ("--mjcf", "--urdf", "--mcap", "--vtu")
     for option, value in pairwise(words):
-        if option in options:
+        if option in bench.OUTPUTS:
             path = Path(value)
             assert path.is_dir() or path.stat().st_size > 0, f"{command}: no {value}"
     return code
@@ -117,11 +92,11 @@ def test_quick_commands_run(command, folder, capsys):
     [
         pytest.param(
             block,
-            marks=pytest.mark.slow if block.slow else pytest.mark.long,
+            marks=pytest.mark.slow if _is_slow(block) else pytest.mark.long,
             id=f"{block.page}-{k}",
         )
         for k, block in enumerate(BLOCKS)
-        if not all(command.startswith(_QUICK) for command in block.commands)
+        if not all(command.startswith(bench.QUICK) for command in block.commands)
     ],
 )
 def test_commands_run_in_order(block, folder, capsys):
@@ -143,3 +118,24 @@ def test_pages_name_no_file_that_is_not_there(folder):
                     there.add(word)
                 else:
                     assert word in there or (folder / word).exists(), command
+
+
+@pytest.mark.long
+def test_all_shell_commands_parse():
+    ok, count, failed = bench.docs_commands_ok_of(run=False)
+    assert ok == count > 100, failed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "drakebots simulate hamr --gaits trot",
+        "drakebots plan voxel --forward 1",
+        "make tset",
+        "pip install '.[swep]'",
+        "python scripts/bench/no.py",
+        "python scripts/bench/house.py --lists",
+    ],
+)
+def test_a_wrong_command_is_seen(command, folder):
+    assert bench.failure(command, run=False)
