@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Meshcat, Rgba, Sphere
+from pydrake.geometry import Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput
@@ -45,22 +45,28 @@ def frame_samples(
 
 
 def play(
-    meshcat: Meshcat,
+    stage: Stage,
     rate: float,
     count: int,
     show: Callable[[int, float], None],
     *,
+    start: float,
+    slow: float,
     publish: bool = True,
 ) -> None:
     """Records frames 0 .. count - 1.
 
     Args:
-        meshcat: where.
+        stage: where.
         rate: frames per second of the playback.
         count: of frames.
         show: called with the frame and its time [s].
+        start: the motion's time in the first frame [s], for the page's clock.
+        slow: how many times slower than real it plays.
         publish: whether to send it to the browsers that are connected.
     """
+    meshcat = stage.meshcat
+    stage.caption.start, stage.caption.slow = float(start), float(slow)
     meshcat.StartRecording(rate, False)
     for frame in range(count):
         # Meshcat rounds the time down to a frame.
@@ -194,7 +200,7 @@ def record_motion(
         scene.show(q[samples[frame]], time)
         marks.show(samples[frame], time)
 
-    play(scene.meshcat, rate, len(samples), show)
+    play(scene, rate, len(samples), show, start=times[0], slow=slow)
     look_at_motion(scene, q[samples])
     return scene
 
@@ -210,6 +216,7 @@ class _ContactMarks:
         self.loaded = data.foot_force.values[..., 2]
         self.loaded = self.loaded > 0.01 * max(self.loaded.max(), 1e-12)
         self.places = data.foot_position.values
+        scene.caption.add(_CONTACT, "a foot that carries load")
         self.paths = [f"{ROOT}/contact/{name}" for name in data.foot.values]
         for path in self.paths:
             scene.meshcat.SetObject(path, Sphere(0.022 * scene.reach), _CONTACT)
@@ -231,6 +238,7 @@ def draw_trail(scene: Scene, data: xr.Dataset) -> None:
     # On the ground, where it hides nothing of the robot.
     path[:, 2] = 0.002 * scene.reach
     step = max(1, len(path) // 2000)
+    scene.caption.add(_TRAIL, "the path of the base")
     scene.meshcat.SetLine(
         f"{ROOT}/path", np.asfortranarray(path[::step].T), 3.0, _TRAIL
     )
@@ -250,6 +258,7 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
                 p = np.zeros(3)
                 p[a], p[b], p[2] = k * spacing, side[b] * spacing, z
                 point.append(p)
+    scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
     scene.meshcat.SetLineSegments(
         f"{ROOT}/lines_every_{spacing * 1e3:g}_mm",
         np.asfortranarray(np.array(starts).T),

@@ -7,7 +7,7 @@ published keep their SI numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from itertools import product
 from pathlib import Path
@@ -29,6 +29,7 @@ from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.model import Model
+from drakebots.view.caption import Caption
 from drakebots.view.sticks import add_sticks
 
 VIEW = (0.72, -0.90, 0.58)
@@ -78,6 +79,7 @@ class Stage:
         low, high: corners of what is shown at first (3,) [m].
         scale: scale of the scene.
         ground: the point that is drawn at the scene's origin (3,) [m].
+        caption: what its page says beside it.
     """
 
     meshcat: Meshcat
@@ -85,6 +87,7 @@ class Stage:
     high: np.ndarray
     scale: float
     ground: np.ndarray
+    caption: Caption = field(default_factory=Caption, kw_only=True, repr=False)
 
     @property
     def middle(self) -> np.ndarray:
@@ -153,7 +156,7 @@ class Stage:
 
     def html(self) -> str:
         """One self-contained page, with the published recording if any."""
-        return self.meshcat.StaticHtml()
+        return self.caption.on(self.meshcat.StaticHtml())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page, in a frame of the cell's width."""

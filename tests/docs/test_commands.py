@@ -133,7 +133,7 @@ def test_all_shell_commands_parse():
         "drakebots plan voxel --forward 1",
         "make tset",
         "pip install '.[swep]'",
-        "python scripts/bench/no.py",
+        "python scripts/bench/no_script",
         "python scripts/bench/house.py --lists",
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
+from drakebots.view.caption import Caption
 from drakebots.view.motion import check_playback, frame_samples, play
 
 
@@ -34,7 +37,9 @@ class Times:
 def test_every_frame_is_its_own(length, count):
     """None falls on the one before it, however long the recording."""
     meshcat = Times()
-    play(meshcat, count / length, count, meshcat.show, publish=False)
+    stage = SimpleNamespace(meshcat=meshcat, caption=Caption())
+    more = {"start": 0.0, "slow": 1.0, "publish": False}
+    play(stage, count / length, count, meshcat.show, **more)
     assert meshcat.frames == list(range(count))
     assert not meshcat.published
 

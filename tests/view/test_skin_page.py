@@ -80,7 +80,7 @@ setTimeout(function () {
     return {places: Array.from(skin.place.array),
             colours: Array.from(skin.colour.array.slice(0, 60)),
             knee: 2 * Math.atan2(shin.quaternion.y, shin.quaternion.w),
-            note: document.getElementById("skin-time").textContent, picture};
+            note: document.getElementById("caption-time").textContent, picture};
   });
   const node = document.createElement("pre");
   node.textContent = "PROBE " + JSON.stringify(seen) + " END";

@@ -72,7 +72,8 @@ def test_browser_has_scene_and_animation(scene, tmp_path):
           (leg) => find(["drake", "visualizer", "hamr", leg])
                    .object.children.length > 0).length,
         duration: animator.duration,
-        travel: at(animator.duration) - at(0)});
+        travel: at(animator.duration) - at(0),
+        said: (viewer.render(), document.getElementById("caption").innerText)});
       document.body.appendChild(note);
     }, 1500);
     </script></body>"""
@@ -84,6 +85,8 @@ def test_browser_has_scene_and_animation(scene, tmp_path):
     seen = json.loads(match.group(1))
     assert seen["legs"] == 4
     assert seen["duration"] > 1.0
+    assert "a foot that carries load" in seen["said"]
+    assert re.search(r"t = 0\.\d+ s, [\d.]+ times slower", seen["said"]), seen
     # The chassis walked some 11 mm forward in the ramp and one cycle.
     assert 0.005 < seen["travel"] < 0.03
 

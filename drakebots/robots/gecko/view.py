@@ -74,6 +74,13 @@ _PATH = Rgba(0.25, 0.45, 0.75)
 _WALKED = Rgba(0.90, 0.45, 0.08)
 _LINES = Rgba(0.66, 0.68, 0.72)
 
+_MEANINGS = {
+    "a foot that holds": _HOLDS,
+    "a foot that is free": _FREE,
+    "the front end": _FRONT,
+    "where the front end went": _WALKED,
+}
+
 # Heights of flat objects above the ground, one above the other [m].
 _LAYER = {
     "grid": 0.0003,
@@ -129,7 +136,10 @@ def record_gecko(
     def show(k: int, time: float) -> None:
         body.show(motion.poses[k], joints[k], motion.held[k], time)
 
-    play(stage.meshcat, count / length, count, show)
+    for meaning, colour in _MEANINGS.items():
+        stage.caption.add(colour, meaning)
+    start = data.time.values[0]
+    play(stage, count / length, count, show, start=start, slow=slow)
     stage.look_at_box(stage.low, stage.high, _CAMERA)
     return stage
 

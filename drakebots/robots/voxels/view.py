@@ -85,7 +85,7 @@ def record_voxel(
         actuators.show(k, time)
         feet.show(k, time)
 
-    play(scene.meshcat, rate, len(samples), show)
+    play(scene, rate, len(samples), show, start=times[0], slow=slow)
     look_at_motion(scene, q)
     return scene
 
@@ -134,6 +134,7 @@ class _Feet:
         self.places = data.foot_position.values
         self.paths = [f"{ROOT}/feet/{name}" for name in data.foot.values]
         self.shown = [None] * len(self.paths)
+        scene.caption.add(_LOADED, "a foot that carries load")
         for path in self.paths:
             self.meshcat.SetObject(path, Sphere(5.5e-3), _LOADED)
 

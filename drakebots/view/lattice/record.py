@@ -126,7 +126,7 @@ def record_lattice(
     def show(frame: int, time: float) -> None:
         body.show(_between(times, places, moments[frame]), time)
 
-    play(stage.meshcat, rate, count, show)
+    play(stage, rate, count, show, start=times[0], slow=slow)
     return stage
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.view.caption import Caption
 from drakebots.view.skin.colour import ColourScale, linear_rgb, palette
 
 # A skin's motion in few bytes: what a page plays (`view_skin_page`).
@@ -145,14 +146,11 @@ def drawn_surface(rest: np.ndarray, triangles: np.ndarray) -> tuple:
 
 _STYLE = """
 <style>
-  #skin-scale { position: fixed; left: 24px; top: 24px; padding: 12px 16px;
-    font: 14px/1.3 system-ui, "DejaVu Sans", sans-serif; color: #222;
-    background: rgba(255, 255, 255, 0.82); border-radius: 6px; }
   #skin-scale .bar { width: 240px; height: 14px; margin: 8px 12px 3px 12px; }
   #skin-scale .ticks { display: flex; justify-content: space-between;
     width: 264px; font-size: 13px; }
   #skin-scale .ticks span { width: 24px; text-align: center; }
-  #skin-scale .more { margin-top: 4px; font-size: 13px; color: #555; }
+  #skin-scale { margin-bottom: 6px; }
 </style>
 """
 
@@ -288,14 +286,6 @@ _SCRIPT = """
     mesh.parent.add(depth);
   }
 
-  // At its end the animator rewinds its actions without drawing them: what is drawn
-  // then is the moment its scrubber shows.
-  const animator = viewer.animator, seek = animator.seek;
-  animator.seek = function (time) { animator.time = time; seek.call(animator, time); };
-  function clock() {
-    const time = animator.actions.reduce((t, a) => Math.max(t, a.time), 0);
-    return time === 0 && !animator.playing ? animator.time : time;
-  }
   let last = null;
   function show(time) {
     if (time === last) return;
@@ -321,13 +311,11 @@ _SCRIPT = """
     }
     place.needsUpdate = colour.needsUpdate = true;
     mesh.geometry.computeVertexNormals();
-    document.getElementById("skin-time").textContent =
-      "t = " + (about.start + time / about.slow).toFixed(about.digits) + " s";
   }
   // Every way to move in time ends in a drawing: play, seek, the page's controls.
   const render = viewer.render;
   viewer.render = function () {
-    if (mesh || find()) show(clock());
+    if (mesh || find()) show(window.drakebots_clock());
     return render.apply(viewer, arguments);
   };
   window.drakebots_skin = { find, show, place, colour };
@@ -347,8 +335,7 @@ def skin_page(
     scale: ColourScale,
     *,
     path: str,
-    start: float = 0.0,
-    slow: float = 1.0,
+    caption: Caption,
 ) -> str:
     """A Meshcat page with the skin's motion and colour scale in it.
 
@@ -358,8 +345,7 @@ def skin_page(
         times: times of the frames in the page's animation (T,), rising [s].
         scale: scale of the colours.
         path: path of the mesh in the scene.
-        start: the motion's time at the page's 0 [s].
-        slow: how many times slower than real.
+        caption: what else the page says; its clock is that of the skin, too.
 
     Raises:
         InvalidInput: when times and frames differ, or the page is none.
@@ -368,8 +354,7 @@ def skin_page(
         raise InvalidInput(
             f"the skin's times: need {stream.frames}, rising; got {len(times)}"
         )
-    if "</body>" not in page or "</head>" not in page:
-        raise InvalidInput("the page is not one of Meshcat's")
+    page = caption.on(page, first=_STYLE + legend(scale))
     about = {
         "path": [part for part in path.split("/") if part],
         "times": [round(float(t), 6) for t in times],
@@ -378,17 +363,12 @@ def skin_page(
         "step": stream.step,
         "palette": np.round(linear_rgb(palette()), 4).ravel().tolist(),
         "brightness": BRIGHTNESS * np.pi,
-        "start": start,
-        "slow": slow,
-        "digits": 2 if slow <= 5 else 3,
     }
     script = _SCRIPT.replace("@ABOUT@", json.dumps(about)).replace(
         "@STREAM@", stream.text
     )
-    head, _, rest = page.partition("</head>")
-    rest, _, tail = rest.rpartition("</body>")
-    body = legend(scale) + script
-    return f"{head}{_STYLE}</head>{rest}{body}</body>{tail}"
+    rest, _, tail = page.rpartition("</body>")
+    return f"{rest}{script}</body>{tail}"
 
 
 def legend(scale: ColourScale) -> str:
@@ -401,6 +381,5 @@ def legend(scale: ColourScale) -> str:
     return (
         f'<div id="skin-scale"><div>{html.escape(scale.label)}</div>'
         f'<div class="bar" style="background: linear-gradient(to right, {stops})">'
-        f'</div><div class="ticks">{ticks}</div>{note}'
-        f'<div class="more" id="skin-time"></div></div>'
+        f'</div><div class="ticks">{ticks}</div>{note}</div>'
     )

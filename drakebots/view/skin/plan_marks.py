@@ -24,34 +24,36 @@ def draw_motion(scene: Scene, data: xr.Dataset) -> list[str]:
     """Draws what the dataset of a plan holds; returns the names of what was drawn."""
     drawn = []
 
-    def line(name: str, points: np.ndarray, colour: Rgba, width: float = 3.0) -> None:
+    def line(
+        name: str, meaning: str, points: np.ndarray, colour: Rgba, width: float = 3.0
+    ) -> None:
         points = points[np.isfinite(points).all(axis=1)]
         if len(points) < 2:
             return
         scene.meshcat.SetLine(
             f"{ROOT}/{name}", np.asfortranarray(points.T), width, colour
         )
+        scene.caption.add(colour, meaning)
         drawn.append(name)
 
     if "desired_foot" in data:
         for k, foot in enumerate(data.foot.values):
-            line(f"foot/{foot}", data.desired_foot.values[:, k], RED)
+            asked = data.desired_foot.values[:, k]
+            line(f"foot/{foot}", "requested paths of the feet", asked, RED)
     if "desired_com" in data:
-        line("com", data.desired_com.values, BLUE)
+        asked = data.desired_com.values
+        line("com", "requested path of the centre of mass", asked, BLUE)
     height = 2e-3
     # The COP of the space-time program is smooth; that of single steps is not.
     name = next((n for n in ("planned_cop", "cop") if n in data), None)
     if name is not None:
         cop = data[name].values
-        line("cop", np.column_stack([cop, np.full(len(cop), height)]), GREEN, 2.0)
+        path = np.column_stack([cop, np.full(len(cop), height)])
+        line("cop", "path of the centre of pressure", path, GREEN, 2.0)
     for k, polygon in support_polygons(data).items():
         closed = np.vstack([polygon, polygon[:1]])
-        line(
-            f"support/{k}",
-            np.column_stack([closed, np.full(len(closed), height)]),
-            CYAN,
-            2.0,
-        )
+        path = np.column_stack([closed, np.full(len(closed), height)])
+        line(f"support/{k}", "support polygons at some times", path, CYAN, 2.0)
     return drawn
 
 

@@ -118,8 +118,7 @@ class SkinScene(Scene):
                 self.slow * (self.skin_times[frames] - self.times[0]),
                 self.scale_shown,
                 path=self.view.path,
-                start=float(self.times[0]),
-                slow=self.slow,
+                caption=self.caption,
             )
             if len(whole) <= MAX_BYTES:
                 return whole
@@ -264,7 +263,8 @@ def _record(scene: SkinScene, count: int) -> None:
 
     # Published with the page only: a served scene is drawn by `at`, which a
     # playing animation would overrule.
-    play(scene.meshcat, scene.rate, count, show, publish=False)
+    start, slow = scene.times[0], scene.slow
+    play(scene, scene.rate, count, show, start=start, slow=slow, publish=False)
 
 
 def _look(scene: SkinScene) -> None:

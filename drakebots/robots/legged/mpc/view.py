@@ -92,7 +92,7 @@ def record_control(
             for i, path in enumerate(paths):
                 scene.meshcat.SetProperty(path, "visible", i == made, time)
 
-    play(scene.meshcat, rate, len(samples), show)
+    play(scene, rate, len(samples), show, start=times[0], slow=slow)
     look_at_motion(scene, q[samples])
     return scene
 
@@ -132,6 +132,7 @@ def _arrows(scene: Scene, result: Result) -> list[tuple[str, dict]]:
         turned = RigidTransform(RotationMatrix.MakeXRotation(np.pi), [0, 0, 0])
         scene.meshcat.SetTransform(f"{path}/head", turned)
         scene.meshcat.SetProperty(path, "visible", False)
+        scene.caption.add(_PUSH, "a push, while it acts")
         found.append((path, push))
     return found
 
@@ -141,6 +142,7 @@ def _paths(scene: Scene, data: xr.Dataset) -> list[str]:
     paths = []
     if "horizon" not in data:
         return paths
+    scene.caption.add(_WAY, "planned paths of base and feet")
     for i, way in enumerate(data.horizon.values):
         paths.append(f"{ROOT}/horizon/{i}")
         starts, ends = (
@@ -155,6 +157,7 @@ def _draw_ground(scene: Scene, result: Result) -> None:
     goal, step = result.metrics.get("goal_m"), result.metrics.get("step_m")
     if goal is not None:
         start = result.data.base_position.values[0, :2]
+        scene.caption.add(_GOAL, "the goal")
         path = f"{ROOT}/goal"
         scene.meshcat.SetObject(path, Cylinder(0.12 * scene.reach, 2e-3), _GOAL)
         scene.meshcat.SetTransform(path, RigidTransform([*(start + goal), 1e-3]))
