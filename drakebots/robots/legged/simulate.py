@@ -279,8 +279,9 @@ class _Standing:
 
     @property
     def share(self) -> np.ndarray:
-        """Its height as a share of the first (T,)."""
-        return self.height / self.height[0]
+        """Its height as a share of the first (T,); of its size where that is none."""
+        first = self.height[0]
+        return 1 + (self.height - first) / (first if first > 0 else self.size)
 
     @property
     def falling(self) -> float:
@@ -319,12 +320,7 @@ def _standing(
         size=stance.size,
         gravity=stance.gravity,
         own=stance.own_velocities(),
-        limits=np.array(
-            [
-                plant.get_joint_actuator(i).effort_limit()
-                for i in plant.GetJointActuatorIndices()
-            ]
-        ),
+        limits=plant.GetEffortUpperLimits(),
     )
 
 

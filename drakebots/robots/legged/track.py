@@ -66,6 +66,9 @@ from drakebots.trajopt.locomotion import base_axes
 FEEDBACKS = ("whole-body", "servos")
 """What keeps a robot to its plan."""
 
+STEP, TURN = 0.05, 0.1
+"""Shorter strides [l] and turns [rad] of a plan are none, to be judged by."""
+
 CONTROL_STEPS = 2
 """Number of time steps for which inputs are held."""
 
@@ -162,7 +165,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     def reached(end: RunEnd) -> Result:
         data = run.dataset()
         metrics = run.metrics(data)
-        findings = run.findings(data, metrics)
+        findings = run.findings(data, metrics, whole=end.ok)
         came = run.reached(metrics)
         said = came if end.ok else f"{end.message}; {came}"
         verdict, message = judged(replace(end, message=said), findings, run.doing)
@@ -337,8 +340,9 @@ class _Run:
     @property
     def doing(self) -> str:
         """What a robot does that follows the plan."""
-        path = self.plan.base[-1, :2] - self.plan.base[0, :2]
-        return "it walks" if self.plan.periodic and path.any() else "it moves"
+        way = abs(self.plan.base[-1, 0] - self.plan.base[0, 0])
+        walks = self.plan.periodic and way > STEP * self.plan.height
+        return "it walks" if walks else "it moves"
 
     def reached(self, figures: dict) -> str:
         """How far the run came, in a few words."""
@@ -350,21 +354,23 @@ class _Run:
             return done
         return f"{done}, {figures['stride_share']:.0%} of the planned stride"
 
-    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
-        """What the verdict looks at, the gravest first."""
+    def findings(
+        self, data: xr.Dataset, figures: dict, *, whole: bool
+    ) -> list[Finding]:
+        """What the verdict looks at, the gravest first; the end if `whole`."""
         plan, base = self.plan, data.base_position.values
-        found = open_loops(data, plan.height)
-        if not plan.periodic:
+        found, stride = open_loops(data, plan.height), figures.get("planned_stride_m")
+        if stride is not None and abs(stride) > STEP * plan.height:
+            found += strides_of(figures["stride_m"], stride)
+        elif plan.periodic:
+            found.append(drifted(np.linalg.norm((base[-1] - base[0])[:2]), plan.height))
+        elif whole:
             words = "it misses the plan's end by"
             found.append(drifted(figures["end_error_m"], plan.height, words))
-            if plan.turn:
-                share = 1 + np.radians(figures["yaw_drift_deg"]) / plan.turn
-                words = f"it makes {share:.0%} of its turn"
-                found.append(asked("turn missed", float(share), words))
-        elif not figures["planned_stride_m"]:
-            found.append(drifted(np.linalg.norm((base[-1] - base[0])[:2]), plan.height))
-        else:
-            found += strides_of(figures["stride_m"], figures["planned_stride_m"])
+        if whole and not plan.periodic and abs(plan.turn) > TURN:
+            share = 1 + np.radians(figures["yaw_drift_deg"]) / plan.turn
+            words = f"it makes {share:.0%} of its turn"
+            found.append(asked("turn missed", float(share), words))
         planned = np.array([plan.at(t).q for t in data.time.values])
         off = self._tilt(data.position.values, planned)
         found.append(tilted(off.max()))

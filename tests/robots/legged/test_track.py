@@ -132,7 +132,7 @@ def test_a_trot_corrects_a_push_that_servos_do_not(robot):
 @pytest.mark.long
 def test_a_walk_on_ice_is_no_walk(walk):
     """Upright, with feet that slide: further than planned, or not as far."""
-    run = track(Tracking(walk, cycles=2, friction=0.01))
+    run = track(Tracking(walk, cycles=2, friction=0.01, feedback="servos"))
     share = run.metrics["stride_share"]
     made = run.metrics["judged"]["stride missed [1]"]
     assert run.metrics["cycles_upright"] == 2
@@ -149,3 +149,12 @@ def test_a_fall_is_one_of_the_trunk_from_its_plan(standing):
     tilt = run.metrics["judged"]["tilt [deg]"]["is"]
     base = run.data.base_position.values[:, 2]
     assert tilt > 45 or base[-1] < 0.6 * base[0]
+
+
+@pytest.mark.long
+def test_a_turn_that_is_cut_short_missed_nothing(robot):
+    """Who had no time for the plan's end is not judged by it."""
+    plan = plan_locomotion(LocomotionProblem(robot, "turn", turn=0.4))
+    cut = track(Tracking(plan, time_limit=1e-6))
+    assert cut.verdict is Verdict.TIME_LIMIT
+    assert not any(name.startswith("turn") for name in cut.metrics["judged"])

@@ -118,7 +118,7 @@ def control(problem: Control, *, progress: Progress | None = None) -> Result:
     def reached(end: RunEnd) -> Result:
         data = run.dataset()
         metrics = run.metrics(data)
-        findings = run.findings(data, metrics)
+        findings = run.findings(data, metrics, whole=end.ok)
         verdict, message = _judge(run.problem, end, metrics, findings)
         options = {f.name: getattr(run.problem, f.name) for f in fields(problem)}
         options |= {"model": str(run.model.path), "terrain": repr(problem.terrain)}
@@ -442,8 +442,10 @@ class _Run:
             found["samples"] = float(np.median(log.samples))
         return found
 
-    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
-        """What the verdict looks at, the gravest first."""
+    def findings(
+        self, data: xr.Dataset, figures: dict, *, whole: bool
+    ) -> list[Finding]:
+        """What the verdict looks at, the gravest first; the way if `whole`."""
         problem, height = self.problem, self.height
         found = open_loops(data, height)
         if problem.start == "side":
@@ -453,13 +455,9 @@ class _Run:
         else:
             degrees = figures["tilt_max_deg"]
             found.append(fell_at(figures["fell_at_s"]))
-        found += _way(problem, figures, height)
+        found += _way(problem, figures, height) if whole else []
         found.append(tilted(np.radians(degrees)))
-        plant = self.robot.plant
-        limits = [
-            plant.get_joint_actuator(i).effort_limit()
-            for i in plant.GetJointActuatorIndices()
-        ]
+        limits = self.robot.plant.GetEffortUpperLimits()
         return found + saturated(data.torque.values, limits, data.motor.values)
 
 

@@ -217,7 +217,7 @@ def control(
         options |= {"model": str(problem.model), "gait": vars(problem.gait)}
         options |= {"pushes": [vars(push) for push in problem.pushes]}
         data, metrics = run.dataset(), run.metrics()
-        findings = run.findings(data, metrics)
+        findings = run.findings(data, metrics, whole=end.ok)
         verdict, message = judged(
             end, findings, "it trots" if problem.speed else "it stands"
         )
@@ -432,15 +432,17 @@ class _Run:
             "plant_step_ms": 1e3 * self.spent / steps,
         }
 
-    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
-        """What the verdict looks at, the gravest first."""
-        robot, came = self.robot.skinned, figures["forward_m"]
-        due = self.problem.speed * float(data.time.values[-1])
-        if due:
-            found = [went(came, due)]
-        else:
+    def findings(
+        self, data: xr.Dataset, figures: dict, *, whole: bool
+    ) -> list[Finding]:
+        """What the verdict looks at, the gravest first; the way if `whole`."""
+        found, robot, came = [], self.robot.skinned, figures["forward_m"]
+        due = self.problem.speed * self.problem.duration
+        if whole and due:
+            found.append(went(came, due))
+        elif whole:
             moved, pushed = np.hypot(came, figures["sideways_m"]), self.problem.pushes
-            found = [drifted(moved, self.home[2], pushed=bool(pushed))]
+            found.append(drifted(moved, self.home[2], pushed=bool(pushed)))
         tilts = tilt(data.base_rpy.values, self.home[RPY])
         found.append(tilted(tilts.max()))
         joints = data.joint.values

@@ -408,3 +408,10 @@ def test_sliding_actuators_are_weighed_by_their_levers():
     expected = WEIGHTS["effort"] / (weight * lever) ** 2
     assert cost.effort[motor.input_start()] == pytest.approx(expected, rel=1e-3)
     assert cost.position[place] == pytest.approx(WEIGHTS["joints"] / run.height**2)
+
+
+def test_a_run_that_is_cut_short_is_not_judged_by_its_way():
+    problem = Control(MONOPOD, speed=0.5, duration=2.0, time_limit=1e-6, delay=0.0)
+    cut = control(problem)
+    assert cut.verdict is Verdict.TIME_LIMIT, cut.message
+    assert "way missed [1]" not in cut.metrics["judged"]
