@@ -121,7 +121,7 @@ def plant_error(args: argparse.Namespace, run: Result) -> float:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints tables and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="one seed for 0.1 s, in the whole skin")
+    parser = Measurement(__doc__, quick="one seed for 0.05 s, in the whole skin")
     parser.add_argument("--robot", default="monster", help="name or path of the robot")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--push", type=float, default=20.0, help="force [N]")
@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     args = parser.parse_args(argv)
     if args.quick:
         # The whole skin needs no training.
-        args.plant, args.seeds, args.workers, args.duration = "full", 1, 1, 0.1
+        args.plant, args.seeds, args.workers, args.duration = "full", 1, 1, 0.05
     if args.plant == "reduced":
         _built(args, "flat").skin  # noqa: B018 - trained once, before many need it
     seeds, plant = range(args.seeds), args.plant
