@@ -15,7 +15,7 @@ import sysconfig
 import numpy as np
 import pytest
 
-from tests.helpers.scripts import ROOT, find_script
+from tests.helpers.scripts import BENCH, ROOT, find_script
 
 FLAGS = (
     *("-g", "-O1", "-fPIC", "-shared", "-fno-omit-frame-pointer"),
@@ -65,7 +65,7 @@ def sanitized(tmp_path_factory):
         # Python and its libraries keep what they allocate until the end.
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": f"{folder}:{BENCH}",
         "OMP_NUM_THREADS": "1",
     }
     return folder, environment

@@ -65,15 +65,23 @@ def test_a_broken_solver_is_caught_and_the_next_one_asked(wrong, monkeypatch):
     exact, multipliers = solve_qp(*problem)
     assert np.abs(multipliers).max() > 0.1
     plain, other = qp._daqp, qp._clarabel
-    monkeypatch.setattr(qp, "_daqp", lambda *a: wrong(*plain(*a)))
+    monkeypatch.setattr(qp, "_daqp", lambda *a: (*wrong(*plain(*a)[:2]), ""))
     told = "QP of 6 unknowns and 8 rows: the answer of daqp misses"
     with pytest.warns(DrakebotsWarning, match=told + ".*clarabel goes on"):
         x, dual = solve_qp(*problem)
     np.testing.assert_allclose(x, exact, atol=1e-8)
     np.testing.assert_allclose(dual, multipliers, atol=1e-7)
-    monkeypatch.setattr(qp, "_clarabel", lambda *a: wrong(*other(*a)))
+    monkeypatch.setattr(qp, "_clarabel", lambda *a: (*wrong(*other(*a)[:2]), ""))
     with (
         pytest.warns(DrakebotsWarning),
         pytest.raises(NoSolution, match="answer of clarabel misses"),
     ):
         solve_qp(*problem)
+
+
+def test_what_one_solver_calls_infeasible_another_may_solve(monkeypatch):
+    problem = random_qp(3, 8)
+    exact, _ = solve_qp(*problem)
+    monkeypatch.setattr(qp, "_daqp", lambda H, g, *a: (0 * g, 0 * g, "infeasible"))
+    x, _ = solve_qp(*problem)
+    np.testing.assert_allclose(x, exact, atol=1e-8)
