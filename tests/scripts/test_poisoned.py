@@ -8,8 +8,8 @@ import pytest
 from tests.helpers.scripts import find_script, load_script
 
 poisoned = load_script("poisoned.py")
-MINUTES = ("plan:hamr", "plan:quads", "plan:gecko")
-"""Items that take half a minute and more, four times."""
+MINUTES = ("plan:hamr", "plan:quads", "plan:gecko", "step:lizard", "step:monster")
+"""Items that take half a minute and more in all."""
 
 
 @pytest.mark.parametrize(
