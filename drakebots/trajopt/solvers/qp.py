@@ -129,16 +129,16 @@ def optimality_error(H, g, A, lower, upper, x, dual) -> float:
     force = size + np.abs(g).max() + np.abs(dual).max()
     value = np.concatenate([x, A @ x])
     left = H @ x + g + dual[:n] + A.T @ dual[n:]
-    outside = np.maximum(value - upper, lower - value).max()
     # A multiplier belongs to a limit that is reached.
     away = np.where(dual > 0, upper - value, value - lower)
-    idle = np.abs(np.where(dual == 0, 0.0, dual * away)).max()
+    force, size = min(force, _BIG), min(size, _BIG)  # their product is a number
+    idle = np.abs(np.where(dual == 0, 0.0, np.clip(dual, -_BIG, _BIG) * away)).max()
     parts = (
         np.abs(left).max() / max(force, 1e-300),
-        max(outside, 0.0) / max(size, 1e-300),
+        np.maximum(value - upper, lower - value).max(initial=0.0) / max(size, 1e-300),
         idle / max(force * size, 1e-300),
     )
-    return float(max(parts)) if np.isfinite(parts).all() else np.inf
+    return float(np.max(parts))  # NaN where one is
 
 
 def _daqp(H, g, A, lower, upper, start):

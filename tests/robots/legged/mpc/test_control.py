@@ -203,10 +203,14 @@ def test_servos_hold_a_robot_between_solves():
 
 @pytest.mark.long
 def test_it_trots_up_a_step():
-    """All four feet end on the step, and the base as high above it as it stood."""
+    """All four feet end on the step, and the base as high above it as it stood.
+
+    When its hind feet get there depends on how the processor rounds: on one they were
+    in front of the edge after 4 s.
+    """
     ground = Step(0.4, 3.0, 0.04)
     walk = {"gait": "trot", "goal": (1.0, 0.0), "speed": 0.3, "terrain": ground}
-    run = control(Control("mini_cheetah", duration=4.0, delay=0.0, **walk))
+    run = control(Control("mini_cheetah", duration=6.0, delay=0.0, **walk))
     assert run.ok and not run.metrics["fell"]
     feet = run.data.foot_position.values[-50:]
     assert (feet[..., 0] > ground.start).all()
