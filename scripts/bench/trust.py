@@ -1,7 +1,7 @@
 """Whether anything here can be wrong without a word: the figures of trust.
 
 python scripts/bench/trust.py                     # an hour
-python scripts/bench/trust.py --quick             # poisoned memory and broken solvers
+python scripts/bench/trust.py --quick             # broken solvers alone
 python scripts/bench/trust.py no_mkl_difference   # figures by name
 
 Most are counts of tests of this repository, so they need a checkout and the `test`
@@ -17,7 +17,7 @@ there is no figure of them (docs/hamr.md).
     bench_scripts_ok_of      scripts that measure whose --quick form runs to its end
     docs_commands_ok_of      shell commands of README.md and docs/ that are right
 
-JSON: poisoned_equal, solver_breaks_caught_of.
+JSON: solver_breaks_caught_of.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from drakebots.core.errors import FileProblem, NoSolution
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = ROOT / ".venv-plain" / "bin" / "python"
 ROOMS = ("tests/fem", "tests/skin", "tests/robots/quads", "tests/design")
-QUICK = ("poisoned_equal", "solver_breaks_caught_of")
+QUICK = ("solver_breaks_caught_of",)
 
 
 def counts(python: Path | str, *options: str) -> dict[str, int]:
@@ -132,7 +132,7 @@ FIGURES = {
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Gathers the figures, prints a table and the JSON line."""
-    measurement = Measurement(__doc__, quick=" and ".join(QUICK) + " alone")
+    measurement = Measurement(__doc__, quick="solver_breaks_caught_of alone")
     measurement.add_argument(
         "figures", nargs="*", metavar="FIGURE", help="all by default"
     )
