@@ -479,6 +479,8 @@ def test_what_is_not_finite_is_no_fault_of_the_library(name, system):
     solver.factor(matrices[0])
     x = solver.expand(solver.reduce(b * np.nan)[0], b[kept])
     assert not np.isfinite(x).all()
+    x = solver.expand(solver.reduce(b)[0], b[kept] * np.nan)
+    assert not np.isfinite(x).all()
     with pytest.raises(NoSolution, match="right-hand side is not finite"):
         solver.solve(b * np.nan)
     assert solver.name == name

@@ -153,7 +153,8 @@ class SparseSolver:
         """
         self._check_factored()
         x = self._engine.expand(state.state, x_kept)
-        if self.exact:
+        # A kept part that is not finite is the caller's fault, and not the library's.
+        if self.exact and np.isfinite(x_kept).all():
             mixed = _mixed(x, state.mix)
             rest = self.pattern.multiply(self._values, mixed) - state.b
             if len(self.kept):
